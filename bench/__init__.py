@@ -1,1 +1,1 @@
-"""Repeatable benchmarks: each figure beside what the same machine or a peer does in the same run."""
+"""Repeatable benchmarks: each figure beside a limit of the same machine or a peer in the same run."""

@@ -39,9 +39,9 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
 )
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1), help="Rounds, as far as time allows.")
 def main(names: tuple[str, ...], rows: int, repeat: int) -> None:
-    """Measure, beside the machine's limits and a peer, in one run. Slowness is no failure; wrong entries are.
+    """Run benchmarks beside the machine's limits and a peer.
 
-    Temporary files are below TMPDIR, on the disk that is then measured.
+    Slowness is no failure; wrong entries are. Temporary files are below TMPDIR, and the benchmarks measure its disk.
     """
     print(
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, polars {version('polars')}, "

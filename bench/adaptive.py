@@ -1,4 +1,4 @@
-"""What ingestd finds out by itself: how many requests at once serve a service best, and how often it may be asked."""
+"""The adaptive limits of ingestd: the number of concurrent requests, and the request rate."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _slowing(folder: Path, *words: str) -> Iterator[Endpoint]:
 
 
 def _delivered(folder: Path, service: Endpoint, rows: int) -> tuple[list[float], list[float]]:
-    """When each write was accepted, and when one was refused."""
+    """The times of accepted and of rejected writes."""
     made = site(folder, service)
     sample.write_csv(made.drop / "parts.csv", rows)
     made.sync()

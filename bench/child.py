@@ -1,7 +1,7 @@
-"""Child processes: what they cost until they end, and those that have to be running meanwhile.
+"""Child processes: their cost, and servers that run during a measurement.
 
-Memory is VmHWM, read from /proc while the child lives: the kernel's account of an ended child (ru_maxrss) counts the
-memory of the parent that forked it. CPU time is the kernel's account of the ended child with its own children.
+Memory is VmHWM, read from /proc while the child runs: the kernel's account of an ended child (ru_maxrss) counts the memory of
+the parent that forked it. CPU time is the kernel's account of the ended child with its own children.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 HANGING_SECONDS = 1800.0
-"""So long a child may take: no bound on slowness, only on what hangs."""
+"""The timeout of a child; it only ends children that hang."""
 _SAMPLE_SECONDS = 0.02
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class ChildFailed(Exception):
-    """A child did not do what it was started for; with its last words."""
+    """A child failed; the message has its last output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """``seconds``: from exec to the end, start-up and imports included. ``started``: on the machine's monotonic clock."""
+    """``seconds``: from exec to the end, including start-up and imports. ``started``: on the machine's monotonic clock."""
 
     seconds: float
     cpu_seconds: float
@@ -42,7 +42,7 @@ class Cost:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Ours without what a service manager or a configuration of the user's own would pass to a daemon."""
+    """Return the environment without variables that would configure a daemon."""
     ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
@@ -56,7 +56,7 @@ def run(command: Sequence[str], **extra: str) -> Cost:
     """Run a command to its end, with ``extra`` in its environment.
 
     Raises:
-        ChildFailed: it failed, or hung.
+        ChildFailed: The command failed or timed out.
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         started = time.monotonic()
@@ -101,10 +101,10 @@ class Running:
         self._lines.put(None)
 
     def line(self, wanted: Callable[[str], bool] = bool, *, within: float = 60.0) -> str:
-        """The next line that ``wanted`` says yes to.
+        """Return the next line for which ``wanted`` is true.
 
         Raises:
-            ChildFailed: there is none within so many seconds, or the child ended.
+            ChildFailed: There is none within so many seconds, or the child ended.
         """
         deadline = time.monotonic() + within
         seen: list[str] = []
@@ -130,20 +130,20 @@ class Running:
         return peak_mib(self.process.pid) or 0.0
 
     def family_cpu_seconds(self) -> float:
-        """As `cpu_seconds`, with the children that are running."""
+        """Return CPU seconds as `cpu_seconds`, with the running children."""
         pids = [self.process.pid]
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             pids += [int(pid) for pid in (task / "children").read_text().split()]
         return sum(_cpu_seconds(pid) for pid in pids)
 
     def cpu_seconds(self) -> float:
-        """User and system time so far, without ended children."""
+        """Return user and system time so far, without ended children."""
         return _cpu_seconds(self.process.pid)
 
 
 @contextlib.contextmanager
 def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """A child for the time of the context; asked to end, then waited for, then killed. Its errors go to ``log``."""
+    """Run a child until the context ends: terminate it, wait, then kill it. Its errors go to ``log``."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
@@ -169,7 +169,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def peak_mib(pid: int) -> float | None:
-    """The most memory that a process has had resident, in MiB; None where it has ended."""
+    """Return the peak of resident memory of a process, in MiB; None if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -179,7 +179,7 @@ def peak_mib(pid: int) -> float | None:
 
 
 class _Peak:
-    """Reads the high-water mark until it is stopped; what grows in the last fiftieth of a second is missed."""
+    """Reads the high-water mark until it is stopped; growth in the last fiftieth of a second is missed."""
 
     def __init__(self, pid: int) -> None:
         self.mib = 0.0

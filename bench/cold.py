@@ -1,4 +1,4 @@
-"""A large file for the first time: how many entries a second arrive, at what cost, beside what could be."""
+"""The first delivery of a large file: entries a second and cost, beside the limits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def measure(options: Options) -> Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """The same rows by every way, once each."""
+    """Runs each way once with the same rows."""
 
     figures: Rounds
     rows: int
@@ -76,7 +76,7 @@ class _Load:
             self._dropped(name, child, counting, staged(file, folder), drop)
 
     def _dropped(self, name: str, child: Running, counting: Counting, staged: Path, drop: Path) -> None:
-        """A file moved into the folder of a process that is up already; the clock ends with the last entry's arrival."""
+        """Move a file into the folder of a running process; measure until the last entry has arrived."""
         counting.start_anew()
         used = child.cpu_seconds()
         started = time.monotonic()
@@ -127,7 +127,7 @@ class _Load:
 
 
 def staged(file: Path, folder: Path) -> Path:
-    """A second name of the file, beside the folder that is watched, so that it can be moved in."""
+    """Return a hard link to the file, beside the watched folder, so that it can be moved in."""
     staged = folder / file.name
     staged.hardlink_to(file)
     return staged
@@ -138,7 +138,7 @@ def _some(csv: Path) -> dict[str, str]:
 
 
 def arrived(name: str, counting: Counting, rows: int) -> None:
-    """Wait for all entries, however slowly they come, as long as they come."""
+    """Wait for all entries as long as further ones arrive."""
     before, moved = 0, time.monotonic()
     while (distinct := counting.tally().distinct) < rows:
         if distinct > before:

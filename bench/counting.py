@@ -1,12 +1,12 @@
-"""A server that stores nothing and counts everything: so little of it that the sender is what is measured.
+"""A server that stores nothing and counts everything, so that the sender is measured.
 
-It speaks as much of the interface document as a sender with bulk mass-update needs, and takes syslog-ng's bodies at
-``/lines``. It counts distinct keys (``P`` and eight digits) and repeated ones separately, and keeps the last item of each body
-so that values can be checked. ``python -m bench.counting`` prints its port.
+It supports the operations of the interface document that a sender with bulk mass-update needs, and accepts syslog-ng's bodies
+at ``/lines``. It counts distinct keys (``P`` and eight digits) and repeated ones separately, and keeps the last item of each
+body so that values can be checked.
 
-With ``--single`` it knows the document only: no bulk, one empty sink, entries created and updated one by one.
-
-``GET /tally`` returns the counts, ``POST /tally`` starts anew. Times are on the machine's monotonic clock.
+``python -m bench.counting`` prints its port. With ``--single`` it implements the document only: no bulk, one empty sink,
+entries created and updated one by one. ``GET /tally`` returns the counts, ``POST /tally`` resets them. Times are on the
+machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Item(msgspec.Struct):
 
 @dataclass(slots=True)
 class Tally:
-    """Counts since the last start. ``lookups``: requests that change nothing; ``writes``: all others."""
+    """Counts since the last reset. ``lookups``: requests that change nothing; ``writes``: all others."""
 
     lookups: int = 0
     writes: int = 0
@@ -52,8 +52,8 @@ class Tally:
     sampled: list[tuple[str, str | None]] = field(default_factory=list)
 
 
-class _Desk:
-    """What the server knows: the sink's label once it is created, which keys were seen, the tally."""
+class _ServerState:
+    """The state of the server: the sink's label once it is created, the seen keys, the tally."""
 
     def __init__(self, *, single: bool = False) -> None:
         self.single = single
@@ -99,7 +99,7 @@ class _Desk:
             return 200, json.dumps([sink] if self.label else []).encode()
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
-        # It cannot return what it received. A sender that needs that gets no wrong response.
+        # It cannot return what it received. A sender that needs that gets an error, not a wrong response.
         return 501, b'{"error":"This server only counts."}'
 
     def _create(self, body: bytes) -> tuple[int, bytes]:
@@ -136,16 +136,16 @@ class _Desk:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1 with Content-Length, requests one after the other."""
+    """HTTP/1.1 with Content-Length, requests in order."""
 
-    def __init__(self, desk: _Desk) -> None:
-        self._desk = desk
+    def __init__(self, state: _ServerState) -> None:
+        self._state = state
         self._buffer = bytearray()
         self._continued = False
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by class
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's transport is no subclass
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -160,22 +160,22 @@ class _Connection(asyncio.Protocol):
                     self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 return
             method, target, _ = head.split(b"\r\n", 1)[0].split(b" ")
-            status, body = self._desk.respond(method, target, bytes(self._buffer[end + 4 : stop]))
+            status, body = self._state.respond(method, target, bytes(self._buffer[end + 4 : stop]))
             del self._buffer[:stop]
             self._continued = False
             self._transport.write(
                 b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nPreference-Applied: return=minimal\r\n%s"
                 b"Content-Length: %d\r\n\r\n%s"
-                % (status, _REASONS[status], b"" if self._desk.single else _BULK, len(body), body)
+                % (status, _REASONS[status], b"" if self._state.single else _BULK, len(body), body)
             )
 
 
 async def _serve() -> None:
-    desk = _Desk(single="--single" in sys.argv)
+    state = _ServerState(single="--single" in sys.argv)
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
-    server = await loop.create_server(lambda: _Connection(desk), "127.0.0.1", 0, backlog=512)
+    server = await loop.create_server(lambda: _Connection(state), "127.0.0.1", 0, backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
     await stopped.wait()
     server.close()

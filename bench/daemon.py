@@ -1,4 +1,4 @@
-"""ingestd as it is measured: a folder with its configuration, the commands, a process that makes one pass after the other."""
+"""The measured daemon: a folder with its configuration, its commands, and a process that runs repeated passes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Site:
     configuration: Path
 
     def sync(self) -> Cost:
-        """One `ingestd sync`, from exec to its end."""
+        """Run `ingestd sync` once, from exec to its end."""
         return run(python("ingestd", "sync", "-c", str(self.configuration)))
 
     @contextlib.contextmanager
     def daemon(self) -> Iterator[Running]:
-        """`ingestd run`, ready."""
+        """Run `ingestd run` and wait until it is ready."""
         log = self.folder / "daemon.log"
         command = ["sh", "-c", 'exec "$@" 2>&1', "sh", *python("ingestd", "run", "-c", str(self.configuration))]
         with running(command, log=log) as child:
@@ -39,7 +39,7 @@ class Site:
 
     @contextlib.contextmanager
     def warm(self) -> Iterator[Warm]:
-        """A process that has imported everything and makes a pass on request."""
+        """Run a process that has imported everything and makes a pass on request."""
         with running(python("bench.passes", str(self.configuration)), log=self.folder / "warm.log") as child:
             child.line(lambda line: line == "ready")
             yield Warm(child)
@@ -47,12 +47,12 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """See `bench.passes`."""
+    """The process of `bench.passes`."""
 
     child: Running
 
     def sync(self) -> dict[str, Any]:
-        """Seconds, CPU seconds, and what the pass reports."""
+        """Return seconds, CPU seconds, and the report of the pass."""
         self.child.send("pass")
         response: dict[str, Any] = json.loads(
             self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS)
@@ -63,7 +63,7 @@ class Warm:
 def site(
     folder: Path, endpoint: Endpoint, *, key: str = KEY, value: str = VALUE, after: str = "keep", label: str = LABEL
 ) -> Site:
-    """Write a configuration with one pipeline over an empty folder ``drop``, with ``settle_seconds`` 0."""
+    """Write a configuration with one pipeline from an empty folder ``drop``, with ``settle_seconds`` 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
     source = {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}
@@ -80,5 +80,5 @@ def site(
         ],
     }
     configuration = folder / "ingestd.yaml"
-    configuration.write_text(json.dumps(settings, indent=1))  # JSON is YAML
+    configuration.write_text(json.dumps(settings, indent=1))  # JSON is valid YAML.
     return Site(folder=folder, drop=drop, configuration=configuration)

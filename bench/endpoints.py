@@ -18,12 +18,12 @@ from bench.counting import WORKSPACE, Tally
 
 
 class Wrong(Exception):
-    """What arrived is not what was sent: the figures of this run would be worth nothing."""
+    """The received entries differ from the sent ones, so the figures of this run are invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to send, with which key, into which workspace; ``child`` is the process that takes it."""
+    """URL, key and workspace of the receiver; ``child`` is its process."""
 
     url: str
     api_key: str
@@ -31,10 +31,10 @@ class Endpoint:
     child: Running
 
     def ask(self, method: str, path: str, body: object = None, *, timeout: float = 60.0) -> Any:
-        """Send one request on a connection of its own and return the decoded response.
+        """Send one request on a new connection and return the decoded response.
 
         Raises:
-            Wrong: the response is no success.
+            Wrong: The response is no success.
         """
         with contextlib.closing(self.connect(timeout=timeout)) as connection:
             content = None if body is None else json.dumps(body).encode()
@@ -77,7 +77,7 @@ def counting_server(folder: Path, *more: str) -> Iterator[Counting]:
 
 @contextlib.contextmanager
 def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[Endpoint]:
-    """A service of its own with an empty data folder below ``folder``, and without a limit of rate."""
+    """Run the service with an empty data folder below ``folder``, and without a limit of rate."""
     folder.mkdir()
     data = folder / "data"
     if "WORKSPACED_DATABASE_URL" in environment:
@@ -94,13 +94,13 @@ def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[
 
 
 def check_counted(tally: Tally, rows: int, wrong_keys: list[str]) -> None:
-    """Raises `Wrong` where not every entry arrived once at least, or one of those looked at has another value."""
+    """Raise `Wrong` if an entry has not arrived, or a sampled one has another value."""
     if tally.distinct != rows or wrong_keys:
         raise Wrong(f"{tally.distinct} of {rows} entries arrived; with a wrong value: {wrong_keys[:5]}")
 
 
 def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, str]) -> None:
-    """Raises `Wrong` where the sink does not hold ``rows`` entries, or one of ``expected`` has another value."""
+    """Raise `Wrong` if the sink does not have ``rows`` entries, or one of ``expected`` has another value."""
     sink = next(sink for sink in service.ask("GET", f"{service.sinks}/list") if sink["label"] == label)
     place = f"{service.sinks}/{sink['id']}"
     held = 0

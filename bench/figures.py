@@ -1,4 +1,4 @@
-"""Medians, their spread, ratios taken within one round, and how they are printed."""
+"""Medians, their spread, ratios within one round, and their output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Rounds:
-    """What was measured, round by round: every figure once in each round, so that noise falls on all of them alike."""
+    """Figures by round: each is measured once in every round, so that noise affects all of them equally."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
 
@@ -22,7 +22,7 @@ class Rounds:
         return statistics.median(self.values[name])
 
     def spread(self, name: str, show: Callable[[float], str]) -> str:
-        """Median and, if the rounds differ, the least and the greatest value."""
+        """Return the median and, if the rounds differ, the least and the greatest value."""
         values = self.values.get(name)
         if not values:
             return "-"
@@ -30,7 +30,7 @@ class Rounds:
         return shown if low == high else f"{shown} ({low}-{high})"
 
     def ratio(self, over: str, under: str) -> float | None:
-        """The median of the rounds' own ratios; None where either was not measured."""
+        """Return the median of the rounds' own ratios; None if either was not measured."""
         pairs = zip(self.values.get(over, ()), self.values.get(under, ()), strict=False)
         ratios = [a / b for a, b in pairs if b]
         return statistics.median(ratios) if ratios else None
@@ -41,7 +41,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a benchmark has to say. ``ratios``: name to (ratio, what it should be, in words)."""
+    """The result of a benchmark. ``ratios``: name to (ratio, expected ratio in words)."""
 
     name: str
     title: str
@@ -94,6 +94,6 @@ def whole(value: float) -> str:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least ``percent`` of them do not exceed."""
+    """Return the smallest value that at least ``percent`` of them do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

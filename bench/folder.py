@@ -1,4 +1,4 @@
-"""A large tree at a start, and what a daemon costs that has nothing to do."""
+"""The first scan of a large tree, and the cost of an idle daemon."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _wait_for_a_day(made: Site) -> None:
 
 
 def _idle(made: Site) -> float:
-    """The share of a processor, once the daemon has done what there was to do."""
+    """Return the share of a processor that the daemon uses after it has done its work."""
     with made.daemon() as daemon:
         began = time.monotonic()
         before = -1.0

@@ -1,7 +1,7 @@
-"""From a file's renaming into the folder to its last entry being readable from the service, with ``settle_seconds`` 0.
+"""The time from renaming a file into the folder until its last entry is readable, with ``settle_seconds`` 0.
 
-The daemon and the service are up, the sink is there. Whether the entry is readable is asked in a tight loop on one bare
-connection, so a figure is too high by half a request on average, and the asking itself takes time from both processes.
+The daemon and the service are running, and the sink exists. The entry is polled in a tight loop on one bare connection, so a
+figure is too high by half a request on average, and polling takes time from both processes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _visible(made: Site, service: Endpoint) -> list[float]:
     place = ""
     with BareConnection(service.url, service.api_key) as connection:
         for file in _files(made.folder / "staged", "d"):
-            # Now and then, as files come; a fixed distance could fall in step with something.
+            # At random intervals, because a fixed interval could synchronise with another one.
             time.sleep(rng.uniform(*_GAP_SECONDS))
             dropped = time.monotonic()
             file.rename(made.drop / file.name)
@@ -84,7 +84,7 @@ def _visible(made: Site, service: Endpoint) -> list[float]:
 
 
 def _sink(service: Endpoint) -> str:
-    """The sink, which comes to be with the first file."""
+    """Return the sink, which is created with the first file."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while time.monotonic() < deadline:
         if sinks := service.ask("GET", f"{service.sinks}/list"):

@@ -1,9 +1,11 @@
-"""Requests that are ready before the clock starts, over connections that each wait for their response.
+"""Prepared requests over connections that each wait for their response.
 
-A protocol of its own, since a general HTTP client would be the limit: httpx takes 0.6 CPU-seconds for a thousand small
-requests, this about a hundredth of it. ``python -m bench.load URL PATH CONNECTIONS KIND SEED COUNT``, with the key in
-BENCH_API_KEY, prints seconds, CPU-seconds and latencies. KIND is ``single``, ``keyed`` (single, each request with an
-Idempotency-Key, as the daemon sends them) or the number of items of a bulk body.
+It has its own protocol, because a general HTTP client would be the limit: httpx takes 0.6 CPU-seconds for a thousand small
+requests, this about a hundredth of it.
+
+``python -m bench.load URL PATH CONNECTIONS KIND SEED COUNT``, with the key in BENCH_API_KEY, prints seconds, CPU-seconds and
+latencies. KIND is ``single``, ``keyed`` (single, each request with an Idempotency-Key, as the daemon sends them) or the number
+of items of a bulk body.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ WARM_UP = 500
 
 
 def keys_of(seed: int, count: int) -> list[str]:
-    """Keys in no order, other ones for every seed: ordered or repeated keys would flatter a B-tree."""
+    """Return keys in random order, different for every seed: sorted or repeated keys would be faster in a B-tree."""
     dice = random.Random(seed)
     return [f"P{dice.getrandbits(64):016x}/mass" for _ in range(count)]
 
@@ -38,7 +40,7 @@ def value_of(key: str) -> str:
 
 
 def bodies_of(keys: list[str], items: int) -> list[bytes]:
-    """A JSON body a key where ``items`` is 0, else lists of so many."""
+    """Return a JSON body for each key if ``items`` is 0, else lists of so many."""
     entries = [{"key": key, "value": value_of(key), "dataType": "scalar"} for key in keys]
     if not items:
         return [json.dumps(entry).encode() for entry in entries]
@@ -46,7 +48,7 @@ def bodies_of(keys: list[str], items: int) -> list[bytes]:
 
 
 class _Feed:
-    """Hands a request to whichever connection is free; knows when all have a response."""
+    """Gives requests to free connections, and counts the responses."""
 
     def __init__(self, requests: list[bytes]) -> None:
         self._requests: Iterator[bytes] = iter(requests)
@@ -78,7 +80,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by class
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's transport is no subclass
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._feed:

@@ -1,4 +1,4 @@
-"""The most memory that a pass has resident: the first one, one in which nothing changed, and both with a tenth of the rows."""
+"""The peak of resident memory of a pass: the first, an unchanged one, and both with a tenth of the rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`ingestd sync` without start-up: imports once, then makes one whole pass for every line that it reads.
 
-A pass opens the configuration's state file, reads, delivers and closes, as the command does; nothing is kept from one
-pass to the next but what Python and polars have loaded. ``python -m bench.passes CONFIGURATION``.
+A pass opens the configuration's state file, reads, delivers and closes, as the command does; only the loaded modules are kept
+between passes. ``python -m bench.passes CONFIGURATION``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ingestd.telemetry import Event
 
 
 def _ignore(_event: Event) -> None:
-    """The command prints lines; here they would be in the way of the results."""
+    """Ignore the output of the command, which would mix with the results."""
 
 
 def main(path: Path) -> None:

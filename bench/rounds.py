@@ -1,4 +1,4 @@
-"""How often a benchmark is repeated, where, and how noisy the machine was meanwhile."""
+"""The repetitions of a benchmark, its folder, and the noise of the machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CALIBRATION = "calibration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``folder`` is empty, of this benchmark alone, and removed afterwards."""
+    """``folder`` is empty, used by this benchmark only, and removed afterwards."""
 
     rows: int
     repeat: int
     folder: Path
 
     def rounds(self, figures: Rounds) -> Iterator[Path]:
-        """An empty folder for each round; no round begins that would probably end beyond the budget."""
+        """Yield an empty folder for each round; no round begins that would probably exceed the time budget."""
         begun = time.monotonic()
         longest = 0.0
         for number in range(self.repeat):
@@ -38,7 +38,7 @@ class Options:
             longest = max(longest, time.monotonic() - started)
 
     def surroundings(self, figures: Rounds) -> dict[str, object]:
-        """What the summary says about the run itself."""
+        """Return what the summary reports about the run itself."""
         times = figures.values[CALIBRATION]
         return {
             "rows": self.rows,

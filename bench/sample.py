@@ -1,6 +1,6 @@
-"""The file that is measured with: six columns of parts, shuffled, three rows in ten with a comma inside quotes.
+"""The measured file: six columns of parts, shuffled, three rows in ten with a comma inside quotes.
 
-Everything follows from a row's number, so any value that arrives anywhere can be checked without keeping the file.
+Every row is computed from its number, so any received value can be checked without keeping the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ COLUMNS = ("part_number", "property", "value", "unit", "revision", "changed")
 KEY = "{part_number}/{property}"
 VALUE = "{value} {unit} {revision}"
 USED = ("part_number", "property", "value", "unit", "revision")
-"""The fields that the mapping uses, and that a reading therefore has to hash."""
+"""The mapped fields, which a reading has to hash."""
 
 _ORDER_SEED = 20_260
 _PROPERTIES = ("mass", "length", "finish", "fit")
@@ -32,7 +32,7 @@ def write_csv(path: Path, rows: int, *, order: int = 0, revised: Mapping[int, st
 
 
 def write_ndjson(path: Path, rows: int) -> None:
-    """The same entries as lines that need no mapping: a key and a value each."""
+    """Write the same entries as lines that need no mapping: key and value."""
     numbers = _numbers(rows, 0)
     with path.open("wb") as file:
         for start in range(0, rows, _CHUNK):
@@ -40,7 +40,7 @@ def write_ndjson(path: Path, rows: int) -> None:
 
 
 def write_objects(path: Path, rows: int) -> None:
-    """The same rows as `write_csv`'s, an object a line, with all fields."""
+    """Write the rows of `write_csv` as one object a line, with all fields."""
     numbers = _numbers(rows, 0)
     with path.open("wb") as file:
         for start in range(0, rows, _CHUNK):
@@ -49,12 +49,12 @@ def write_objects(path: Path, rows: int) -> None:
 
 
 def read_entries(path: Path) -> pl.DataFrame:
-    """All entries of a CSV file: columns key and value, in the order of the file."""
+    """Return all entries of a CSV file: columns key and value, in the order of the file."""
     return entries(pl.read_csv(path, infer_schema=False))
 
 
 def entries(frame: pl.DataFrame) -> pl.DataFrame:
-    """Columns key and value out of the file's own."""
+    """Return the columns key and value from the columns of the file."""
     return frame.select(
         pl.concat_str(["part_number", "property"], separator="/").alias("key"),
         pl.concat_str(["value", pl.col("unit").fill_null(""), "revision"], separator=" ").alias("value"),
@@ -85,7 +85,7 @@ def _frame(numbers: pl.Series, revised: Mapping[int, str]) -> pl.DataFrame:
         pl.concat_str([pl.lit("P"), n.cast(pl.String).str.zfill(8)]).alias("part_number"),
         pl.lit(pl.Series(_PROPERTIES)).gather(n % len(_PROPERTIES)).alias("property"),
         pl.coalesce(by_hand, pl.when(n % 10 < 3).then(quoted).otherwise(plain)).alias("value"),
-        # A null is an empty field; an empty text would be written as "".
+        # A null is written as an empty field; an empty text would be written as "".
         pl.when(n % 10 >= 3).then(pl.lit("kg")).alias("unit"),
         pl.lit(pl.Series(("A", "B", "C"))).gather(n % 3).alias("revision"),
         pl.concat_str([pl.lit("2026-0"), (n % 9 + 1).cast(pl.String), pl.lit("-1"), (n % 10).cast(pl.String)]).alias(

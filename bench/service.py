@@ -1,7 +1,7 @@
-"""The service's own writes: entries one by one on 64 connections, and 5 000 a request, beside the bare database.
+"""Writes to the service: single entries on 64 connections, and 5 000 a request, beside the bare database.
 
-Each figure has a service of its own with an empty database, and keys that nothing had before. The load comes from a process
-that does nothing but send and read (`bench.load`); its share of the processors is shown.
+Each figure has a new service with an empty database, and new keys. The load comes from a process that only sends and reads
+(`bench.load`); its share of the processors is shown.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _check(service: Endpoint, seed: int, count: int) -> None:
 
 @contextlib.contextmanager
 def _database(kind: str) -> Iterator[str]:
-    """The URL of an empty PostgreSQL database for the time of the context; empty for SQLite."""
+    """Return the URL of an empty PostgreSQL database until the context ends; empty for SQLite."""
     if kind != "postgres":
         yield ""
         return

@@ -1,4 +1,4 @@
-"""One request an entry: how many entries a second reach a service that knows the document only and costs nothing."""
+"""Single requests: entries a second to a server that implements only the document and has minimal cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRANSPORTS = {
 }
 
 MOST_ROWS = 60_000
-"""One request a row takes long enough with these."""
+"""One request for each row takes long enough with these."""
 
 
 def measure(options: Options) -> Report:
@@ -57,7 +57,7 @@ def measure(options: Options) -> Report:
 
 
 def _note(figures: Rounds, name: str, counting: Counting, rows: int, started: float) -> None:
-    """From the drop to the last entry's arrival."""
+    """Measure from the drop to the arrival of the last entry."""
     arrived(name, counting, rows)
     tally = counting.tally()
     check_counted(tally, rows, sample.wrong_values(tally.sampled, rows))

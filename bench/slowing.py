@@ -1,8 +1,8 @@
-"""A service that slows down, or refuses, as its arguments say: what a sender that adapts has to find out.
+"""A server that slows down or rejects as its arguments say, for measuring adaptive senders.
 
-It knows the document only. ``python -m bench.slowing knee 20 0.02`` responds after 20 ms as long as no more than 20 requests
-are in flight, and later in proportion with more. ``python -m bench.slowing rate 300`` refuses (429) what exceeds 300 requests
-a second, with Retry-After and without announcing anything. Prints its port; ``GET /tally`` returns the counts.
+It implements the document only. ``python -m bench.slowing knee 20 0.02`` responds after 20 ms with up to 20 requests in flight,
+and proportionally later with more. ``python -m bench.slowing rate 300`` rejects (429) requests beyond 300 a second, with
+Retry-After and without announced limits. Prints its port; ``GET /tally`` returns the counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BURST_SECONDS = 0.1
 
 @dataclass(slots=True)
 class Behaviour:
-    """``times`` of the accepted and the refused writes, on the machine's monotonic clock."""
+    """``times`` of the accepted and the rejected writes, on the machine's monotonic clock."""
 
     knee: int = 0
     seconds: float = 0.0

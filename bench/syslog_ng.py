@@ -1,7 +1,7 @@
-"""syslog-ng with its reliable disk buffer, reading the same lines into the same counting server. Never installed from here.
+"""syslog-ng with its reliable disk buffer, with the same lines and the same counting server; not installed from here.
 
-Its settings are the best that were found for it: a window that one large file can use whole, large fetches, two workers, no
-timer that the last batch would wait for longer than 50 ms. Bodies of 5000 lines were not quicker than those of 500.
+It has the best settings that were found: a window as large as one file, large fetches, two workers, no timer above 50 ms that
+delays the last batch. Bodies of 5000 lines were not faster than those of 500.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAPPED = '\'$(format-json key="${c.part_number}/${c.property}" value="${c.value
 
 
 def missing() -> str:
-    """Why syslog-ng can't be measured here, in words; empty where it can."""
+    """Return why syslog-ng cannot be measured here; empty if it can."""
     if not PROGRAM.exists():
         return "syslog-ng is not installed (Debian: syslog-ng-core and syslog-ng-mod-http), so it was not measured"
     if not any(_MODULES.rglob("libhttp.so")):
@@ -56,7 +56,7 @@ def missing() -> str:
 
 @contextlib.contextmanager
 def syslog_ng(folder: Path, url: str, form: Form, *, lines: int = 500) -> Iterator[tuple[Running, Path]]:
-    """syslog-ng watching ``<folder>/drop``, ready; the process and the folder to drop a file into."""
+    """Run syslog-ng that watches ``<folder>/drop``; yield the process and the folder."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
     (folder / "buffer").mkdir()
@@ -93,7 +93,7 @@ def _version() -> str:
 
 
 def _wait_for(control: Path, child: Running) -> None:
-    """It listens on its control socket once its sources and destinations are up."""
+    """Wait for its control socket, which listens when its sources and destinations are up."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if child.process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Ten rows of the million are changed: what travels, and how long it takes."""
+"""Ten of a million rows are changed: the sent bytes and the duration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(options: Options) -> Report:
     with counting_server(options.folder) as counting:
         made = delivered_site(options, counting, csv)
         with made.warm() as warm:
-            warm.sync()  # what is imported late, is now
+            warm.sync()  # avoids that late imports are measured
             for folder in options.rounds(figures):
                 for name in (COMMAND, PASS):
                     revised |= _ten_more(rng, revised, options.rows)

@@ -1,4 +1,4 @@
-"""The same million rows once more: an unchanged file, one that was written again, one in another order."""
+"""The same million rows again: an unchanged file, a rewritten one, one in another order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measure(options: Options) -> Report:
         made = delivered_site(options, counting, orders[0])
         turns = _turns(made.drop / NAME, orders)
         with made.warm() as warm:
-            warm.sync()  # what is imported late, is now
+            warm.sync()  # avoids that late imports are measured
             for _ in options.rounds(figures):
                 for case in CASES:
                     turns[case]()
@@ -45,7 +45,7 @@ def measure(options: Options) -> Report:
 
 
 def delivered_site(options: Options, counting: Counting, csv: Path) -> Site:
-    """A daemon that has read the file and delivered all of it."""
+    """Return a daemon that has read and delivered the file."""
     made = site(options.folder / "site", counting)
     replace(made.drop / NAME, csv)
     counting.start_anew()
@@ -56,7 +56,7 @@ def delivered_site(options: Options, counting: Counting, csv: Path) -> Site:
 
 
 def replace(target: Path, source: Path) -> None:
-    """Give the file another's content, at once, as a new file of a new time."""
+    """Replace the file by one with another's content and a new time, atomically."""
     beside = target.with_suffix(".tmp")
     shutil.copyfile(source, beside)
     beside.replace(target)
@@ -102,7 +102,7 @@ def polars_alone(figures: Rounds, name: str, csv: Path) -> None:
     once = run(python("bench.limits.polars_hash", str(csv), "1"))
     figures.add(f"{name} command", once.seconds)
     figures.add(f"{name} peak", once.peak_mib)
-    # Of four times the first is left out: it starts polars' threads and grows its memory.
+    # The first of four times is ignored: it starts polars' threads and grows its memory.
     often = run(python("bench.limits.polars_hash", str(csv), "4"))
     times = json.loads(often.output)
     figures.add(name, statistics.median(times["seconds"][1:]))

@@ -205,6 +205,11 @@ class ConnectorWatch:
         self._report = report
         self._watch: FolderWatch | None = None
 
+    @classmethod
+    def of_one_folder(cls, folder: Path, *, mode: WatchMode, log: Callable[[str], None]) -> Self:
+        """Return a watch of a folder without its sub-folders; ``log`` is called with a sentence on how it is watched."""
+        return cls(folder, recursive=False, mode=mode, report=lambda sentence: log(f"{sentence}."))
+
     @property
     def is_polling(self) -> bool:
         """True if the daemon listens and events are not reliable."""

@@ -29,16 +29,16 @@ UNRELEASED = "## Unreleased\n"
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 PROGRAMS = Path(sys.executable).parent
 TESTED = ("tests", "config", "docs", "systemd", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
-"""What the tests read beside the installed packages. The packages themselves are left out: the tests import the wheel."""
+"""Files that the tests read beside the installed packages. The packages are left out, because the tests import the wheel."""
 
 
 class ReleaseRefused(Exception):
-    """The release can't be made; the message says why, and what to do."""
+    """The release cannot be made; the message has the reason and the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What was asked for. ``pythons`` are versions such as ``3.11``; ``work`` is a temporary folder."""
+    """The arguments. ``pythons`` are versions such as ``3.11``; ``work`` is a temporary folder."""
 
     checkout: Path
     work: Path
@@ -49,12 +49,12 @@ class Plan:
 
     @property
     def tag(self) -> str:
-        """The tag's name."""
+        """Return the name of the tag."""
         return f"v{self.version}"
 
     @property
     def source(self) -> Path:
-        """The copy of HEAD that is built."""
+        """Return the folder of the copy of HEAD that is built."""
         return self.work / "source"
 
 
@@ -84,7 +84,7 @@ def release(plan: Plan) -> None:
     """Make the release.
 
     Raises:
-        ReleaseRefused: a check failed; the checkout is as it was.
+        ReleaseRefused: A check failed; the checkout is unchanged.
     """
     check(plan)
     interpreters = find_interpreters(plan)
@@ -109,10 +109,10 @@ def release(plan: Plan) -> None:
 
 
 def check(plan: Plan) -> None:
-    """The checks that need no build.
+    """Run the checks that need no build.
 
     Raises:
-        ReleaseRefused: one of them failed.
+        ReleaseRefused: One of them failed.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", plan.version):
         raise ReleaseRefused(f"'{plan.version}' is no version of the form x.y.z. Use make release VERSION=1.2.3.")
@@ -127,10 +127,10 @@ def check(plan: Plan) -> None:
 
 
 def find_interpreters(plan: Plan) -> dict[str, str]:
-    """The command of each Python of the plan, from PATH, pyenv or uv, which downloads one if it can.
+    """Return the command of each Python of the plan, from PATH, pyenv or uv, which downloads one if it can.
 
     Raises:
-        ReleaseRefused: one is missing and the plan does not allow that, or there is none at all.
+        ReleaseRefused: One is missing and the plan does not permit that, or there is none at all.
     """
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     environment = {
@@ -160,7 +160,7 @@ def find_interpreters(plan: Plan) -> dict[str, str]:
 
 
 def unpack_head(plan: Plan) -> None:
-    """Copy what is tracked at HEAD."""
+    """Copy the tracked files of HEAD."""
     archive = plan.work / "head.tar"
     git(plan, "archive", "--output", str(archive), "HEAD")
     with tarfile.open(archive) as opened:
@@ -168,7 +168,7 @@ def unpack_head(plan: Plan) -> None:
 
 
 def build(plan: Plan) -> Path:
-    """Build the sdist and the wheel from the copy into its dist/, with the time of HEAD in them; the wheel's path."""
+    """Build the sdist and the wheel from the copy into its dist/, with the time of HEAD in them; return the wheel's path."""
     say("build the sdist and the wheel")
     epoch = git(plan, "log", "-1", "--format=%ct").strip()
     run(sys.executable, "-m", "hatchling", "build", cwd=plan.source, SOURCE_DATE_EPOCH=epoch)
@@ -180,10 +180,10 @@ def build(plan: Plan) -> Path:
 
 
 def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
-    """Install the wheel into a new environment and test it there; the OpenAPI document that it prints.
+    """Install the wheel into a new environment and test it there; return the OpenAPI document that it prints.
 
     Raises:
-        ReleaseRefused: a command or a test failed.
+        ReleaseRefused: A command or a test failed.
     """
     environment = plan.work / f"python-{number}"
     uv, python = str(PROGRAMS / "uv"), str(environment / "bin" / "python")
@@ -230,10 +230,10 @@ def publish(plan: Plan, notes: str) -> None:
 
 
 def read_version(project: str) -> str:
-    """The version in the text of pyproject.toml.
+    """Return the version in the text of pyproject.toml.
 
     Raises:
-        ReleaseRefused: there is no such line, or more than one.
+        ReleaseRefused: There is no such line, or more than one.
     """
     found = VERSION_LINE.findall(project)
     if len(found) != 1:
@@ -242,18 +242,18 @@ def read_version(project: str) -> str:
 
 
 def set_version(project: str, version: str) -> str:
-    """The text of pyproject.toml with another version."""
+    """Return the text of pyproject.toml with another version."""
     read_version(project)
     return VERSION_LINE.sub(f'version = "{version}"', project)
 
 
 def move_unreleased(changelog: str, version: str, date: str) -> tuple[str, str]:
-    """The changelog with its unreleased changes below ``version`` and ``date``, and these changes alone.
+    """Return the changelog with its unreleased changes below ``version`` and ``date``, and these changes alone.
 
-    A section that was written for ``version`` ahead of its release, without a date, gets the date instead.
+    A section that was written for ``version`` before its release, without a date, gets the date instead.
 
     Raises:
-        ReleaseRefused: there are no unreleased changes, or they are in two sections.
+        ReleaseRefused: There are no unreleased changes, or they are in two sections.
     """
     unreleased, prepared = section(changelog, UNRELEASED), section(changelog, f"## {version}\n")
     if unreleased and prepared:
@@ -268,28 +268,28 @@ def move_unreleased(changelog: str, version: str, date: str) -> tuple[str, str]:
 
 
 def section(changelog: str, heading: str) -> str:
-    """What is below a heading of the second level; empty if there is no such heading."""
+    """Return the text below a heading of the second level; empty if there is no such heading."""
     _, _, after = changelog.partition(heading)
     return re.split(r"^## ", after, maxsplit=1, flags=re.MULTILINE)[0].strip()
 
 
 def ordered(version: str) -> tuple[int, ...]:
-    """A version as a value that can be compared."""
+    """Return a version as a value that can be compared."""
     return tuple(int(part) for part in version.split("."))
 
 
 def git(plan: Plan, *arguments: str) -> str:
-    """The output of a git command in the checkout."""
+    """Return the output of a git command in the checkout."""
     return run("git", *arguments, cwd=plan.checkout)
 
 
 def run(*command: str, cwd: Path | None = None, **variables: str) -> str:
-    """The standard output of a command that succeeds.
+    """Return the standard output of a command that succeeds.
 
     Raises:
-        ReleaseRefused: it failed; with the end of what it printed.
+        ReleaseRefused: The command failed; the message has the end of its output.
     """
-    # Neither the checkout nor this environment may take the place of what is installed.
+    # Neither the checkout nor this environment may replace the installed packages.
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     done = subprocess.run(
         command,

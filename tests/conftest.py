@@ -1,4 +1,4 @@
-"""What holds for all tests: property tests without deadlines, and no skip in CI that nobody would notice."""
+"""Settings of all tests: property tests without deadlines, and no unnoticed skip in CI."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The machines that run these are shared: a slow example is no finding.
-# CI takes the same examples each time, so that a change is judged by what it changed; everybody else looks for new ones.
+# The machines that run these are shared, so a slow example is no failure.
+# CI uses fixed examples, so that only the change under test can fail; other runs draw new ones.
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=IN_CI)
 settings.load_profile("shared")

@@ -1,1 +1,1 @@
-"""What the machine and its libraries can do when nothing has to be right but one thing."""
+"""Limits of the machine and its libraries: minimal programs without the guarantees of ingestd."""

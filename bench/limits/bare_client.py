@@ -1,7 +1,7 @@
-"""The service fed by nothing but a client: bodies made beforehand, two connections, responses checked for success only.
+"""A minimal client of the service: prepared bodies, two connections, responses checked for success only.
 
-Its bodies hold the entries in the order in which ingestd sends them (sorted within every 8 MiB of the file), because key
-order alone is worth a factor to a B-tree. ``python -m bench.limits.bare_client CSV URL PATH``, with the key in
+Its bodies have the entries in the order in which ingestd sends them (sorted within every 8 MiB of the file), because the order
+of keys changes the speed of a B-tree several times. ``python -m bench.limits.bare_client CSV URL PATH``, with the key in
 BENCH_API_KEY, prints the seconds from the first request to the last response.
 """
 

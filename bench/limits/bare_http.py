@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a socket and nothing around it: what one request to the service costs at the least."""
+"""HTTP/1.1 directly on a socket: the minimal cost of a request to the service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 class BareConnection:
-    """One kept connection; a request at a time."""
+    """A persistent connection with one request at a time."""
 
     def __init__(self, url: str, api_key: str) -> None:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""A fixed piece of work, done anew in every round: how much its time varies is how noisy the machine was."""
+"""A fixed piece of work that is repeated in every round: its variation is the noise of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK = bytes(1 << 20)
 
 
 def spin() -> float:
-    """Seconds for hashing 64 MiB of zeros on one core."""
+    """Return the seconds for hashing 64 MiB of zeros on one core."""
     started = time.monotonic()
     digest = hashlib.sha256()
     for _ in range(64):
@@ -23,7 +23,7 @@ def spin() -> float:
 
 
 def flush_seconds(folder: Path, times: int = 100) -> float:
-    """Median of writing 4 KiB and having them on the disk (fdatasync), in the folder that is measured in."""
+    """Return the median time of writing 4 KiB durably (fdatasync), in the measured folder."""
     taken = []
     with (folder / "flush").open("wb", buffering=0) as file:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""What the kernel and a thread need at the least: from the renaming of a file to the moment a waiting reader holds its name."""
+"""The minimal latency of the kernel and a thread: from renaming a file until a waiting reader has its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = struct.Struct("iIII")
 
 
 def notice_seconds(staged: Sequence[Path], folder: Path) -> list[float]:
-    """Move files into a folder, one after the other; how long each took to be noticed."""
+    """Move files into a folder, one after the other; return the latency of each."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(_CLOSE_ON_EXEC)
     if descriptor < 0 or libc.inotify_add_watch(descriptor, os.fsencode(folder), _MOVED_TO) < 0:

@@ -15,7 +15,7 @@ from bench.sample import USED
 
 
 def read_and_hash(path: str) -> int:
-    """How many rows, so that nothing can be left out as unused."""
+    """Return the number of rows, so that no work can be optimised away."""
     hashes = pl.read_csv(path, infer_schema=False).select(pl.struct(USED).hash().alias("hash"))["hash"]
     return hashes.len()
 

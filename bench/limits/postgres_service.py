@@ -1,4 +1,4 @@
-"""Bare psycopg does the service's work on PostgreSQL: as `bench.limits.sqlite_service`, in a schema of the service's.
+"""Bare psycopg with the work of the service on PostgreSQL, as `bench.limits.sqlite_service`, in the service's schema.
 
 ``python -m bench.limits.postgres_service KIND SEED COUNT``, with the URL of an empty database in BENCH_DATABASE_URL.
 """
@@ -34,7 +34,7 @@ def main(kind: str, seed: int, count: int) -> None:
         for number, key in enumerate(keys_of(seed, count), 1)
     ]
     with psycopg.connect(url, autocommit=True) as connection:
-        # There is no sink here that the rows could belong to.
+        # There is no sink that the rows could belong to.
         connection.execute("ALTER TABLE data_sink_entry DROP CONSTRAINT IF EXISTS data_sink_entry_sink_fkey")
         cursor = connection.cursor()
         started = time.monotonic()

@@ -1,6 +1,6 @@
-"""SQLite takes the same entries, sorted in transactions of 50 000, durable after each one (WAL, synchronous=FULL).
+"""SQLite with the same entries, sorted in transactions of 50 000, each durable (WAL, synchronous=FULL).
 
-The clock runs for the insertions alone. ``python -m bench.limits.sqlite_insert CSV FILE`` prints their seconds.
+Only the insertions are measured. ``python -m bench.limits.sqlite_insert CSV FILE`` prints their seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests of one entry by every transport that could carry them, to the counting server: what each of them costs.
+"""Requests of one entry by every candidate transport, to the counting server: the cost of each.
 
 ``python -m bench.limits.transports URL PATH`` prints requests a second by transport, eight in flight, as JSON.
 """
@@ -27,7 +27,7 @@ BODY = b'{"key":"P%08d/mass","value":"1.25 kg A","dataType":"scalar"}'
 
 
 async def rate(send: Callable[[bytes], Awaitable[int]]) -> float:
-    """Requests a second; ``send`` returns the status."""
+    """Return requests a second; ``send`` returns the status."""
     numbers = iter(range(REQUESTS))
 
     async def work() -> None:

@@ -198,7 +198,7 @@ class Archiver:
             except OSError as error:
                 raise SourceUnavailable(
                     f"The rejected rows of {file.path} can't be written into {self.quarantine}: {describe_error(error)}"
-                    " The file stays until they can."
+                    " The file stays until that is possible."
                 ) from error
 
     def _display_path(self, path: Path) -> str:

@@ -31,9 +31,9 @@ def run_checks(state: FolderState, archiver: Archiver) -> Iterator[Step]:
     if options.after == "keep":
         yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
     elif os.access(folder, os.W_OK | os.X_OK):
-        yield Step(name="moving files", outcome="passed", sentence=f"Files can be taken out of {folder}.")
+        yield Step(name="moving files", outcome="passed", sentence=f"Files can be moved out of {folder}.")
     else:
-        sentence = f"Files can't be taken out of {folder}: allow writing to the folder, or set after: keep."
+        sentence = f"Files can't be moved out of {folder}: allow writing to the folder, or set after: keep."
         yield Step(name="moving files", outcome="failed", sentence=sentence)
     if options.after == "archive" and archiver.archive is not None:
         yield from _check_archive(folder, archiver.archive)
@@ -46,7 +46,7 @@ def run_checks(state: FolderState, archiver: Archiver) -> Iterator[Step]:
     sentence = f"{len(found.files)} files match {options.patterns_in_words}; {len(found.empty)} are still empty."
     yield Step(name="files", outcome="passed", sentence=sentence)
     if found.unmatched:
-        yield Step(name="not taken", outcome="skipped", sentence=found.unmatched_sentence)
+        yield Step(name="skipped files", outcome="skipped", sentence=found.unmatched_sentence)
     if found.skipped:
         yield Step(name="refused", outcome="skipped", sentence=describe_skipped(found.skipped))
 
@@ -54,7 +54,7 @@ def run_checks(state: FolderState, archiver: Archiver) -> Iterator[Step]:
 def describe_skipped(skipped: Mapping[str, str]) -> str:
     """Return a sentence on files that a scan skipped, with the reasons of the first of them."""
     named = _list([f"{name}: {reason}" for name, reason in sorted(skipped.items())])
-    return f"{len(skipped)} are not taken ({named})."
+    return f"{len(skipped)} are skipped ({named})."
 
 
 def _check_watch(folder: Path, options: DirectoryOptions) -> Iterator[Step]:

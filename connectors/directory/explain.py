@@ -27,7 +27,7 @@ def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | 
     except SourceUnavailable as error:
         return str(error)
     if name in found.skipped:
-        return f"{name} is not taken: {found.skipped[name]}."
+        return f"{name} is skipped: {found.skipped[name]}."
     if state.readiness.is_companion(name):
         exists = name in found.files or name in found.empty or (state.folder / name).exists()
         return f"{name} belongs to other files and is not read itself (ready)." if exists else None
@@ -72,12 +72,12 @@ def _explain_unmatched(state: FolderState, name: str) -> str | None:
     path = state.folder / name
     if not is_inside(path, state.folder) or not path.exists():
         return None
-    return f"{name} is not taken: {_mismatch(state.options, name, path)}."
+    return f"{name} is skipped: {_mismatch(state.options, name, path)}."
 
 
 def _mismatch(options: DirectoryOptions, name: str, path: Path) -> str:
     if not path.is_file():
-        return "it is no regular file"
+        return "it is not a regular file"
     if is_temporary(name):
         return (
             "a name that begins with . or ~$, or ends in .tmp, .part, .crdownload or .filepart, is temporary or hidden"

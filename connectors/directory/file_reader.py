@@ -42,7 +42,7 @@ class FileReader:
                 return
             opened = open_file(path, name)
         except FileNotFoundError:
-            return  # taken away since the scan, so nothing was read
+            return  # removed since the scan, so nothing was read
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
         except SourceBroken as error:
@@ -65,7 +65,7 @@ class FileReader:
         if not opened.identity.size:
             raise SourceBroken(
                 f"{opened.name} is empty and has been for {self._state.options.empty_seconds:g} seconds (empty_seconds). Drop"
-                " it again with its content, or take it away."
+                " it again with its content, or remove it."
             )
         if reason := self._state.take_rejection(opened.name):
             raise SourceBroken(reason)

@@ -46,7 +46,7 @@ class ScanResult:
         count, more = self.unmatched, self.unmatched - len(self.unmatched_names)
         names = ", ".join([*self.unmatched_names, *([f"and {more} more"] if more else [])])
         files = "1 file is" if count == 1 else f"{count} files are"
-        return f"{files} not taken because no pattern matches ({names}). Set pattern, and format if needed, to have them read."
+        return f"{files} skipped because no pattern matches ({names}). Set pattern, and format if needed, to have them read."
 
     def skip(self, path: str, name: str, reason: str, error: OSError) -> None:
         """Record a file or folder of which the status can't be read."""

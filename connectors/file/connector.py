@@ -47,12 +47,7 @@ class FileConnector(Connector):
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
         self._last_read: Identity | None = None
-        self._watch = ConnectorWatch(
-            self._path.parent,
-            recursive=False,
-            mode=options.watch,
-            report=lambda sentence: context.log(f"{sentence}."),
-        )
+        self._watch = ConnectorWatch.of_one_folder(self._path.parent, mode=options.watch, log=context.log)
 
     @classmethod
     def claims(cls, options: FileOptions, base: Path) -> Sequence[FileClaim]:
@@ -67,7 +62,7 @@ class FileConnector(Connector):
     def partitions(self) -> Iterable[Partition]:
         """Return the file once it is stable, unless it can't be read as it is.
 
-        Programs save by writing another file and renaming it, so the file may be missing for a moment. That is waited for.
+        Programs save by writing another file and renaming it, so the file may be missing for a moment; that is no error.
 
         Raises:
             SourceUnavailable: the file is missing, or its status can't be read.

@@ -55,12 +55,7 @@ class LogConnector(Connector):
         self._cursors: dict[str, tuple[Cursor | None, LogCursor]] = {}
         self._pending = PendingLines(options.idle_seconds, context.now)
         self._notices = NoticeLog(context.log)
-        self._watch = ConnectorWatch(
-            self._folder.path,
-            recursive=False,
-            mode=options.watch,
-            report=lambda sentence: context.log(f"{sentence}."),
-        )
+        self._watch = ConnectorWatch.of_one_folder(self._folder.path, mode=options.watch, log=context.log)
 
     @classmethod
     def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:

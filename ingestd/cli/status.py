@@ -68,9 +68,9 @@ def sink_line(sink: SinkStatus) -> str:
     line += f"; {_drift(sink)}" if sink.drift is not None else ""
     line += f"; {_unexplained(sink)}" if sink.unexplained else ""
     line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
-    if (trouble := sink.trouble) is not None and sink.pending:
-        next_try = f"next try {moment(trouble.until)}"
-        return f"{line}; {trouble.standing} since {moment(trouble.since)}, {next_try}: {trouble.sentence}"
+    if (blocker := sink.trouble) is not None and sink.pending:
+        next_try = f"next try {moment(blocker.until)}"
+        return f"{line}; {blocker.standing} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
     attempt = sink.last_attempt
     return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
 

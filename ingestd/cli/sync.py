@@ -45,7 +45,7 @@ def _print_report(report: SyncReport) -> None:
     sentences = [
         f"{one.pipeline}: {sentence}"
         for one in report.passes
-        for sentence in (one.away, one.broken, *one.parked)
+        for sentence in (one.away, one.broken, *one.rejected)
         if sentence
     ]
     for sentence in dict.fromkeys(sentences):

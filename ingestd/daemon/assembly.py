@@ -138,7 +138,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             emit=emit_and_note,
             now=time.time,
             random=random.random,
-            on_acknowledged=supervisor.settled,
+            on_acknowledged=supervisor.on_acknowledged,
             keep_running=part_supervisor,
             limits=delivery_limits(settings),
         )
@@ -147,10 +147,12 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             pipelines=settings.pipelines,
             rejected=mirror.rejected,
             checker=checker,
-            request_reading=lambda name: supervisor.again(name, now=name not in timings),
+            request_reading=lambda name: supervisor.remap(name, now=name not in timings),
             reloader=reloader,
             explain=lambda request: explain(
-                connectors, request, unacknowledged=lambda pipeline, partition: by_name[pipeline].unsettled(partition)
+                connectors,
+                request,
+                unacknowledged=lambda pipeline, partition: by_name[pipeline].unacknowledged(partition),
             ),
             notices=supervisor.notices,
             emit=emit,
@@ -158,7 +160,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         drift_queue = DriftQueue(command_handler)
         # The intake commits in threads; the dispatcher belongs to the event loop.
         mirror.on_pending = lambda sink: _on_loop(loop, partial(dispatcher.wake, sink))
-        mirror.on_settled = lambda: _on_loop(loop, lambda: _on_acknowledged(dispatcher, supervisor))
+        mirror.on_acknowledged = lambda: _on_loop(loop, lambda: _on_acknowledged(dispatcher, supervisor))
         yield Assembly(
             configuration=configuration,
             mirror=mirror,
@@ -179,7 +181,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
 
 def _on_acknowledged(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> None:
     """Wake both sides after deferred acknowledgements are committed: sources are notified, and segments are free."""
-    supervisor.settled()
+    supervisor.on_acknowledged()
     dispatcher.wake()
 
 

@@ -134,7 +134,7 @@ async def _serve(
 
 
 async def _reload(assembly: Assembly, asked: asyncio.Event) -> None:
-    """Reload each time SIGHUP asks for it; until cancelled."""
+    """Reload after each SIGHUP, until cancelled."""
     while True:
         await asked.wait()
         asked.clear()

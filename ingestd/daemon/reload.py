@@ -34,10 +34,10 @@ class LaneRetrier(Protocol):
 
 
 def read_again(configuration: Configuration) -> Configuration:
-    """Return what the file of a configuration says now.
+    """Read the file of a configuration again and return its present content.
 
     Raises:
-        ConfigurationError: it has mistakes; all of them at once.
+        ConfigurationError: the file has mistakes; the error contains all of them.
     """
     return read_configuration(configuration.path, environment=os.environ, cwd=configuration.base)
 

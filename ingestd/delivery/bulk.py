@@ -20,7 +20,7 @@ from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, claim_body, items_body, split_in_half, split_items
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.resolved_sink import ResolvedSink
-from ingestd.mirror.port import Claim, Parked
+from ingestd.mirror.port import Claim, RejectedEntry
 
 
 class BulkForm:
@@ -176,6 +176,6 @@ def _is_final(status: int) -> bool:
     return status in {400, 404, 409, 413, 422}
 
 
-def _rejected_item(item: Item, result: BulkItemResult, response: ServiceResponse[BulkResult]) -> Parked:
+def _rejected_item(item: Item, result: BulkItemResult, response: ServiceResponse[BulkResult]) -> RejectedEntry:
     reason = f"The service refuses it ({result.status}): {result.reason}"
     return replace(rejection_of(item.key, response), reason=without_item_paths(reason), status=result.status)

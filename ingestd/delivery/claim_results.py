@@ -9,7 +9,7 @@ from typing import Any
 
 from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, Parked
+from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, RejectedEntry
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
 from ingestd.telemetry.event import Emit
 
@@ -34,10 +34,10 @@ def without_item_paths(sentence: str) -> str:
     return _ITEM_PATH.sub(r"\1", sentence)
 
 
-def rejection_of(key: str, response: ServiceResponse[Any]) -> Parked:
+def rejection_of(key: str, response: ServiceResponse[Any]) -> RejectedEntry:
     """Return the rejection of an entry by the response to a request for this entry alone."""
     path = _ITEM_PATH.search(response.outcome.sentence)
-    return Parked(
+    return RejectedEntry(
         key=key,
         reason=without_item_paths(response.outcome.sentence),
         member=path[1] if path else "",
@@ -88,24 +88,29 @@ class ClaimResults:
 
     async def acknowledge_unsent(self, claim: Claim) -> None:
         """Acknowledge a claim for which nothing has to be sent."""
-        await self._mirror.settle(claim)
+        await self._mirror.acknowledge(claim)
         self._claims.pop(id(claim), None)
         self.on_progress()
 
     async def acknowledge_all(self, claim: Claim, response: ServiceResponse[Any]) -> None:
         """Acknowledge a claim that one request delivered as a whole."""
-        await self._mirror.settle(claim, attempt=attempt_of(response, claim.items))
+        await self._mirror.acknowledge(claim, attempt=attempt_of(response, claim.items))
         self._claims.pop(id(claim), None)
         self._report_delivered(claim.items, response)
 
     async def acknowledge_some(
-        self, claim: Claim, *, delivered: Sequence[str], rejected: Sequence[Parked] = (), response: ServiceResponse[Any]
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        rejected: Sequence[RejectedEntry] = (),
+        response: ServiceResponse[Any],
     ) -> None:
         """Acknowledge keys of a claim that were delivered or rejected; ``response`` is the last one among them."""
         if not delivered and not rejected:
             return
-        await self._mirror.settle_some(
-            claim, delivered=delivered, parked=rejected, attempt=attempt_of(response, len(delivered) + len(rejected))
+        await self._mirror.acknowledge_some(
+            claim, delivered=delivered, rejected=rejected, attempt=attempt_of(response, len(delivered) + len(rejected))
         )
         if rejected:
             self._emit(

@@ -24,7 +24,7 @@ from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleForm
 from ingestd.delivery.sink_resolver import SinkResolver
-from ingestd.mirror.port import Claim, Deliverable, LaneState, Trouble
+from ingestd.mirror.port import Claim, Deliverable, LaneBlocker, LaneState
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import leaves, one_line
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
@@ -376,8 +376,8 @@ class Lane:
         self._is_reason_stored = True
         reason = self._reason
         with contextlib.suppress(MirrorFull):
-            await self._mirror.note_trouble(
-                self.id, Trouble(standing=status, sentence=reason, since=since, until=until)
+            await self._mirror.note_blocker(
+                self.id, LaneBlocker(standing=status, sentence=reason, since=since, until=until)
             )
         self._set_report(LaneReport(sink=self._address, status=status, since=since, until=until, sentence=reason))
 
@@ -385,7 +385,7 @@ class Lane:
         self._reason = ""
         if self._is_reason_stored:
             with contextlib.suppress(MirrorFull):
-                await self._mirror.note_trouble(self.id, None)
+                await self._mirror.note_blocker(self.id, None)
                 self._is_reason_stored = False
 
     def _log_blocker(self, blocker: Blocker, seconds: float, since: float, *, is_paused: bool) -> None:

@@ -21,7 +21,7 @@ from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, split_items
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.resolved_sink import ResolvedSink
-from ingestd.mirror.port import Claim, Parked
+from ingestd.mirror.port import Claim, RejectedEntry
 
 
 class _ClaimProgress:
@@ -32,7 +32,7 @@ class _ClaimProgress:
         self._results = results
         self._limits = limits
         self._delivered: list[str] = []
-        self._rejected: list[Parked] = []
+        self._rejected: list[RejectedEntry] = []
         self._last_response: ServiceResponse[Any] | None = None
         self._has_results = asyncio.Event()
         self._is_full = asyncio.Event()
@@ -40,9 +40,9 @@ class _ClaimProgress:
         self._delivered_count = 0
         self._has_flushed = False
 
-    def add(self, result: str | Parked, response: ServiceResponse[Any]) -> None:
+    def add(self, result: str | RejectedEntry, response: ServiceResponse[Any]) -> None:
         """Add the key of a delivered entry, or a rejection."""
-        if isinstance(result, Parked):
+        if isinstance(result, RejectedEntry):
             self._rejected.append(result)
         else:
             self._delivered.append(result)
@@ -181,7 +181,7 @@ class SingleForm:
             await asyncio.wait({acquiring, *ends})
         return None if acquiring.cancelled() else acquiring.result()
 
-    async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, ServiceResponse[Any]]:
+    async def _deliver(self, item: Item) -> tuple[str | RejectedEntry | Blocker, ServiceResponse[Any]]:
         """Take the steps of an entry until it is delivered, rejected, or has to stay pending."""
         is_null = item.value is None
         update_with = self._limits.update_with
@@ -193,7 +193,7 @@ class SingleForm:
             try:
                 response = await self._send_step(step, item)
             except Unaddressable as error:
-                return Parked(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
+                return RejectedEntry(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
             last = response
             self._record_response(response)
             remedy = remedy_of(response, len(item.raw))

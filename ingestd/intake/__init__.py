@@ -1,4 +1,4 @@
-"""Source to mirror: reading what changed, and telling the source what is settled."""
+"""Intake from the sources to the mirror: reads new records, and notifies connectors of acknowledged partitions."""
 
 from ingestd.intake.reader import PassReport, Reader
 from ingestd.intake.supervisor import SourceSupervisor

@@ -1,4 +1,4 @@
-"""Which records of a reading are new: a comparison of row hashes, before anything is mapped."""
+"""Detection of new records by their row hashes, before they are mapped."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ import polars as pl
 
 
 class Difference:
-    """The row hashes of the last reading against those of this one."""
+    """Compares the row hashes of a reading with those of the previous one."""
 
-    def __init__(self, before: Callable[[], pl.Series] | None) -> None:
-        """``before`` fetches the former hashes, sorted; None: there are none to rely on."""
-        self._fetch = before
-        self._before: pl.Series | None = None
+    def __init__(self, load_previous: Callable[[], pl.Series] | None) -> None:
+        """``load_previous`` returns the sorted row hashes of the previous reading; None: every record is new."""
+        self._load_previous = load_previous
+        self._previous: pl.Series | None = None
         self._seen: list[pl.Series] = []
 
-    def begin(self) -> None:
-        """Fetch the former hashes, the first time."""
-        if self._fetch is not None:
-            self._before, self._fetch = self._fetch(), None
+    def load(self) -> None:
+        """Load the row hashes of the previous reading, unless they are loaded already."""
+        if self._load_previous is not None:
+            self._previous, self._load_previous = self._load_previous(), None
 
-    def fresh(self, hashes: pl.Series) -> pl.Series:
-        """A mask over ``hashes``: true where the last reading had no such record. Remembers them as seen."""
-        self.begin()
+    def mask_new(self, hashes: pl.Series) -> pl.Series:
+        """Return a boolean mask over ``hashes``: True if the previous reading had no such record.
+
+        The hashes are added to those that `seen` returns.
+        """
+        self.load()
         self._seen.append(hashes)
-        if self._before is None or not self._before.len():
+        if self._previous is None or not self._previous.len():
             return pl.repeat(value=True, n=hashes.len(), dtype=pl.Boolean, eager=True)
-        # In order, because a search that jumps about in eight megabytes waits for memory: measured at half the time.
+        # A search for sorted hashes reads the previous ones in order; measured: half the time of a search in any order.
         order = hashes.arg_sort()
         ordered = hashes.gather(order)
-        places = self._before.search_sorted(ordered).clip(0, self._before.len() - 1)
-        return (self._before.gather(places) != ordered).gather(order.arg_sort())
+        indexes = self._previous.search_sorted(ordered).clip(0, self._previous.len() - 1)
+        return (self._previous.gather(indexes) != ordered).gather(order.arg_sort())
 
     def seen(self) -> pl.Series:
-        """All hashes of this reading, sorted (``pl.UInt64``)."""
+        """Return all row hashes of this reading, sorted (``pl.UInt64``)."""
         if not self._seen:
             return pl.Series("row_hash", [], dtype=pl.UInt64)
         return pl.concat(self._seen).sort()

@@ -1,4 +1,4 @@
-"""What an operator should know about a source while the daemon runs."""
+"""Notices about sources for the operator, and the repeated failures that cause them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorNotice:
-    """A sentence on a pipeline's source; ``since``: when it became true, in seconds since the epoch, None if not known."""
+    """A sentence about the source of a pipeline.
+
+    ``since``: when it became true, in seconds since the epoch; None if that is unknown.
+    """
 
     pipeline: str
     sentence: str
@@ -16,33 +19,33 @@ class OperatorNotice:
 
 
 class Failures:
-    """The partitions at which something fails again and again, with the reason and since when. May be read from any thread."""
+    """Partitions with a repeated failure: its reason and its first time. Thread-safe for readers."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._known: dict[str, tuple[str, float]] = {}
 
     def record(self, name: str, sentence: str) -> bool:
-        """Take note of a failure; return False if it is the one that is known already."""
+        """Record a failure; return False if the same sentence is recorded for the partition already."""
         known = self._known.get(name)
         self._known[name] = (sentence, known[1] if known is not None else self._now())
         return known is None or known[0] != sentence
 
     def clear(self, name: str) -> None:
-        """It has succeeded."""
+        """Delete the failure of a partition, because it has succeeded."""
         self._known.pop(name, None)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Forget the partitions that are not tried any more."""
-        for gone in [name for name in self._known if name not in names]:
-            del self._known[gone]
+        """Delete the failures of all other partitions, which are no longer tried."""
+        for name in [name for name in self._known if name not in names]:
+            del self._known[name]
 
-    def of(self, name: str) -> tuple[str, float] | None:
-        """The reason and since when; None: nothing fails."""
+    def get(self, name: str) -> tuple[str, float] | None:
+        """Return the reason of a partition's failure and its first time in seconds since the epoch; None: no failure."""
         return self._known.get(name)
 
     def by_sentence(self) -> dict[str, float]:
-        """The reasons, each with the time since which it has been one."""
+        """Return each reason with its first time, in seconds since the epoch."""
         found: dict[str, float] = {}
         for sentence, since in list(self._known.values()):
             found[sentence] = min(since, found.get(sentence, since))

@@ -1,4 +1,4 @@
-"""Pauses every pipeline while the state file cannot be written; one at a time finds out whether it can be again."""
+"""Pauses all pipelines while the state file cannot be written; one pipeline at a time tries again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _BACKOFF = Backoff(base_seconds=1.0, cap_seconds=10.0)
 
 
 class IntakePause:
-    """Shared by all pipelines; its methods belong to the event loop. ``random`` gives numbers from 0 to 1 for the jitter."""
+    """The pause that all pipelines share. Its methods belong to the event loop.
+
+    ``random`` returns numbers from 0 to 1 for the jitter.
+    """
 
     def __init__(self, *, emit: Emit, random: Callable[[], float]) -> None:
         self._emit = emit
@@ -28,9 +31,10 @@ class IntakePause:
 
     @asynccontextmanager
     async def attempt(self, pipeline: str) -> AsyncIterator[ResumeAttempt]:
-        """Wait until the pipeline may try to read, and judge by its attempt whether the others may.
+        """Wait until the pipeline may read. If its attempt writes to the state file, the pause ends for all pipelines.
 
-        `MirrorFull` begins or prolongs the pause, and is raised.
+        Raises:
+            MirrorFull: the attempt failed; this begins or prolongs the pause.
         """
         paused = await self._wait()
         attempt = ResumeAttempt()
@@ -47,7 +51,7 @@ class IntakePause:
                 self._changed.notify()
 
     async def _wait(self) -> bool:
-        """Return False if there is no pause, True if this caller is the one that tries."""
+        """Wait for the caller's turn. Return False if there is no pause, True if the caller is the one that tries."""
         loop = asyncio.get_running_loop()
         while True:
             known = self._changed.generation
@@ -61,7 +65,7 @@ class IntakePause:
 
     def _prolong(self, pipeline: str, sentence: str) -> None:
         self._failures += 1
-        # Half of the wait is certain.
+        # At least half of the wait is fixed.
         delay = (_BACKOFF.ceiling(self._failures) + _BACKOFF.delay(self._failures, self._random())) / 2
         self._until = asyncio.get_running_loop().time() + delay
         if self._failures == 1:
@@ -74,7 +78,7 @@ class IntakePause:
 
 
 class ResumeAttempt:
-    """``wrote`` is set by the caller when its pass has written something."""
+    """The result of an attempt; the caller sets ``wrote`` if its pass has written to the state file."""
 
     def __init__(self) -> None:
         self.wrote = False

@@ -1,4 +1,4 @@
-"""One pipeline's reading: every partition that has something new goes through the difference and the mapping to the mirror."""
+"""Reads the source of one pipeline: compares, maps and stores each partition with new content."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from ingestd.telemetry.catalogue.intake import (
 )
 
 _NOTICES = 5
-"""So many different reasons why partitions can't be acknowledged are given in full."""
+"""Maximum number of different reasons that are reported in full; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassReport:
-    """One pass over a source.
+    """The result of one pass over a source.
 
-    ``read``: the runs of the partitions that had something. ``away``: why something could not be reached (empty: nothing);
-    it is worth trying again soon. ``broken``: why the source can't be used as configured (empty: it can). ``parked``:
-    partitions that can't be read as configured, each with the reason; they are among what is rejected. ``began``: seconds
-    since the epoch. ``complete``: every partition was read to its end or is as it was read. ``whole``: there is one, and all are
-    snapshots with ``deletes: remove``, so that the source names all that its entries may hold.
+    ``read``: the runs of the partitions with something to read. ``away``: why a partition or the source is unavailable now;
+    empty if all are available. ``broken``: why the source can't be used as configured; empty if it can. ``rejected``: partitions
+    that can't be read as configured, each with the reason. ``began``: when the pass began, in seconds since the epoch.
+    ``complete``: every partition was read to its end or is unchanged. ``whole``: the source has partitions, and all of them are
+    snapshots with ``deletes: remove``, so it names all its entries.
     """
 
     pipeline: str
     read: tuple[RunSummary, ...] = ()
     away: str = ""
     broken: str = ""
-    parked: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
     began: float = 0.0
     complete: bool = False
     whole: bool = False
@@ -57,13 +57,17 @@ class PassReport:
 @dataclass(slots=True)
 class _ReadPass:
     read: list[RunSummary] = field(default_factory=list)
-    named: list[Partition] = field(default_factory=list)
-    parked: dict[str, str] = field(default_factory=dict)
+    partitions: list[Partition] = field(default_factory=list)
+    rejected: dict[str, str] = field(default_factory=dict)
     away: str = ""
 
 
 class Reader:
-    """Reads one source. All methods block and belong to one thread, except `stop` and `again`."""
+    """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
+
+    Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
+    ``on_pass`` is called with the report of each pass.
+    """
 
     def __init__(
         self,
@@ -88,26 +92,27 @@ class Reader:
         self._now = now
         self._on_pass = on_pass
         self._stopped = threading.Event()
-        self._again = threading.Event()
-        self._last_stop = ""
+        self._remap = threading.Event()
+        self._stop_reason = ""
         self._sha256 = ""
         now = connector.context.now
-        self._unsettled, self._not_set_aside, self._failing, self._away = (Failures(now) for _ in range(4))
+        self._unacknowledged, self._unmoved, self._unreadable, self._away = (Failures(now) for _ in range(4))
+        """Why partitions are not acknowledged, not moved after a rejection, not readable, or not available."""
 
     def stop(self) -> None:
-        """Let the pass under way end at the next batch; what was committed stays, the rest is read after the next start."""
+        """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""
         self._stopped.set()
         self.connector.interrupt()
 
-    def again(self) -> None:
-        """Records are to be mapped again: the next pass takes nothing for granted that the connector remembers."""
-        self._again.set()
+    def remap(self) -> None:
+        """Map retried records at the next pass: it resets what the connector remembers of its partitions."""
+        self._remap.set()
 
     def read_pass(self) -> PassReport:
-        """Read every partition once. A source's failure is told in the report, never raised.
+        """Read every partition once. The report contains the failures of the source; they are not raised.
 
         Raises:
-            MirrorError: the state file failed; what was committed stays.
+            MirrorError: the state file failed; committed batches stay.
         """
         report = self._read_partitions(self._now())
         if report.read:
@@ -126,49 +131,53 @@ class Reader:
             found.away = str(error)
         except SourceBroken as error:
             broken = str(error)
-            self._tell_stopped(broken)
+            self._report_stopped(broken)
         else:
-            self._last_stop = ""
-            # A partition that was not put aside is listed again until it is, unless it is gone.
-            for failing in (self._failing, self._not_set_aside):
-                failing.keep_only(found.parked)
+            self._stop_reason = ""
+            # The connector lists a rejected partition again until it has moved it.
+            for failures in (self._unreadable, self._unmoved):
+                failures.keep_only(found.rejected)
         self._away.keep_only({found.away})
         if found.away:
             self._away.record(found.away, found.away)
-        failed = bool(found.away or broken or found.parked) or self._stopped.is_set()
+        failed = bool(found.away or broken or found.rejected) or self._stopped.is_set()
         return PassReport(
             pipeline=self.pipeline,
             read=tuple(found.read),
             away=found.away,
             broken=broken,
-            parked=tuple(f"{name}: {sentence}" for name, sentence in found.parked.items()),
+            rejected=tuple(f"{name}: {sentence}" for name, sentence in found.rejected.items()),
             began=began,
             complete=not failed and self.connector.waiting() is None,
-            whole=bool(found.named) and all(one.snapshot and one.deletes == "remove" for one in found.named),
+            whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
 
     def _read_all(self, found: _ReadPass) -> None:
-        for partition in self._considered():
+        for partition in self._list_partitions():
             if self._stopped.is_set():
                 break
-            found.named.append(partition)
+            found.partitions.append(partition)
             try:
                 summary = self._read_partition(partition)
             except SourceUnavailable as error:
                 found.away = found.away or str(error)
             except SourceBroken as error:
-                found.parked[partition.name] = str(error)
-                self._park(partition, str(error))
+                found.rejected[partition.name] = str(error)
+                self._reject(partition, str(error))
             else:
                 if summary is not None:
                     found.read.append(summary)
 
-    def acknowledge_settled(self) -> int:
-        """Tell the connector of each partition that is settled; how many it took note of."""
-        told = 0
-        settled = self._mirror.settled_partitions(self.pipeline)
-        self._unsettled.keep_only({name for _, name, _ in settled})
-        for identity, name, cursor in settled:
+    def acknowledge_partitions(self) -> int:
+        """Notify the connector of each acknowledged partition; return the number of successful notifications.
+
+        Raises:
+            MirrorError: the state file failed.
+        """
+        count = 0
+        acknowledged = self._mirror.acknowledged_partitions(self.pipeline)
+        self._unacknowledged.keep_only({name for _, name, _ in acknowledged})
+        for identity, name, cursor in acknowledged:
             settlement = self._mirror.settlement(identity)
             try:
                 self.connector.settled(Partition(name=name), cursor, settlement)
@@ -178,21 +187,22 @@ class Reader:
             except MirrorError:
                 raise
             except Exception as error:  # noqa: BLE001 - a plug-in's failure to move one file must not stop the others
-                self._tell_unsettled(self._unsettled, name, error)
+                self._report_unacknowledged(self._unacknowledged, name, error)
                 continue
-            self._unsettled.clear(name)
+            self._unacknowledged.clear(name)
             self._mirror.acknowledge(identity, cursor, gone=gone)
             self._emit(PartitionSettled(pipeline=self.pipeline, partition=name))
-            told += 1
-        return told
+            count += 1
+        return count
 
     def notices(self) -> list[OperatorNotice]:
-        """What an operator should know now. From any thread."""
-        reasons = {**self._away.by_sentence(), **self._unsettled.by_sentence(), **self._not_set_aside.by_sentence()}
+        """Return the notices for the operator. Thread-safe."""
+        failures = (self._away, self._unacknowledged, self._unmoved)
+        reasons = {sentence: since for each in failures for sentence, since in each.by_sentence().items()}
         first = list(reasons.items())[:_NOTICES]
         known = [OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since) for sentence, since in first]
         if len(reasons) > _NOTICES:
-            more = f"{len(reasons) - _NOTICES} more things are in the way of its files; 'ingestd why FILE' says what."
+            more = f"{len(reasons) - _NOTICES} more reasons block its files; 'ingestd why FILE' reports the reason of a file."
             known.append(OperatorNotice(pipeline=self.pipeline, sentence=more))
         if isinstance(self.connector, Notices):
             known += [
@@ -200,53 +210,59 @@ class Reader:
             ]
         return known
 
-    def unsettled(self, partition: str) -> OperatorNotice | None:
-        """Why the source can't acknowledge a partition, such as a file that can't be moved; None: it can. From any thread."""
-        known = self._unsettled.of(partition) or self._not_set_aside.of(partition)
+    def unacknowledged(self, partition: str) -> OperatorNotice | None:
+        """Return why the connector can't acknowledge a partition, such as an unmovable file, or None. Thread-safe."""
+        known = self._unacknowledged.get(partition) or self._unmoved.get(partition)
         return OperatorNotice(pipeline=self.pipeline, sentence=known[0], since=known[1]) if known is not None else None
 
     def _prune(self) -> None:
-        """Forget what is no longer needed, a little at each pass that brought something."""
+        """Delete rows that are no longer needed, a few at each pass with new content."""
         if isinstance(self.connector, Holds):
             for identity, name in self._mirror.old_partitions(self.pipeline):
                 try:
                     gone = not self.connector.holds(name)
                 except SourceUnavailable:
-                    break  # a source that is away says nothing about its partitions
+                    break  # an unavailable source does not show whether it has a partition
                 except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop the others
-                    self._tell_unsettled(self._unsettled, name, error)
+                    self._report_unacknowledged(self._unacknowledged, name, error)
                     continue
                 if gone:
                     self._mirror.note_gone(identity)
         self._mirror.prune()
 
-    def _considered(self) -> Iterable[Partition]:
-        if self._again.is_set():
-            self._again.clear()
+    def _list_partitions(self) -> Iterable[Partition]:
+        if self._remap.is_set():
+            self._remap.clear()
             self.connector.again()
         return self.connector.partitions()
 
     def _read_partition(self, partition: Partition) -> RunSummary | None:
-        """Read one partition; again and whole where the differences could not decide. None: it had nothing to read."""
+        """Read one partition and return the summary, or None if there was nothing to read.
+
+        If the differences do not show which record owns a key, the whole partition is read again.
+        """
         state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._mapping.digest)
-        known_before = state.cursor is not None
+        was_read_before = state.cursor is not None
         summary = first = self._read(partition, state, whole=False)
         if summary is not None and summary.collided:
             self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
             state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._mapping.digest)
             summary = self._read(partition, state, whole=True)
         if first is not None and summary is not None:
-            self._tell_known(partition, first.id, itself=known_before)
+            self._report_known_content(partition, first.id, is_reread=was_read_before)
         return summary
 
-    def _tell_known(self, partition: Partition, run: int, *, itself: bool) -> None:
-        """Whether somebody drops the same content once more, which is often a mistake and never does harm."""
+    def _report_known_content(self, partition: Partition, run: int, *, is_reread: bool) -> None:
+        """Report content that was read before, which is often a mistake but harmless.
+
+        ``is_reread``: the partition was read before, so its own earlier content is reported, too.
+        """
         known = self._mirror.known_content(run, self._sha256) if self._sha256 else None
-        if known is None or (known[0] == partition.name and not itself):
+        if known is None or (known[0] == partition.name and not is_reread):
             return
         name, at = known
-        whose = "the content it had" if name == partition.name else f"the content of {name}, which was read"
-        sentence = f"{partition.name} has {whose} {moment(at)}."
+        content = "the content it had" if name == partition.name else f"the content of {name}, which was read"
+        sentence = f"{partition.name} has {content} {moment(at)}."
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
@@ -256,7 +272,7 @@ class Reader:
         try:
             for batch in checked_batches(self.connector.read(partition, None if whole else state.cursor)):
                 if batch.unchanged and (not state.current or self._mapping.facts):
-                    # Somebody else has changed entries since, or the mapping uses the file's facts: content alone is no answer.
+                    # Another partition has changed entries since, or the mapping uses facts: the content alone proves nothing.
                     return self._read(partition, state, whole=True)
                 self._sha256 = batch.facts.get("file.sha256", "")
                 summary = run.take(batch)
@@ -274,32 +290,32 @@ class Reader:
             run.fail("the reading was stopped before the partition's end", broken=False)
             return None
         if not summary.collided:
-            self._tell(partition, summary, run.first_reject, self._clock() - started)
+            self._report(partition, summary, run.first_reject, self._clock() - started)
         return summary
 
-    def _park(self, partition: Partition, reason: str) -> None:
-        if self._failing.record(partition.name, reason):
+    def _reject(self, partition: Partition, reason: str) -> None:
+        if self._unreadable.record(partition.name, reason):
             self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
         try:
             self.connector.failed(partition, reason)
-        except Exception as error:  # noqa: BLE001 - as when a partition is settled
-            self._tell_unsettled(self._not_set_aside, partition.name, error)
+        except Exception as error:  # noqa: BLE001 - as in acknowledge_partitions
+            self._report_unacknowledged(self._unmoved, partition.name, error)
         else:
-            self._not_set_aside.clear(partition.name)
+            self._unmoved.clear(partition.name)
 
-    def _tell_unsettled(self, failures: Failures, name: str, error: Exception) -> None:
-        """Once for each reason: what could not be moved is tried again and again."""
+    def _report_unacknowledged(self, failures: Failures, name: str, error: Exception) -> None:
+        """Record a failed acknowledgement, and log it once for each reason, because it is retried often."""
         sentence = str(error) or type(error).__name__
         if failures.record(name, sentence):
             self._emit(SettlingFailed(pipeline=self.pipeline, partition=name, sentence=sentence))
 
-    def _tell_stopped(self, sentence: str) -> None:
-        """Once for each reason: the source is looked at again and again, its operator should not have to read it as often."""
-        if sentence != self._last_stop:
+    def _report_stopped(self, sentence: str) -> None:
+        """Log a broken source once for each reason, because it is retried often."""
+        if sentence != self._stop_reason:
             self._emit(SourceStopped(pipeline=self.pipeline, sentence=sentence))
-        self._last_stop = sentence
+        self._stop_reason = sentence
 
-    def _tell(self, partition: Partition, summary: RunSummary, first_reject: str, seconds: float) -> None:
+    def _report(self, partition: Partition, summary: RunSummary, first_reject: str, seconds: float) -> None:
         seconds = round(seconds, 3)
         if not summary.changed:
             self._emit(
@@ -322,7 +338,7 @@ class Reader:
             )
         )
         if summary.rejected:
-            sentence = first_reject or "the mirror tells why"
+            sentence = first_reject or "'ingestd rejected list' shows the reasons"
             self._emit(
                 RecordsParked(
                     pipeline=self.pipeline, partition=partition.name, records=summary.rejected, sentence=sentence

@@ -1,4 +1,4 @@
-"""One reading of one partition, batch by batch: difference, mapping, mirror."""
+"""A run reads one partition once: it compares, maps and stores batch by batch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from ingestd.intake.difference import Difference
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk.batches import attach_rejects
 
-_WORTH_A_COMMIT = 5000
-"""Entries of a snapshot reading are gathered up to one request's worth: ten changed rows of a million, spread over all of
-it, are one transaction and one request."""
+_ENTRIES_IN_COMMIT = 5000
+"""New entries of a snapshot are collected up to this number, the size of a request. So ten changed rows among a million are one
+transaction and one request, in whatever batches they are."""
 
 
 class Run:
-    """One reading of one partition: begun with its first batch, ended with its last."""
+    """One reading of one partition. It begins with its first batch and ends with its last.
+
+    ``whole``: map every record, without differences. ``first_reject``: location and reason of the first rejected record.
+    """
 
     def __init__(
         self, mirror: Intake, mapping: Mapping, partition: Partition, state: PartitionState, *, whole: bool
@@ -31,19 +34,19 @@ class Run:
         self._whole = whole or state.snapshot is None
         self._difference = Difference(None if self._whole else state.snapshot)
         self._id: int | None = None
-        self._held: list[pl.DataFrame] = []
-        self._held_rejects: list[tuple[Reject, int | None]] = []
-        self._held_records = 0
-        self._held_resolves: list[str] = []
+        self._entries: list[pl.DataFrame] = []
+        self._rejects: list[tuple[Reject, int | None]] = []
+        self._records = 0
+        self._resolves: list[str] = []
         self._partial = False
         self._last: Batch | None = None
         self._header_known = False
         self.first_reject = ""
 
     def take(self, batch: Batch) -> RunSummary | None:
-        """Bring a batch into the mirror; the run's summary where it was the last."""
+        """Store a batch in the mirror; return the run's summary if it was the last batch."""
         if self._partition.snapshot and not (batch.unchanged or batch.partial):
-            self._difference.begin()  # before the run: what is asked for later is for the next one
+            self._difference.load()  # before the run begins: retries requested later are for the next run
         run = self._begin()
         if batch.unchanged:
             return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep")
@@ -54,14 +57,14 @@ class Run:
         records, positions = batch.records, batch.positions
         self._partial = self._partial or batch.partial
         if self._partition.snapshot and not self._partial:
-            fresh = self._difference.fresh(hashes)
-            if not fresh.all():
-                records, positions, hashes = records.filter(fresh), positions.filter(fresh), hashes.filter(fresh)
+            is_new = self._difference.mask_new(hashes)
+            if not is_new.all():
+                records, positions, hashes = records.filter(is_new), positions.filter(is_new), hashes.filter(is_new)
         mapped = self._mapping.apply(records, positions, hashes, batch.facts)
-        self._hold(batch, mapped)
-        held = sum(entries.height for entries in self._held) + len(self._held_rejects)
-        # What is new in a snapshot can wait for its end; an incremental partition moves its cursor with each batch.
-        if held >= _WORTH_A_COMMIT or batch.last or not self._partition.snapshot:
+        self._collect(batch, mapped)
+        collected = sum(entries.height for entries in self._entries) + len(self._rejects)
+        # New entries of a snapshot can wait for its end; the cursor of an incremental partition moves with each batch.
+        if collected >= _ENTRIES_IN_COMMIT or batch.last or not self._partition.snapshot:
             self._commit(run, batch)
         if not batch.last:
             return None
@@ -71,38 +74,38 @@ class Run:
         return self._mirror.finish_run(run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes)
 
     def fail(self, reason: str, *, broken: bool) -> None:
-        """The reading did not reach its end. A partition that can't be read at all is parked even before its first batch."""
+        """End an incomplete reading. ``broken``: reject the partition with the reason, even before its first batch."""
         if self._id is None and not broken:
             return
         run = self._begin()
         if self._last is not None and broken:
-            self._commit(run, self._last)  # what was read before the break stays, however much it was
+            self._commit(run, self._last)  # everything that was read before the failure stays
         self._mirror.fail_run(run, reason, broken=broken)
 
-    def _hold(self, batch: Batch, mapped: Mapped) -> None:
+    def _collect(self, batch: Batch, mapped: Mapped) -> None:
         rejects = [*((reject, None) for reject in batch.rejects), *mapped.rejects]
         if rejects and not self.first_reject:
             self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
-        self._held_rejects += rejects
-        self._held_records += batch.records.height + len(batch.rejects)
-        self._held_resolves += batch.resolves
+        self._rejects += rejects
+        self._records += batch.records.height + len(batch.rejects)
+        self._resolves += batch.resolves
         if mapped.entries.height:
-            self._held.append(mapped.entries)
+            self._entries.append(mapped.entries)
         self._last = batch
 
     def _commit(self, run: int, batch: Batch) -> None:
-        entries = pl.concat(self._held) if self._held else self._mapping.empty_entries(batch.positions.dtype)
+        entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
         self._mirror.commit(
             run,
             entries=entries,
-            records=self._held_records,
-            rejects=self._held_rejects,
+            records=self._records,
+            rejects=self._rejects,
             cursor=batch.cursor,
             facts=batch.facts,
-            resolved=self._held_resolves,
+            resolved=self._resolves,
         )
-        self._held, self._held_rejects, self._held_records, self._last = [], [], 0, None
-        self._held_resolves = []
+        self._entries, self._rejects, self._records, self._last = [], [], 0, None
+        self._resolves = []
 
     def _begin(self) -> int:
         if self._id is None:
@@ -111,11 +114,11 @@ class Run:
 
 
 def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Iterator[Batch]:
-    """Yield the batches of a connector's reading, with its unreadable records as their rejects.
+    """Yield the batches of a connector's reading, with the unreadable records as their rejects.
 
     Raises:
         SourceUnavailable: the source is not reachable now.
-        SourceBroken: the connector reported this, failed, or violated its contract; the daemon itself goes on.
+        SourceBroken: the connector reported this, failed, or violated its contract.
     """
     batches = attach_rejects(reading)
     while True:
@@ -134,6 +137,6 @@ def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Iterator[Bat
             raise SourceBroken(f"The connector failed: {str(error) or type(error).__name__}") from error
         if batch.records.height != batch.positions.len() or any(kind != pl.String for kind in batch.records.dtypes):
             raise SourceBroken(
-                "The connector returned a batch with columns that are not text, or not as long as its positions."
+                "The connector returned a batch with columns that are not text, or that have another length than its positions."
             )
         yield batch

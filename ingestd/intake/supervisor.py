@@ -1,4 +1,4 @@
-"""Keeps every source read: on events, on schedules, after a settle time, and after a backoff when a source is away."""
+"""Runs the readers of all sources: on events, on schedules, when files become stable, and after a backoff."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ T = TypeVar("T")
 
 _BACKOFF = Backoff(base_seconds=1.0, cap_seconds=60.0)
 _FULL_DISK_SECONDS = 10.0
-"""After so long an acknowledgement that could not be noted is repeated."""
+"""Time until an acknowledgement that could not be stored is repeated."""
 _GRID_SECONDS = 1.0
-"""Rescans are due at whole multiples of this, so that idle sources wake the process once for all that are due."""
+"""Rescans are due at whole multiples of this, so that one wake-up of the process handles all that are due."""
 
 
 class SourceSupervisor:
-    """Runs the readers; each is a part of its own under ``keep_running``, called ``intake PIPELINE``.
+    """Runs the readers, each as a part of ``keep_running`` with the name ``intake PIPELINE``.
 
-    An unforeseen exception of one source ends that part only. ``scheduled`` names the pipelines that are read when `wake` is
-    called, and not on events. ``random`` gives numbers from 0 to 1 for the jitter.
+    An unexpected exception of one source ends only its part. ``scheduled``: the pipelines that are read only when `wake` is
+    called, and not on events. ``random`` returns numbers from 0 to 1 for the jitter.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SourceSupervisor:
             self._by_sink.setdefault(task.reader.sink, []).append(task)
 
     async def run(self) -> None:
-        """Read until cancelled. A pass that is running ends at its next batch.
+        """Read until cancelled. A running pass then ends at its next batch.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -81,9 +81,9 @@ class SourceSupervisor:
             await self.aclose()
 
     async def read_once(self, names: Collection[str] | None = None) -> list[PassReport]:
-        """Read the named sources (None: all) once, waiting for what is about to be ready; return the reports in order.
+        """Read the named sources (None: all) once, wait for files that become ready soon, and return the reports in order.
 
-        A source that fails with an unforeseen exception is reported as broken.
+        A source with an unexpected exception is reported as broken.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -92,12 +92,12 @@ class SourceSupervisor:
         return [report for task in chosen for report in await task.read_until_ready()]
 
     async def acknowledge(self) -> None:
-        """Tell every source now which partitions are settled.
+        """Notify all connectors now of their acknowledged partitions.
 
         Raises:
             MirrorError: the state file cannot be used.
         """
-        async with asyncio.TaskGroup() as group:  # one that hangs must not keep the others from it
+        async with asyncio.TaskGroup() as group:  # a source that hangs does not delay the others
             for task in self._tasks.values():
                 group.create_task(task.guarded("acknowledging", task.acknowledge))
 
@@ -105,25 +105,25 @@ class SourceSupervisor:
         """Read a source now. Thread-safe."""
         self._tasks[pipeline].wake(read=True)
 
-    def again(self, pipeline: str, *, now: bool) -> None:
-        """Map records of a pipeline again at its next reading, which is ``now`` or when it is due. Thread-safe."""
-        self._tasks[pipeline].reader.again()
+    def remap(self, pipeline: str, *, now: bool) -> None:
+        """Map retried records of a pipeline at its next reading, which is ``now`` or when it is due. Thread-safe."""
+        self._tasks[pipeline].reader.remap()
         if now:
             self.wake(pipeline)
 
-    def settled(self, sink: SinkAddress | None = None) -> None:
-        """Something of a sink was settled: wake the sources of its pipelines only (None: all). Thread-safe."""
-        # A sink that only an earlier configuration names: its pipeline may be any of those that are configured now.
+    def on_acknowledged(self, sink: SinkAddress | None = None) -> None:
+        """Wake the sources of a sink's pipelines (None: all), because entries were acknowledged. Thread-safe."""
+        # The pipeline of a sink that is no longer configured may be any of those that are.
         for task in self._by_sink.get(sink, self._tasks.values()) if sink is not None else self._tasks.values():
             task.wake(read=False)
 
     def notices(self) -> tuple[OperatorNotice, ...]:
-        """What an operator should know about the sources now. Thread-safe; calls no source."""
+        """Return the notices for the operator. Thread-safe; calls no source."""
         slow = (OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())
         return (*slow, *(notice for task in self._tasks.values() for notice in task.reader.notices()))
 
     async def aclose(self) -> None:
-        """Close the sources and end the threads; needed only if `run` was not called, and harmless after it."""
+        """Close the sources and end the threads. `run` does this at its end; a second call has no effect."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="closing the sources")
         await asyncio.shield(self._closing)
@@ -137,7 +137,7 @@ class SourceSupervisor:
 
 
 class _ReaderTask:
-    """One reader: why and when it is called, one call at a time."""
+    """Calls one reader when there is a reason to, one call at a time."""
 
     def __init__(
         self,
@@ -162,44 +162,44 @@ class _ReaderTask:
         self._rescans = 0
 
     def wake(self, *, read: bool) -> None:
-        """Look at what is settled, and read if ``read``. From any thread.
+        """Notify the connector of acknowledged partitions, and read if ``read``. Thread-safe.
 
-        What comes before `run` is kept for it: the schedule makes up for missed runs at once.
+        A call before `run` takes effect when `run` starts, because the schedule repeats missed runs at once.
         """
         if read:
             self._to_read = True
         self._wakeup.notify()
 
     async def run(self) -> None:
-        """Read whenever there is a reason to, until cancelled. Called again after a failure, it reads at once."""
+        """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""
         watch = ExitStack()
         try:
             if self._watched:
                 await self._in_thread(lambda: self._watch(watch))
-            look_at: float | None = None
+            read_at: float | None = None
             while True:
                 known = self._wakeup.generation
                 if self._to_read:
-                    look_at = await self._read()
+                    read_at = await self._read()
                 if not await self._in_thread(self.acknowledge):
-                    again = self._in(_FULL_DISK_SECONDS)
-                    look_at = again if look_at is None else min(look_at, again)
-                seconds = None if look_at is None else max(0.0, look_at - asyncio.get_running_loop().time())
+                    retry_at = self._in(_FULL_DISK_SECONDS)
+                    read_at = retry_at if read_at is None else min(read_at, retry_at)
+                seconds = None if read_at is None else max(0.0, read_at - asyncio.get_running_loop().time())
                 if not await self._wakeup.wait_past(known, seconds=seconds):
                     self._to_read = True
         finally:
             await self.guarded("ending the watch", watch.close)
 
     def acknowledge(self) -> bool:
-        """Tell the source what is settled; return False if there was no room to note all of that. Blocks."""
+        """Notify the connector of acknowledged partitions; return False if a full disk prevents it. Blocks."""
         try:
-            self.reader.acknowledge_settled()
+            self.reader.acknowledge_partitions()
         except MirrorFull:
             return False
         return True
 
     async def read_until_ready(self) -> list[PassReport]:
-        """Read until nothing is about to be ready; an unforeseen exception ends the last report as broken."""
+        """Read until no file becomes ready soon. An unexpected exception adds a report with ``broken``."""
         reports: list[PassReport] = []
         while True:
             done = await self.guarded("reading", lambda: (self.reader.read_pass(), self.reader.connector.waiting()))
@@ -212,7 +212,7 @@ class _ReaderTask:
             await asyncio.sleep(wait)
 
     async def guarded(self, doing: str, call: Callable[[], T]) -> T | str:
-        """Call the source; report an unforeseen exception in the log and return a sentence on it.
+        """Call the source; log an unexpected exception and return a sentence about it.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -235,11 +235,11 @@ class _ReaderTask:
             return sentence
 
     async def close(self) -> None:
-        """Close the source once the call that is running, if any, has ended."""
+        """Close the source after its running call has ended."""
         await self.guarded("closing", self.reader.connector.close)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
-        """Call the source when its earlier call has ended, also if that call's caller was cancelled."""
+        """Call the source after its earlier call has ended, even if the caller of that one was cancelled."""
         await self._turn.acquire()
         try:
             future = await self._threads.start(self.reader.pipeline, call)
@@ -255,14 +255,14 @@ class _ReaderTask:
             stack.enter_context(connector.watch(lambda: self.wake(read=True)))
 
     async def _read(self) -> float | None:
-        """Make one pass; return when to make the next unless something wakes the source before (None: never)."""
+        """Make one pass; return the loop time of the next one, unless a wake-up comes before; None: never."""
         self._to_read = False
         try:
             async with self._pause.attempt(self.reader.pipeline) as attempt:
                 report, ready, rescan = await self._in_thread(self._pass)
                 attempt.wrote = bool(report.read)
         except MirrorFull:
-            return self._in(0.0)  # the pause says when it is this pipeline's turn again
+            return self._in(0.0)  # the pause delays the next attempt
         except Exception:
             self._to_read = True
             raise
@@ -280,19 +280,20 @@ class _ReaderTask:
         return min((time for time in times if time is not None), default=None)
 
     def _pass(self) -> tuple[PassReport, float | None, float | None]:
-        """The report of one pass, the seconds until something is ready, and those until the next rescan."""
+        """Make one pass; return its report, the seconds until a file is ready, and those until the next rescan."""
         report = self.reader.read_pass()
         connector = self.reader.connector
         rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
         return report, connector.waiting(), rescan
 
     def _in(self, seconds: float) -> float:
+        """Return the loop time in ``seconds`` from now."""
         return asyncio.get_running_loop().time() + seconds
 
     def _rescan_at(self, seconds: float | None) -> float | None:
         if seconds is None:
             return None
-        # The first one comes early by chance: sources that start together must not be rescanned together for ever.
+        # The first rescan has jitter, so that sources that start together are not always rescanned together.
         self._rescans += 1
         due = self._in(seconds * (1 - self._random() / 2) if self._rescans == 1 else seconds)
         return math.floor(due / _GRID_SECONDS) * _GRID_SECONDS if seconds > 2 * _GRID_SECONDS else due

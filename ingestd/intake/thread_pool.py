@@ -1,4 +1,4 @@
-"""Runs the blocking calls of all sources in a bounded number of threads, and keeps a source that hangs from blocking others."""
+"""Runs the blocking calls of all sources in a bounded number of threads. A source that hangs does not block others."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ingestd.telemetry.catalogue.intake import SourceSlow
 T = TypeVar("T")
 
 THREADS = 8
-"""So many sources are called at the same time; more threads would only wait for the interpreter and the state file."""
+"""Sources that are called at the same time; more threads would only wait for the interpreter and the state file."""
 SPARE_THREADS = 24
-"""So many calls may be slow before the others have to wait for them."""
+"""Slow calls that do not delay other sources; each further one occupies one of the ``THREADS``."""
 SLOW_SECONDS = 30.0
 
 SLOW_SENTENCE = (
-    f"A call of the source has not returned for {SLOW_SECONDS:.0f} seconds. The other sources go on in further threads. If it"
+    f"A call of the source has not returned for {SLOW_SECONDS:.0f} seconds. The other sources continue in other threads. If it"
     " does not end by itself, check that the file system or server that the source reads responds."
 )
 
 
 class SourceThreads:
-    """Threads for blocking calls. Belongs to one event loop.
+    """The threads for blocking calls. Belongs to one event loop.
 
     A call that takes longer than ``SLOW_SECONDS`` is reported and no longer counts towards ``THREADS``, so the other sources
     are called in a further thread. Its own thread ends with the call.
@@ -41,7 +41,7 @@ class SourceThreads:
     async def start(self, pipeline: str, call: Callable[[], T]) -> asyncio.Future[T]:
         """Wait for a free thread and start ``call`` in it; ``pipeline`` names the source in reports.
 
-        The future that is returned ends with the call. Cancelling the caller while it waits starts nothing.
+        The returned future ends with the call. If the caller is cancelled while it waits, nothing starts.
         """
         await self._free.acquire()
         loop = asyncio.get_running_loop()
@@ -51,18 +51,18 @@ class SourceThreads:
             self._free.release()
             raise
         running = _RunningCall(pipeline, started=loop.time())
-        running.timer = loop.call_later(SLOW_SECONDS, self._slow_down, running)
+        running.timer = loop.call_later(SLOW_SECONDS, self._mark_slow, running)
         future.add_done_callback(lambda _: self._end(running))
         return future
 
     def slow(self) -> list[str]:
-        """The pipelines of the calls that have not returned for longer than ``SLOW_SECONDS``. From any thread."""
+        """Return the pipelines of calls that have not returned for longer than ``SLOW_SECONDS``. Thread-safe."""
         return [call.pipeline for call in list(self._slow)]
 
-    def _slow_down(self, call: _RunningCall) -> None:
+    def _mark_slow(self, call: _RunningCall) -> None:
         loop = asyncio.get_running_loop()
         if len(self._slow) == SPARE_THREADS:
-            call.timer = loop.call_later(SLOW_SECONDS, self._slow_down, call)
+            call.timer = loop.call_later(SLOW_SECONDS, self._mark_slow, call)
             return
         self._slow.append(call)
         self._free.release()
@@ -78,7 +78,7 @@ class SourceThreads:
             self._free.release()
 
     async def close(self) -> None:
-        """Wait for every call that is still running and end the threads."""
+        """Wait for the end of all running calls, then end the threads."""
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 
 

@@ -6,13 +6,13 @@ A check begins, receives the content of the service in chunks, and ends with fin
 
 * A check compares only entries that were delivered before it began and are unchanged since. Entries that are pending, in
   flight, or written or removed by this daemon during the check are not drift.
-* A rejected entry, or one whose rejection was dropped, is not drift: the service is expected to lack it.
+* A rejected entry is not drift, even after its rejection was dropped: the service is expected to lack it.
 * A key that was found in the service at adoption, and that no source has named, is not drift: the mirror follows the service.
-  Any other key that no source has named was added by others.
+  Any other key that no source has named was added by another program.
 * A finding has an effect only if the entry is still as it was compared.
 
 The mirror also knows the *unexplained* entries of a sink: found in the service and never named by a source, or written by a
-pipeline that was removed or now has another sink or source. Only a check removes them, and only if its caller has
+pipeline that was removed or that now has another sink or source. Only a check removes them, and only if its caller has
 verified that every source of the sink was read completely since.
 """
 
@@ -25,9 +25,9 @@ from typing import Literal, Protocol, TypeAlias
 import polars as pl
 
 What: TypeAlias = Literal["added", "changed", "removed"]
-"""What others did to the key."""
+"""What another program did to the key."""
 
-Answer: TypeAlias = Literal["", "sent again", "removed again", "adopted"]
+DriftReaction: TypeAlias = Literal["", "sent again", "removed again", "adopted"]
 """The reaction to the finding; empty: none."""
 
 
@@ -66,7 +66,8 @@ class DriftFinding:
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
-    finding, in seconds since the epoch.
+    finding, in seconds since the epoch. ``answer``: the reaction. The names of the members are part of the output of `ingestd
+    drift --format json`.
     """
 
     sink: str
@@ -79,7 +80,7 @@ class DriftFinding:
     found: str | None
     found_type: str
     since: float
-    answer: Answer
+    answer: DriftReaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class DriftReader(Protocol):
     """Reads findings."""
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
-        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys added by others."""
+        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys that other programs added."""
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
         """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
@@ -166,7 +167,7 @@ class DriftKeeper(Protocol):
     async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
         """Make the changed and removed entries of these pipelines pending again, and return their number.
 
-        ``remove_added``: also remove keys that others added.
+        ``remove_added``: also remove keys that other programs added.
         """
 
     async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:

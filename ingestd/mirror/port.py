@@ -129,11 +129,11 @@ class Intake(Protocol):
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
         """Return the last partition of the pipeline that was read with this content before the run, and the time, or None."""
 
-    def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
+    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """Return (id, name, cursor) of each completely read partition with nothing pending and no acknowledgement."""
 
     def settlement(self, partition: int) -> Settlement:
-        """Return the result of the last reading of a partition of `settled_partitions`."""
+        """Return the result of the last reading of a partition of `acknowledged_partitions`."""
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
         """Record that the connector was notified of this cursor; ``gone``: it has removed the partition from its source."""
@@ -203,7 +203,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parked:
+class RejectedEntry:
     """An entry that the service rejected permanently, with the service's reason and the request.
 
     ``member``: the member of the entry that the service names (``key``, ``value``, ``dataType``), or empty.
@@ -234,10 +234,11 @@ class DeliveryAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class LaneBlocker:
     """Why a lane cannot deliver: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
 
-    ``since``: its begin; ``until``: the lane's next attempt.
+    ``standing``: the status of the lane. ``since``: its begin; ``until``: the lane's next attempt. The names of the members are
+    part of the output of `ingestd status --json`.
     """
 
     standing: Literal["backing off", "paused"]
@@ -272,26 +273,26 @@ class Deliverable(Protocol):
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
         """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         """Acknowledge the whole claim as delivered."""
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
         """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """Release a claim: its unacknowledged entries are pending again. After `settle` this has no effect."""
+        """Release a claim: its unacknowledged entries are pending again. After `acknowledge` this has no effect."""
 
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         """Store an attempt; only the newest ones are kept."""
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
         """Store the sink's blocker. An acknowledged entry or None deletes it."""
 
 
@@ -300,7 +301,7 @@ class SinkStatus:
     """The counts of a sink for `ingestd status`.
 
     ``unexplained``: entries that no source has named; ``read``: every active pipeline of the sink was read completely since
-    its adoption. ``doubt``: why the mirror may not know the sink's content; empty if it does.
+    its adoption. ``trouble``: its blocker. ``doubt``: why the mirror may not know the sink's content; empty if it does.
     """
 
     address: SinkAddress
@@ -310,7 +311,7 @@ class SinkStatus:
     rejected: int
     last_attempt: DeliveryAttempt | None
     drift: DriftStatus | None = None
-    trouble: Trouble | None = None
+    trouble: LaneBlocker | None = None
     unexplained: int = 0
     read: bool = True
     doubt: str = ""

@@ -1,130 +1,194 @@
-"""Cron expressions of five fields, checked field by field so that a mistake can be pointed at.
+"""Cron expressions of five fields: minute, hour, day of the month, month, day of the week. The only importer of apscheduler.
 
-What passes is written so that the scheduler, which counts weekdays from Monday, means the same days as cron.
+The rules follow crontab(5) of Debian; the rules for changes of the clock apply to more expressions than there:
+
+* Weekdays 0 and 7 are Sunday. If the day of the month and the weekday are both restricted, either is sufficient.
+* A local time that does not exist, because the clock is put forward over it, runs at the first instant after it.
+  Several such times run once.
+* A local time that exists twice, because the clock is put back, runs the first time only.
+* An expression that selects every hour follows real time: it neither misses nor repeats an hour.
+
+apscheduler finds the times of a clock without changes; this module maps them to instants of a time zone.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
-from ingestd.settings.node import nearest, shortened
+from apscheduler.triggers.cron import CronTrigger
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_ITEM = re.compile(r"(?P<first>\*|[0-9]{1,4}|[a-z]+)(?:-(?P<last>[0-9]{1,4}|[a-z]+))?(?:/(?P<step>[0-9]{1,4}))?")
+from ingestd.settings.node import shortened
+
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
+class _Field(NamedTuple):
     name: str
     lowest: int
     highest: int
-    values: int
-    words: tuple[str, ...] = ()
-    """Names of the values, the first one for ``lowest``."""
+    values: str
+    largest_step: int
+    names: tuple[str, ...] = ()
+    """The names of the values from ``lowest`` on."""
 
 
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FIELDS = (
-    _Field(name="minute", lowest=0, highest=59, values=60),
-    _Field(name="hour", lowest=0, highest=23, values=24),
-    _Field(name="day of the month", lowest=1, highest=31, values=31),
-    _Field(name="month", lowest=1, highest=12, values=12, words=_MONTHS),
-    _Field(name="day of the week", lowest=0, highest=7, values=7, words=_DAYS),
+    _Field("minute", 0, 59, "0 to 59", 59),
+    _Field("hour", 0, 23, "0 to 23", 23),
+    _Field("day of the month", 1, 31, "1 to 31", 30),
+    _Field("month", 1, 12, "1 to 12 or jan to dec", 11, _MONTHS),
+    _Field("day of the week", 0, 7, "0 to 7 (0 and 7 are Sunday) or sun to sat", 6, _WEEKDAYS),
+)
+_LONGEST = {month: 29 if month == 2 else 30 if month in {4, 6, 9, 11} else 31 for month in range(1, 13)}
+_ITEM = re.compile(
+    r"(?:\*|(?P<first>[0-9]{1,3}|[a-z]{3})(?:-(?P<last>[0-9]{1,3}|[a-z]{3}))?)(?:/(?P<step>[0-9]{1,3}))?"
 )
 
 
 class CronError(ValueError):
-    """An expression that can't be read; ``position`` is the 0-based offset of the field."""
+    """An expression that cannot be used; ``position`` is the 0-based offset of the field."""
 
     def __init__(self, sentence: str, position: int) -> None:
         self.position = position
         super().__init__(sentence)
 
 
-def normal_cron(text: str) -> str:
-    """``text`` with its weekdays listed by name (``1-5`` → ``mon,tue,…``), because programs number them differently.
-
-    0 and 7 are Sunday, as in crontab(5). The other fields stay as they are written, in small letters. Restricting both
-    the day of the month and the day of the week is refused: programs differ on whether either or both must hold.
+def check_cron(text: str) -> str:
+    """Return ``text``.
 
     Raises:
         CronError: a sentence that names the field.
     """
-    words = list(re.finditer(r"\S+", text))
-    if len(words) != len(_FIELDS):
-        raise CronError(
-            f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
-        )
-    chosen = [_chosen(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)]
-    days, months, weekdays = chosen[2:]
-    if len(days) < _FIELDS[2].values and len(weekdays) < _FIELDS[4].values:
-        raise CronError(
-            "Both the day of the month and the day of the week are restricted, which programs read differently; leave "
-            "one of them '*'.",
-            words[2].start(),
-        )
-    if min(days) > max(_LONGEST[month - 1] for month in months):
-        raise CronError(f"No month that is chosen has a day {min(days)}, so this would never run.", words[2].start())
-    every_day = len(weekdays) == len(_DAYS)
-    last = "*" if every_day else ",".join(_DAYS[day] for day in sorted(weekdays))
-    return " ".join([*(word[0].lower() for word in words[:4]), last])
+    _Crontab(text, ZoneInfo("UTC"))
+    return text
 
 
-def _chosen(field: _Field, text: str, position: int) -> frozenset[int]:
-    chosen: set[int] = set()
+def next_cron_run(text: str, timezone: str, *, after: float) -> float:
+    """Return the first time after ``after`` that ``text`` selects in ``timezone``, both in seconds since the epoch.
+
+    Raises:
+        CronError: see `check_cron`.
+    """
+    return _Crontab(text, ZoneInfo(timezone)).next_run(datetime.fromtimestamp(after, UTC)).timestamp()
+
+
+class _Crontab:
+    """An expression on the clock of a time zone."""
+
+    def __init__(self, text: str, zone: ZoneInfo) -> None:
+        words = list(re.finditer(r"\S+", text))
+        if len(words) != len(_FIELDS):
+            raise CronError(
+                f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
+            )
+        selected = [_values(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)]
+        minute, hour, day, month = (",".join(map(str, sorted(values))) for values in selected[:4])
+        weekday = ",".join(sorted({_WEEKDAYS[number] for number in selected[4]}))  # apscheduler counts from Monday
+        either = not words[2][0].startswith("*") and not words[4][0].startswith("*")
+        self._zone = zone
+        self._triggers = [
+            CronTrigger(minute=minute, hour=hour, day=days, month=month, day_of_week=weekdays, timezone=UTC)
+            for days, weekdays in ([(day, "*"), ("*", weekday)] if either else [(day, weekday)])
+        ]
+        self._selects_every_hour = len(selected[1]) == 24
+        if not either and min(selected[2]) > max(_LONGEST[number] for number in selected[3]):
+            raise CronError("No selected month has such a day, so this would never run.", words[2].start())
+
+    def next_run(self, after: datetime) -> datetime:
+        """Return the first selected instant after ``after``, which has a time zone."""
+        return self._next_by_real_time(after) if self._selects_every_hour else self._next_by_local_time(after)
+
+    def _next_by_local_time(self, after: datetime) -> datetime:
+        local = after.astimezone(self._zone).replace(tzinfo=None)
+        while True:
+            local = self._next_local(local)
+            run = self._first_instant(local)
+            if run > after:  # else the clock shows this time for the second time
+                return run
+
+    def _next_by_real_time(self, after: datetime) -> datetime:
+        begin, inclusive = after, False
+        while True:
+            offset = _offset(begin, self._zone)
+            local = self._next_local(begin.astimezone(self._zone).replace(tzinfo=None), inclusive=inclusive)
+            run = (local - offset).replace(tzinfo=UTC)
+            if _offset(run, self._zone) == offset:
+                return run
+            # The clock changes before that: the search continues at the change, with the time that the clock shows then.
+            begin, inclusive = _change(begin, run, self._zone), True
+
+    def _next_local(self, local: datetime, *, inclusive: bool = False) -> datetime:
+        """Return the first selected time after (or at) ``local`` of a clock without changes, both without a time zone."""
+        begin = local.replace(tzinfo=UTC) + timedelta(microseconds=0 if inclusive else 1)
+        found: list[datetime | None] = [trigger.get_next_fire_time(None, begin) for trigger in self._triggers]
+        return min(run for run in found if run is not None).replace(tzinfo=None)
+
+    def _first_instant(self, local: datetime) -> datetime:
+        """Return when the clock first shows ``local``, or when it was put forward over ``local``."""
+        early = local.replace(tzinfo=self._zone).astimezone(UTC)
+        if early.astimezone(self._zone).replace(tzinfo=None) == local:
+            return early
+        # For a time that does not exist, fold 1 means the offset after the change, which gives an instant before it.
+        return _change(local.replace(tzinfo=self._zone, fold=1).astimezone(UTC), early, self._zone)
+
+
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+    return instant.astimezone(zone).utcoffset() or timedelta()
+
+
+def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """Return the first whole second after ``before`` with another offset than at ``before``; ``after`` has another."""
+    offset = _offset(before, zone)
+    low, high = int(before.timestamp()), int(after.timestamp())
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(datetime.fromtimestamp(middle, UTC), zone) == offset:
+            low = middle
+        else:
+            high = middle
+    return datetime.fromtimestamp(high, UTC)
+
+
+def _values(field: _Field, text: str, position: int) -> set[int]:
+    """Return the values that a field selects."""
+    selected: set[int] = set()
     for item in text.split(","):
         found = _ITEM.fullmatch(item)
-        if found is None or (found["first"] == "*" and found["last"]):
+        values = _range(field, found) if found else range(0)
+        if not values:
             raise CronError(
-                f"The {field.name} '{shortened(item)}' can't be read; expected *, a value, a range such as 1-5, or one of "
-                "them with a step such as */10.",
+                f"The {field.name} '{shortened(item)}' cannot be used; expected a value from {field.values}, a range such as "
+                "1-5 with the smaller value first, or *, and for a range or * a step such as */10.",
                 position,
             )
-        first, last = _bounds(field, found, position)
-        step = int(found["step"] or 1)
-        if found["step"] and not 1 <= step <= max(last - first, 1):
+        if values.step > field.largest_step:
             raise CronError(
-                f"The {field.name} '{shortened(item)}' has a step of {step}; expected 1 to {max(last - first, 1)}.",
-                position,
+                f"The {field.name} '{item}' has a step of {values.step}; expected 1 to {field.largest_step}.", position
             )
-        chosen.update(field.lowest + (value - field.lowest) % field.values for value in range(first, last + 1, step))
-    return frozenset(chosen)
+        selected.update(value % 7 if field.names is _WEEKDAYS else value for value in values)
+    return selected
 
 
-def _bounds(field: _Field, item: re.Match[str], position: int) -> tuple[int, int]:
-    """The first and the last value of a range; a range of weekdays may go over the week's end (sat-mon)."""
-    if item["first"] == "*":
-        return field.lowest, field.lowest + field.values - 1
-    first = _number(field, item["first"], position)
-    last = _number(field, item["last"], position) if item["last"] else field.highest if item["step"] else first
-    if last < first and field.words is _DAYS:
+def _range(field: _Field, item: re.Match[str]) -> range:
+    """Return the values of one item, empty if it cannot be used. A range of weekdays may extend over Saturday (sat-mon)."""
+    first = _number(field, item["first"]) if item["first"] else field.lowest
+    last = (
+        _number(field, item["last"]) if item["last"] else field.highest if item["step"] or not item["first"] else first
+    )
+    step = int(item["step"] or 1)
+    if first is None or last is None or step == 0:
+        return range(0)
+    if last < first and field.names is _WEEKDAYS and not item["step"]:
         last += 7
-    if first > last:
-        raise CronError(
-            f"The {field.name} '{shortened(item[0])}' runs backwards; write the smaller value first, or two ranges.",
-            position,
-        )
-    if field.words is _MONTHS and (
-        (item["last"] and item["first"].isdigit() != item["last"].isdigit())
-        or (item["step"] and item["first"].isalpha())
-    ):
-        raise CronError(
-            f"The month '{shortened(item[0])}' mixes names with numbers; write numbers only, or names without a step.",
-            position,
-        )
-    return first, last
+    return range(first, last + 1, step)
 
 
-def _number(field: _Field, word: str, position: int) -> int:
-    if word in field.words:
-        return field.lowest + field.words.index(word)
-    if not word.isdigit():
-        raise CronError(f"The {field.name} '{shortened(word)}' is unknown.{nearest(word, field.words)}", position)
-    number = int(word)
-    if not field.lowest <= number <= field.highest:
-        raise CronError(
-            f"The {field.name} {number} is out of range; expected {field.lowest} to {field.highest}.", position
-        )
-    return number
+def _number(field: _Field, word: str) -> int | None:
+    """Return the value of a number or a name; None if the field has no such value."""
+    if word in field.names:
+        return field.lowest + field.names.index(word)
+    return int(word) if word.isdigit() and field.lowest <= int(word) <= field.highest else None

@@ -1,4 +1,4 @@
-"""One browser and one service for all these tests; each has its own cookies, keys and workspaces."""
+"""One browser and one service for all browser tests; each test has its own cookies, keys and workspaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.workspaced_process import WorkspaceService, new_key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The running service, and an owner's way into it."""
+    """The running service, and an HTTP client of an owner."""
 
     data: Path
     url: str
@@ -29,7 +29,7 @@ class Service:
         return str(created.json()["id"])
 
     def sink(self, workspace: str, entries: dict[str, str | None] | None = None, label: str = "Masses") -> str:
-        """The address of its page; the API's is the same with another beginning (`api`)."""
+        """Return the address of a sink's page; the API's address differs only in its beginning (`api`)."""
         items = [{"key": key, "value": value, "dataType": "scalar"} for key, value in (entries or {}).items()]
         created = self.http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": label, "entries": items})
         assert created.status_code == 201, created.text

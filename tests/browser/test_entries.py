@@ -27,7 +27,7 @@ def keys(browser: Browser) -> list[str]:
     return browser.texts("#entries th")
 
 
-def test_browsing_leads_from_the_workspaces_to_an_entry(signed_in: Browser, service: Service) -> None:
+def test_a_user_can_navigate_from_the_workspaces_to_an_entry(signed_in: Browser, service: Service) -> None:
     service.sink(service.workspace("Lunar rover"), {"wheel.mass": "0.10"})
     signed_in.go("/ui/workspaces?search=LUNAR")
     for words in ("Lunar rover", "Masses", "wheel.mass"):
@@ -37,7 +37,7 @@ def test_browsing_leads_from_the_workspaces_to_an_entry(signed_in: Browser, serv
     assert signed_in.texts(".trail li") == ["Workspaces", "Lunar rover", "Masses", "wheel.mass"]
 
 
-def test_a_long_sink_is_shown_some_at_a_time(signed_in: Browser, service: Service) -> None:
+def test_a_long_sink_is_shown_in_pages(signed_in: Browser, service: Service) -> None:
     signed_in.go(service.sink(service.workspace(), {f"k{number:03d}": str(number) for number in range(230)}))
     assert "1\u2013100 of 230" in signed_in.text
     signed_in.click("Next")
@@ -49,7 +49,7 @@ def test_a_long_sink_is_shown_some_at_a_time(signed_in: Browser, service: Servic
     signed_in.until(lambda: keys(signed_in)[0] == "k100")
 
 
-def test_searching_and_sorting_hold_together(signed_in: Browser, service: Service) -> None:
+def test_searching_and_sorting_can_be_combined(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace(), {"b.mass": "1", "a.mass": "2", "a.cost": "3"})
     service.write(sink, "a.mass", "4")
     signed_in.go(sink)
@@ -81,7 +81,7 @@ def test_a_new_entry_is_shown_and_announced(signed_in: Browser, service: Service
     signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["new", "2"])
 
 
-def test_what_another_process_commits_is_shown_too(signed_in: Browser, service: Service) -> None:
+def test_a_change_by_another_process_is_shown(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace())
     signed_in.go(sink)
     signed_in.until(lambda: signed_in.find("#live").text == "Live")
@@ -114,7 +114,7 @@ def test_copied_csv_has_every_value_exactly(signed_in: Browser, service: Service
     assert {row["key"]: row["value"] for row in rows} == entries
 
 
-def test_hostile_keys_and_values_are_text(signed_in: Browser, service: Service) -> None:
+def test_hostile_keys_and_values_are_shown_as_text(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace("<b>bold</b>"), dict(HOSTILE), label="</title><script>alert(1)</script>")
     signed_in.go(sink)
     signed_in.until(lambda: signed_in.find("#live").text == "Live")
@@ -134,14 +134,14 @@ def test_hostile_keys_and_values_are_text(signed_in: Browser, service: Service) 
 
 
 @pytest.mark.parametrize("key", ["a/b?c#d%2F", "rtl \u202e", "<script>alert(1)</script>"])
-def test_an_entry_of_any_key_has_its_page(signed_in: Browser, service: Service, key: str) -> None:
+def test_an_entry_with_any_key_has_its_page(signed_in: Browser, service: Service, key: str) -> None:
     signed_in.go(service.sink(service.workspace(), {key: "there"}))
     signed_in.find("#entries th a").click()
     signed_in.until(lambda: signed_in.heading.strip() == key.strip())
     assert "there" in signed_in.text
 
 
-def test_without_scripts_all_but_live_updates_and_copying_works(browser: Browser, service: Service) -> None:
+def test_without_scripts_everything_except_live_updates_and_copying_works(browser: Browser, service: Service) -> None:
     sink = service.sink(service.workspace(), {"a.mass": "1", "b.cost": "2"})
     browser.scripts(allowed=False)
     browser.sign_in(service.key)

@@ -6,14 +6,14 @@ from tests.browser.conftest import MakeKey, Service
 from tests.support.chromium import Browser
 
 
-def test_a_key_opens_the_pages_and_signing_out_closes_them(browser: Browser, service: Service) -> None:
+def test_a_key_signs_in_and_signing_out_ends_the_session(browser: Browser, service: Service) -> None:
     browser.go("/ui")
     assert browser.path.startswith("/ui/sign-in")
     assert browser.focused.get_attribute("id") == "key"
     browser.press(service.key, Keys.ENTER)
     browser.until(lambda: browser.path == "/ui/workspaces")
     assert "anna.lind" in browser.text
-    assert browser.run("return document.cookie") == "", "no script sees the session"
+    assert browser.run("return document.cookie") == "", "no script can read the session"
     browser.click("Sign out")
     browser.until(lambda: browser.path == "/ui/sign-in")
     browser.go("/ui/workspaces")
@@ -29,13 +29,13 @@ def test_a_wrong_key_is_reported_beside_the_field(browser: Browser, service: Ser
     assert browser.find("#key").get_attribute("value") == ""
 
 
-def test_a_page_asked_for_is_shown_after_signing_in(browser: Browser, service: Service) -> None:
+def test_the_requested_page_is_shown_after_signing_in(browser: Browser, service: Service) -> None:
     browser.go("/ui/webhooks")
     browser.press(service.key, Keys.ENTER)
     browser.until(lambda: browser.heading == "Webhooks")
 
 
-def test_a_revoked_key_ends_what_is_open(browser: Browser, service: Service, make_key: MakeKey) -> None:
+def test_a_revoked_key_ends_open_sessions(browser: Browser, service: Service, make_key: MakeKey) -> None:
     sink = service.sink(service.workspace(), {"a": "1"})
     key = make_key("leaver")
     browser.sign_in(key)
@@ -47,7 +47,7 @@ def test_a_revoked_key_ends_what_is_open(browser: Browser, service: Service, mak
     assert browser.heading == "Sign in"
 
 
-def test_a_key_without_permission_gets_a_sentence_about_it(browser: Browser, make_key: MakeKey) -> None:
+def test_a_key_without_permission_gets_a_message(browser: Browser, make_key: MakeKey) -> None:
     browser.sign_in(make_key("daemon", role="pusher"))
     browser.click("Webhooks")
     browser.until(lambda: browser.heading == "Forbidden")

@@ -32,7 +32,7 @@ def test_a_failed_delivery_is_sent_again_by_its_button(signed_in: Browser, servi
         assert "None in this state." in signed_in.text
 
 
-def test_a_webhook_that_is_disabled_refuses_with_a_sentence(signed_in: Browser, service: Service) -> None:
+def test_a_disabled_webhook_rejects_a_trial_with_a_message(signed_in: Browser, service: Service) -> None:
     made = service.http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9999/in", "enabled": False})
     signed_in.go(f"/ui/webhooks/{made.headers['Location'].rpartition('/')[2]}")
     signed_in.click("Send a test event")
@@ -40,7 +40,9 @@ def test_a_webhook_that_is_disabled_refuses_with_a_sentence(signed_in: Browser, 
     assert "The webhook is disabled" in signed_in.text
 
 
-def test_a_picture_has_a_thumbnail_a_download_and_is_converted_again(signed_in: Browser, service: Service) -> None:
+def test_a_picture_has_a_thumbnail_and_a_download_and_can_be_converted_again(
+    signed_in: Browser, service: Service
+) -> None:
     workspace = service.workspace()
     picture = io.BytesIO()
     Image.new("RGB", (640, 480), "teal").save(picture, "PNG")

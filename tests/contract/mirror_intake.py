@@ -1,4 +1,4 @@
-"""What every mirror promises to the intake (`ingestd.mirror.port.Intake`), as tests that each implementation inherits."""
+"""The promises of every mirror to the intake (`ingestd.mirror.port.Intake`), as tests that each implementation inherits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Reject, Rejected
-from ingestd.mirror.port import Deliverable, Intake, Observable, Parked, PartitionState, RunSummary
+from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RejectedEntry, RunSummary
 from tests.contract.mirror_deliverable import SINK, work
 
 Row = tuple[str, str]
-"""Key and value; the record's hash follows from both, as records of two fields would have it."""
+"""Key and value; the record's hash is computed from both, as for records of two fields."""
 
 
 class ActivatingIntake(Intake, Protocol):
-    """An intake that is told which pipelines there are."""
+    """An intake that receives the list of configured pipelines."""
 
     def activate(
         self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
@@ -27,7 +27,7 @@ class ActivatingIntake(Intake, Protocol):
 
 
 class IntakeStage(ABC):
-    """A mirror, all of it, that can be left as a crash leaves it and opened again."""
+    """A mirror with all its sides that can be restarted as after a crash."""
 
     @property
     @abstractmethod
@@ -43,7 +43,7 @@ class IntakeStage(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Forget all that is not durable."""
+        """Discard everything that is not durable."""
 
     def open(
         self, name: str = "p", *, pipeline: str = "pipe", digest: str = "d", sink: SinkAddress = SINK
@@ -59,9 +59,9 @@ class IntakeStage(ABC):
         whole: bool | None = None,
         version: int = 1,
         rejects: Sequence[tuple[Reject, int | None]] = (),
-        also_standing: Sequence[Row] = (),
+        unmapped_rows: Sequence[Row] = (),
     ) -> RunSummary:
-        """One whole reading of a snapshot partition; ``also_standing``: records that the difference kept from the mapping."""
+        """Read a snapshot partition; ``unmapped_rows``: records that are present but were not mapped because they are known."""
         state = self.open(name, pipeline=pipeline)
         run = self.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None if whole is None else whole)
         for number, rows in enumerate(batches, start=1):
@@ -70,7 +70,7 @@ class IntakeStage(ABC):
                 run, entries=entries(rows), records=len(rows), rejects=rejects if last else (),
                 cursor={"version": version}, facts={"file.name": name},
             )  # fmt: skip
-        rows = [row for batch in batches for row in batch] + list(also_standing)
+        rows = [row for batch in batches for row in batch] + list(unmapped_rows)
         return self.intake.finish_run(run, cursor={"version": version}, seen=hashes(rows), deletes=deletes)
 
     async def deliver_all(self) -> list[tuple[str, str, str | None]]:
@@ -78,7 +78,7 @@ class IntakeStage(ABC):
         for lane in await self.deliverable.lanes():
             while (claim := await self.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)) is not None:
                 sent += work(claim)
-                await self.deliverable.settle(claim)
+                await self.deliverable.acknowledge(claim)
         return sorted(sent)
 
 
@@ -101,15 +101,15 @@ def reject(position: int, reason: str = "It is no number.") -> Reject:
 
 
 class IntakeSuite:
-    """Inherit it and give it a ``stage``."""
+    """Inherit it and define ``stage``."""
 
     @pytest.fixture
     def stage(self) -> IntakeStage:
         raise NotImplementedError
 
-    # ----------------------------------------------------------------------------------- what a partition remembers
+    # ----------------------------------------------------------------------------------------- state of a partition
 
-    def test_a_partition_that_was_never_read_has_no_past(self, stage: IntakeStage) -> None:
+    def test_a_partition_that_was_never_read_has_no_state(self, stage: IntakeStage) -> None:
         state = stage.open()
         assert (state.name, state.cursor, state.snapshot, state.repeats, state.awaiting) == (
             "p",
@@ -122,7 +122,7 @@ class IntakeSuite:
         assert stage.open("q").id != state.id
         assert stage.open(pipeline="other").id != state.id
 
-    def test_a_reading_that_ended_leaves_its_cursor_and_its_hashes(self, stage: IntakeStage) -> None:
+    def test_a_finished_reading_stores_its_cursor_and_its_hashes(self, stage: IntakeStage) -> None:
         stage.read([("a", "1"), ("b", "2")], version=7)
         stage.restart()
         state = stage.open()
@@ -130,7 +130,7 @@ class IntakeSuite:
         assert state.snapshot is not None
         assert state.snapshot().to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
 
-    def test_another_mapping_or_another_sink_starts_over(self, stage: IntakeStage) -> None:
+    def test_another_mapping_or_another_sink_discards_the_state(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")])
         state = stage.open(digest="another")
         assert (state.cursor, state.snapshot) == (None, None)
@@ -138,7 +138,7 @@ class IntakeSuite:
         state = stage.open(sink=SinkAddress(workspace="bench", by="label", name="Elsewhere"))
         assert (state.cursor, state.snapshot) == (None, None)
 
-    def test_a_reading_that_did_not_end_leaves_no_cursor_but_its_entries(self, stage: IntakeStage) -> None:
+    def test_an_unfinished_reading_stores_its_entries_and_no_cursor(self, stage: IntakeStage) -> None:
         state = stage.open()
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
         changed = stage.intake.commit(
@@ -165,7 +165,7 @@ class IntakeSuite:
         assert stage.open().cursor == {"version": 2}
         assert stage.status.pending() == 2
 
-    def test_a_run_that_failed_keeps_what_was_committed_and_tells_why(self, stage: IntakeStage) -> None:
+    def test_a_failed_run_keeps_what_was_committed_and_reports_the_reason(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], version=1)
         run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=True)
         stage.intake.commit(run, entries=entries([("b", "2")]), records=1, rejects=(), cursor={"offset": 1}, facts={})
@@ -174,7 +174,7 @@ class IntakeSuite:
         (pipeline,) = stage.status.pipelines()
         assert pipeline.failure == "the share went away"
 
-    def test_a_partition_that_can_t_be_read_is_parked_until_it_can(self, stage: IntakeStage) -> None:
+    def test_an_unreadable_partition_is_rejected_until_it_is_readable(self, stage: IntakeStage) -> None:
         for _ in range(2):
             run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=True)
             stage.intake.fail_run(run, "there is no column 'mass'", broken=True)
@@ -184,7 +184,7 @@ class IntakeSuite:
 
     # ------------------------------------------------------------------------------------------- what becomes pending
 
-    def test_a_run_is_counted(self, stage: IntakeStage) -> None:
+    def test_a_run_counts_its_changes(self, stage: IntakeStage) -> None:
         first = stage.read([("a", "1"), ("b", "2")], [("c", "3")], rejects=[(reject(9), None)])
         assert (first.records, first.created, first.updated, first.unchanged) == (3, 3, 0, 0)
         assert (first.removed, first.rejected, first.collided) == (0, 1, False)
@@ -204,12 +204,12 @@ class IntakeSuite:
         assert (summary.unchanged, summary.created + summary.updated + summary.removed) == (2, 0)
         assert stage.status.pending() == 0
 
-    async def test_of_equal_keys_in_one_batch_the_last_wins(self, stage: IntakeStage) -> None:
+    async def test_the_last_of_equal_keys_in_one_batch_wins(self, stage: IntakeStage) -> None:
         stage.read([("a", "1"), ("b", "1"), ("a", "2"), ("a", "3")])
         assert await stage.deliver_all() == [("create", "a", "3"), ("create", "b", "1")]
         assert stage.open().repeats
 
-    async def test_of_equal_keys_in_several_batches_the_last_wins_every_time(self, stage: IntakeStage) -> None:
+    async def test_the_last_of_equal_keys_in_several_batches_wins_every_time(self, stage: IntakeStage) -> None:
         rows = [[("a", "1"), ("b", "1")], [("a", "2")], [("c", "1")], [("a", "3")]]
         stage.read(*rows)
         assert await stage.deliver_all() == [("create", "a", "3"), ("create", "b", "1"), ("create", "c", "1")]
@@ -217,10 +217,10 @@ class IntakeSuite:
             summary = stage.read(*rows, version=version)
             if summary.collided:
                 summary = stage.read(*rows, version=version, whole=True)
-            assert await stage.deliver_all() == [], "nothing has changed, so no older value passes by the service"
+            assert await stage.deliver_all() == [], "nothing has changed, so no older value is sent to the service"
             assert stage.open().repeats
 
-    async def test_rows_that_vanished_are_removed_where_that_is_wanted(self, stage: IntakeStage) -> None:
+    async def test_vanished_rows_are_removed_if_configured(self, stage: IntakeStage) -> None:
         stage.read([("a", "1"), ("b", "1")])
         await stage.deliver_all()
         stage.read([("a", "1")], deletes="keep", version=2, whole=True)
@@ -230,56 +230,54 @@ class IntakeSuite:
         stage.read([("a", "1"), ("b", "1")], deletes="remove", version=4, whole=True)
         assert await stage.deliver_all() == [("create", "a", "1")]
 
-    async def test_a_partition_that_is_empty_now_removes_all_of_its_own_and_no_more(self, stage: IntakeStage) -> None:
+    async def test_an_empty_partition_removes_only_its_own_entries(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], name="p")
         stage.read([("b", "1")], name="q")
         await stage.deliver_all()
         stage.read([], name="p", deletes="remove", version=2, whole=True)
         assert await stage.deliver_all() == [("delete", "a", None)]
 
-    async def test_where_differences_can_t_tell_who_owns_a_key_the_partition_is_to_be_read_whole(
+    async def test_a_partition_is_read_whole_if_differences_cannot_show_which_record_owns_a_key(
         self, stage: IntakeStage
     ) -> None:
         stage.read([("a", "1"), ("b", "1")])
-        # The record behind `a` still stands, unmapped because it is known, while a new record names the same key.
-        summary = stage.read([("a", "2")], also_standing=[("a", "1"), ("b", "1")], whole=False, version=2)
+        # The record behind `a` is present and was not mapped because it is known; a new record names the same key.
+        summary = stage.read([("a", "2")], unmapped_rows=[("a", "1"), ("b", "1")], whole=False, version=2)
         assert summary.collided
-        assert stage.open().cursor is None, "nothing is noted as read"
+        assert stage.open().cursor is None, "no cursor is stored"
         rows = [("a", "2"), ("a", "1"), ("b", "1")]
         assert not stage.read(rows, whole=True, version=2).collided
         assert stage.open().repeats
         assert await stage.deliver_all() == [("create", "a", "1"), ("create", "b", "1")]
 
-    def test_an_entry_that_passes_to_another_partition_is_to_be_read_whole_too(self, stage: IntakeStage) -> None:
+    def test_a_partition_is_read_whole_if_it_takes_over_a_key_of_another_partition(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], name="p")
         stage.read([("b", "1")], name="q")
-        assert stage.read([("a", "2")], also_standing=[("b", "1")], name="q", whole=False, version=2).collided
+        assert stage.read([("a", "2")], unmapped_rows=[("b", "1")], name="q", whole=False, version=2).collided
         assert not stage.read([("a", "2"), ("b", "1")], name="q", whole=True, version=2).collided
-        assert not stage.open("p").current, "somebody else has changed entries of the pipeline since"
+        assert not stage.open("p").current, "another partition has changed entries of the pipeline since"
 
-    # ------------------------------------------------------------------------------------------------------ rejects
+    # --------------------------------------------------------------------------------------------- rejected records
 
-    def test_a_record_is_parked_once_however_often_it_is_read(self, stage: IntakeStage) -> None:
+    def test_a_record_that_is_read_repeatedly_is_rejected_once(self, stage: IntakeStage) -> None:
         for version in (1, 2, 3):
             stage.read([("a", "1")], version=version, rejects=[(reject(3), None), (reject(4), 44)], whole=True)
             assert stage.status.rejected() == 2
 
-    def test_a_parked_record_that_a_whole_reading_no_longer_meets_is_gone(self, stage: IntakeStage) -> None:
+    def test_a_rejected_record_that_a_whole_reading_no_longer_has_is_removed(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
         stage.read([("a", "1")], version=2, whole=True)
         assert stage.status.rejected() == 0
 
-    def test_a_parked_record_that_still_stands_stays_parked_without_being_mapped_again(
-        self, stage: IntakeStage
-    ) -> None:
+    def test_a_rejected_record_that_is_still_present_stays_rejected_without_mapping(self, stage: IntakeStage) -> None:
         bad = ("", "x")
-        stage.read([("a", "1")], rejects=[(reject(4), row_hash(bad))], also_standing=[bad])
-        stage.read([], also_standing=[("a", "1"), bad], version=2, whole=False)
+        stage.read([("a", "1")], rejects=[(reject(4), row_hash(bad))], unmapped_rows=[bad])
+        stage.read([], unmapped_rows=[("a", "1"), bad], version=2, whole=False)
         assert stage.status.rejected() == 1
 
     # ---------------------------------------------------------------------------------------------------- two owners
 
-    async def test_two_pipelines_that_write_one_key_are_told_apart_and_both_named(self, stage: IntakeStage) -> None:
+    async def test_a_key_that_two_pipelines_write_is_rejected_with_the_names_of_both(self, stage: IntakeStage) -> None:
         stage.intake.activate(["mass", "pdm"])
         stage.read([("a", "1")], pipeline="mass")
         summary = stage.read([("a", "2"), ("b", "2")], pipeline="pdm")
@@ -292,7 +290,9 @@ class IntakeSuite:
         assert "'pdm'" in sentence
         assert "'a'" in sentence
 
-    async def test_a_key_is_free_again_once_the_pipeline_that_wrote_it_is_retired(self, stage: IntakeStage) -> None:
+    async def test_a_key_can_be_written_by_another_pipeline_after_its_owner_is_removed(
+        self, stage: IntakeStage
+    ) -> None:
         stage.intake.activate(["mass", "pdm"])
         stage.read([("a", "1")], pipeline="mass")
         stage.read([("a", "2")], pipeline="pdm")
@@ -306,48 +306,50 @@ class IntakeSuite:
         assert stage.status.rejected() == 0
 
     def conflicts(self, stage: IntakeStage) -> list[str]:
-        """The sentences of entries that another pipeline writes."""
+        """Return the reasons of entries that another pipeline writes."""
         raise NotImplementedError
 
-    # ---------------------------------------------------------------------------------------------- what is settled
+    # ---------------------------------------------------------------------------------------------- acknowledgement
 
-    async def test_a_partition_is_settled_once_all_of_it_is_delivered_and_until_that_is_noted(
+    async def test_a_partition_is_listed_as_delivered_until_its_acknowledgement_is_recorded(
         self, stage: IntakeStage
     ) -> None:
         stage.read([("a", "1"), ("b", "1")], version=5)
-        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.intake.acknowledged_partitions("pipe") == []
         await stage.deliver_all()
         identity = stage.open().id
-        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 5})]
-        assert stage.intake.settled_partitions("other") == []
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.acknowledged_partitions("other") == []
         stage.restart()
         assert stage.open().awaiting == {"version": 5}
-        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 5})]
         stage.intake.acknowledge(identity, {"version": 5})
-        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.intake.acknowledged_partitions("pipe") == []
         assert stage.open().awaiting is None
 
-    async def test_an_acknowledgement_of_an_older_reading_does_not_count(self, stage: IntakeStage) -> None:
+    async def test_an_acknowledgement_of_an_older_reading_has_no_effect(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], version=1)
         await stage.deliver_all()
         stage.read([("a", "1"), ("b", "1")], version=2, whole=True)
         identity = stage.open().id
         stage.intake.acknowledge(identity, {"version": 1})
         await stage.deliver_all()
-        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 2})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 2})]
 
-    def test_a_partition_that_changed_nothing_is_settled_at_once(self, stage: IntakeStage) -> None:
+    def test_a_partition_without_changes_is_delivered_immediately(self, stage: IntakeStage) -> None:
         stage.read([], rejects=[(reject(2), None)])
-        assert [name for _, name, _ in stage.intake.settled_partitions("pipe")] == ["p"]
+        assert [name for _, name, _ in stage.intake.acknowledged_partitions("pipe")] == ["p"]
 
-    async def test_an_equal_value_that_is_pending_for_another_partition_is_waited_for(self, stage: IntakeStage) -> None:
+    async def test_a_partition_waits_for_an_equal_value_that_is_pending_for_another_partition(
+        self, stage: IntakeStage
+    ) -> None:
         stage.read([("a", "1")], name="p")
         stage.read([("a", "1")], name="q")
-        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.intake.acknowledged_partitions("pipe") == []
         await stage.deliver_all()
-        assert sorted(name for _, name, _ in stage.intake.settled_partitions("pipe")) == ["p", "q"]
+        assert sorted(name for _, name, _ in stage.intake.acknowledged_partitions("pipe")) == ["p", "q"]
 
-    async def test_what_became_of_a_reading_is_told_with_what_is_parked_in_order(self, stage: IntakeStage) -> None:
+    async def test_the_result_of_a_reading_lists_its_rejections_in_order(self, stage: IntakeStage) -> None:
         stage.intake.activate(["other", "pipe"])
         stage.read([("c", "1")], pipeline="other", name="o")
         bad = [(reject(10), None), (reject(9, "It is empty."), 44)]
@@ -355,29 +357,31 @@ class IntakeSuite:
         (lane,) = await stage.deliverable.lanes()
         while (claim := await stage.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)) is not None:
             kept = [key for _, key, _ in work(claim) if key != "b"]
-            refused = [Parked(key=key, reason="Too heavy.", status=422) for _, key, _ in work(claim) if key == "b"]
-            await stage.deliverable.settle_some(claim, delivered=kept, parked=refused)
+            refused = [
+                RejectedEntry(key=key, reason="Too heavy.", status=422) for _, key, _ in work(claim) if key == "b"
+            ]
+            await stage.deliverable.acknowledge_some(claim, delivered=kept, rejected=refused)
             await stage.deliverable.release(claim)
         stage.restart()
-        ((identity, _, _),) = stage.intake.settled_partitions("pipe")
-        told = stage.intake.settlement(identity)
-        assert (told.pipeline, told.sink, told.digest) == ("pipe", str(SINK), "d")
-        assert (told.records, told.created, told.updated, told.unchanged, told.removed) == (3, 2, 0, 0, 0)
-        assert (told.rejected, told.refused) == (4, 2)
-        assert told.started <= told.ended
-        assert told.facts == {"file.name": "p"}
-        parked = list(told.rejects())
-        assert [(one.subject, one.position, one.key) for one in parked] == [
+        ((identity, _, _),) = stage.intake.acknowledged_partitions("pipe")
+        result = stage.intake.settlement(identity)
+        assert (result.pipeline, result.sink, result.digest) == ("pipe", str(SINK), "d")
+        assert (result.records, result.created, result.updated, result.unchanged, result.removed) == (3, 2, 0, 0, 0)
+        assert (result.rejected, result.refused) == (4, 2)
+        assert result.started <= result.ended
+        assert result.facts == {"file.name": "p"}
+        rejected = list(result.rejects())
+        assert [(one.subject, one.position, one.key) for one in rejected] == [
             ("entry", 3, "b"), ("conflict", 4, "c"), ("record", 9, ""), ("record", 10, ""),
         ]  # fmt: skip
-        assert [(one.reason, one.status) for one in parked if one.subject != "conflict"] == [
+        assert [(one.reason, one.status) for one in rejected if one.subject != "conflict"] == [
             ("Too heavy.", 422), ("It is empty.", None), ("It is no number.", None),
         ]  # fmt: skip
-        assert parked[2].record == {"mass": "x"}
-        assert {one.facts["file.name"] for one in parked} == {"p"}
-        assert len({one.reference for one in parked}) == 4
+        assert rejected[2].record == {"mass": "x"}
+        assert {one.facts["file.name"] for one in rejected} == {"p"}
+        assert len({one.reference for one in rejected}) == 4
 
-    def test_what_comes_back_mended_is_parked_no_longer(self, stage: IntakeStage) -> None:
+    def test_rejected_records_that_an_amendment_corrects_are_removed(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
         references = self.references(stage)
         number, _, sign = references[1].partition("-")
@@ -394,24 +398,24 @@ class IntakeSuite:
         assert run.created == 1
         assert self.references(stage) == references[1:]
         self.amend(stage, "elsewhere", [("c", "2")], resolved=references, pipeline="other")
-        assert self.references(stage) == references[1:], "another pipeline has nothing to do with it"
+        assert self.references(stage) == references[1:], "another pipeline cannot correct them"
 
-    async def test_what_amends_is_nobody_s_whole_truth(self, stage: IntakeStage) -> None:
+    async def test_an_amendment_removes_no_entries_of_other_records(self, stage: IntakeStage) -> None:
         rows = [("a", "1"), ("b", "1")]
         stage.read(rows, rejects=[(reject(4), None)])
         await stage.deliver_all()
         summary = self.amend(stage, "p", [("c", "1")], deletes="remove")
         assert (summary.removed, summary.collided) == (0, False)
-        assert len(self.references(stage)) == 1, "of the file whose name it took, what is bad is still bad"
+        assert len(self.references(stage)) == 1, "the rejected record of the amended file is kept"
         assert await stage.deliver_all() == [("create", "c", "1")]
         stage.read([*rows, ("c", "1")], version=3, whole=True, deletes="remove")
         assert await stage.deliver_all() == []
 
-    async def test_what_amends_is_the_whole_truth_about_its_own_bad_records(self, stage: IntakeStage) -> None:
+    async def test_an_amendment_replaces_its_own_rejected_records(self, stage: IntakeStage) -> None:
         self.amend(stage, "fix", [("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
         assert len(self.references(stage, "fix")) == 2
         self.amend(stage, "fix", [("a", "1"), ("b", "1")], rejects=[(reject(4), 44)], version=2)
-        assert [one.position for one in self.parked(stage, "fix")] == [4]
+        assert [one.position for one in self.rejected(stage, "fix")] == [4]
 
     def amend(
         self,
@@ -425,7 +429,7 @@ class IntakeSuite:
         deletes: Deletes = "keep",
         version: int = 1,
     ) -> RunSummary:
-        """A reading that is partial."""
+        """Read a partial snapshot."""
         state = stage.open(name, pipeline=pipeline)
         run = stage.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None)
         stage.intake.commit(
@@ -434,24 +438,24 @@ class IntakeSuite:
         )  # fmt: skip
         return stage.intake.finish_run(run, cursor={"amended": version}, seen=None, deletes=deletes, partial=True)
 
-    def parked(self, stage: IntakeStage, name: str = "p") -> list[Rejected]:
+    def rejected(self, stage: IntakeStage, name: str = "p") -> list[Rejected]:
         return list(stage.intake.settlement(stage.open(name).id).rejects())
 
     def references(self, stage: IntakeStage, name: str = "p") -> list[str]:
-        return [one.reference for one in self.parked(stage, name)]
+        return [one.reference for one in self.rejected(stage, name)]
 
-    async def test_a_claim_that_a_crash_took_is_pending_after_the_next_start(self, stage: IntakeStage) -> None:
+    async def test_a_claim_in_flight_during_a_crash_is_pending_after_a_restart(self, stage: IntakeStage) -> None:
         stage.read([("a", "1"), ("b", "1")])
         (lane,) = await stage.deliverable.lanes()
         claim = await stage.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)
         assert claim is not None
-        await stage.deliverable.settle_some(claim, delivered=["a"])
+        await stage.deliverable.acknowledge_some(claim, delivered=["a"])
         stage.restart()
         assert await stage.deliver_all() == [("create", "b", "1")]
 
-    # ---------------------------------------------------------------------------------------------------- explaining
+    # --------------------------------------------------------------------------------------------- origin of entries
 
-    async def test_an_entry_tells_where_it_came_from(self, stage: IntakeStage) -> None:
+    async def test_an_entry_has_its_pipeline_file_and_location(self, stage: IntakeStage) -> None:
         cursor: Cursor = {"version": 1}
         state = stage.open("drop/a.csv")
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True)

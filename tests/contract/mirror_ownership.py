@@ -1,4 +1,4 @@
-"""What every mirror promises about entries that an earlier pipeline, mapping or state file wrote."""
+"""The promises of every mirror about entries that an earlier pipeline, mapping or state file wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.contract.mirror_intake import entries as mapped
 
 
 class OwnershipStage(DriftStage, IntakeStage):
-    """A mirror, all of it."""
+    """A mirror with all its sides."""
 
     def read_as(
         self,
@@ -27,19 +27,19 @@ class OwnershipStage(DriftStage, IntakeStage):
         deletes: Deletes = "remove",
         version: int = 1,
     ) -> None:
-        """One whole reading; ``records``: what the row hashes come from, where that is not the entries themselves."""
+        """Read a whole snapshot; ``records``: the rows of the hashes if they differ from the entries."""
         state = self.open(name, pipeline=pipeline, digest=digest)
         run = self.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None)
-        standing = hashes(records or entries)
+        present = hashes(records or entries)
         frame = mapped(entries)
         if records is not None:
             frame = frame.with_columns(row_hash=mapped(records)["row_hash"])
         cursor = {"version": version}
         self.intake.commit(run, entries=frame, records=len(entries), rejects=(), cursor=cursor, facts={})
-        self.intake.finish_run(run, cursor=cursor, seen=standing, deletes=deletes)
+        self.intake.finish_run(run, cursor=cursor, seen=present, deletes=deletes)
 
     def unexplained(self) -> list[tuple[str, str]]:
-        """Key and why of all entries that no source explains."""
+        """Return key and reason of all unexplained entries."""
         page = self.reader.unexplained(("pipe", "desires", "new", "old"), limit=99)
         return [(one.key, one.why) for one in page.entries]
 
@@ -49,7 +49,7 @@ class OwnershipStage(DriftStage, IntakeStage):
 
 
 class OwnershipSuite:
-    """Inherit it and give it a ``stage``."""
+    """Inherit it and define ``stage``."""
 
     @pytest.fixture
     def stage(self) -> OwnershipStage:
@@ -61,7 +61,7 @@ class OwnershipSuite:
     BEFORE = (("1.mass", "10"), ("2.mass", "20"))
     AFTER = (("1.weight", "10"), ("2.weight", "20"))
 
-    async def test_keys_of_a_former_mapping_are_removed_although_their_records_are_still_there(
+    async def test_keys_of_the_previous_mapping_are_removed_although_their_records_exist(
         self, stage: OwnershipStage
     ) -> None:
         stage.read_as(self.BEFORE, records=self.RECORDS)
@@ -73,13 +73,13 @@ class OwnershipSuite:
         stage.read_as(self.AFTER[:1], records=self.RECORDS[:1], digest="new", version=2)
         assert await stage.deliver_all() == [("delete", "2.weight", None)]
 
-    async def test_a_key_that_both_mappings_make_is_left_alone(self, stage: OwnershipStage) -> None:
+    async def test_a_key_of_both_mappings_is_kept(self, stage: OwnershipStage) -> None:
         stage.read_as(self.BEFORE, records=self.RECORDS)
         await stage.deliver_all()
         stage.read_as((self.BEFORE[0], self.AFTER[1]), records=self.RECORDS, digest="new")
         assert await stage.deliver_all() == [("create", "2.weight", "20"), ("delete", "2.mass", None)]
 
-    async def test_a_reading_with_the_new_mapping_that_did_not_end_removes_nothing_and_the_next_does(
+    async def test_an_unfinished_reading_with_a_new_mapping_removes_nothing_and_the_next_one_does(
         self, stage: OwnershipStage
     ) -> None:
         stage.read_as(self.BEFORE, records=self.RECORDS)
@@ -92,7 +92,7 @@ class OwnershipSuite:
         stage.read_as(self.AFTER, records=self.RECORDS, digest="new")
         assert [key for kind, key, _ in await stage.deliver_all() if kind == "delete"] == ["1.mass", "2.mass"]
 
-    async def test_a_mapping_that_changes_twice_before_it_is_read_leaves_nothing_of_the_first(
+    async def test_keys_of_a_mapping_that_was_replaced_twice_before_a_reading_are_removed(
         self, stage: OwnershipStage
     ) -> None:
         stage.read_as(self.BEFORE, records=self.RECORDS)
@@ -104,7 +104,7 @@ class OwnershipSuite:
 
     # ------------------------------------------------------------------------------------------------ another pipeline
 
-    async def test_a_renamed_pipeline_keeps_its_past(self, stage: OwnershipStage) -> None:
+    async def test_a_renamed_pipeline_keeps_its_state(self, stage: OwnershipStage) -> None:
         assert stage.intake.activate(["old"], sources={"old": "budget"}) == []
         stage.read_as([("a", "1"), ("b", "2")], pipeline="old")
         await stage.deliver_all()
@@ -116,7 +116,7 @@ class OwnershipSuite:
         stage.restart()
         assert stage.intake.activate(["new"], sources={"new": "budget"}) == []
 
-    async def test_a_pipeline_that_reads_something_else_does_not_get_the_past_of_one_that_left(
+    async def test_a_pipeline_with_another_source_does_not_inherit_the_state_of_a_removed_one(
         self, stage: OwnershipStage
     ) -> None:
         stage.intake.activate(["old"], sources={"old": "budget"})
@@ -126,14 +126,14 @@ class OwnershipSuite:
         stage.read_as([("b", "1")], pipeline="new")
         assert await stage.deliver_all() == [("create", "b", "1")]
 
-    def test_a_rename_that_could_mean_two_pipelines_is_none(self, stage: OwnershipStage) -> None:
+    def test_an_ambiguous_rename_is_not_assumed(self, stage: OwnershipStage) -> None:
         stage.intake.activate(["a", "b"], sources={"a": "budget", "b": "budget"})
         stage.read_as([("a", "1")], pipeline="a")
         stage.read_as([("b", "1")], pipeline="b", name="q")
         assert stage.intake.activate(["c"], sources={"c": "budget"}) == []
         assert stage.intake.activate(["c", "d"], sources={"c": "budget", "d": "budget"}) == []
 
-    async def test_an_equal_entry_of_a_pipeline_that_left_belongs_to_the_one_that_names_it_now(
+    async def test_an_equal_entry_of_a_removed_pipeline_passes_to_the_pipeline_that_names_it(
         self, stage: OwnershipStage
     ) -> None:
         stage.intake.activate(["old"])
@@ -145,9 +145,9 @@ class OwnershipSuite:
         stage.read_as([("a", "1")], pipeline="new", version=2)
         assert await stage.deliver_all() == [("delete", "b", None)]
 
-    # ------------------------------------------------------------------------------------------------ what is unexplained
+    # ------------------------------------------------------------------------------------------------ unexplained entries
 
-    async def test_what_was_found_in_the_service_is_unexplained_until_a_source_names_it(
+    async def test_an_entry_found_in_the_service_is_unexplained_until_a_source_names_it(
         self, stage: OwnershipStage
     ) -> None:
         lane = stage.desire({"a": ("1", "scalar")})
@@ -158,7 +158,7 @@ class OwnershipSuite:
         stage.desire({"b": ("2", "scalar")})
         assert stage.unexplained() == [("c", "found")]
 
-    async def test_entries_of_a_pipeline_that_left_are_unexplained_and_named_with_it(
+    async def test_entries_of_a_removed_pipeline_are_unexplained_and_listed_with_its_name(
         self, stage: OwnershipStage
     ) -> None:
         stage.intake.activate(["old", "new"])
@@ -171,7 +171,7 @@ class OwnershipSuite:
         (one,) = stage.reader.unexplained(["new"], limit=9).entries
         assert (one.key, one.value, one.pipeline) == ("a", "1", "old")
 
-    async def test_keys_of_a_former_mapping_are_unexplained_where_vanished_rows_are_kept(
+    async def test_keys_of_the_previous_mapping_are_unexplained_if_vanished_rows_are_kept(
         self, stage: OwnershipStage
     ) -> None:
         stage.read_as(self.BEFORE, records=self.RECORDS, deletes="keep")
@@ -180,7 +180,7 @@ class OwnershipSuite:
         await stage.deliver_all()
         assert [key for key, _ in stage.unexplained()] == ["1.mass", "2.mass"]
 
-    async def test_partitions_of_a_source_that_changed_are_unexplained_once_its_new_partitions_are_read_whole(
+    async def test_entries_of_the_previous_source_are_unexplained_once_the_new_partitions_are_read_whole(
         self, stage: OwnershipStage
     ) -> None:
         stage.intake.activate(["pipe"], sources={"pipe": "old table"})
@@ -194,7 +194,7 @@ class OwnershipSuite:
         stage.open("old")
         assert stage.unexplained() == []
 
-    async def test_what_is_unexplained_comes_in_pages(self, stage: OwnershipStage) -> None:
+    async def test_unexplained_entries_are_paged(self, stage: OwnershipStage) -> None:
         lane = stage.desire({"a": ("1", "scalar")})
         await stage.deliverable.adopt(lane, held(*rows(b="2", c="3", d="4")))
         first = stage.reader.unexplained(("desires",), limit=2)
@@ -203,7 +203,7 @@ class OwnershipSuite:
         assert [one.key for one in stage.reader.unexplained(("desires",), after=first.next, limit=2).entries] == ["d"]
         assert stage.reader.unexplained(("another",), limit=9).entries == ()
 
-    async def test_partitions_of_a_source_that_changed_are_removed_as_our_own(self, stage: OwnershipStage) -> None:
+    async def test_entries_of_the_previous_source_are_removed_as_own_entries(self, stage: OwnershipStage) -> None:
         stage.intake.activate(["pipe"], sources={"pipe": "old table"})
         stage.read_as([("a", "1"), ("b", "2")], name="old")
         await stage.deliver_all()

@@ -1,4 +1,4 @@
-"""The database connector keeps every promise of the contract, on both databases and in both modes."""
+"""The database connector passes the conformance suite on both databases and in both modes."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""The directory connector keeps every promise of the contract."""
+"""The directory connector passes the conformance suite."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
 class FolderRig(Rig):
-    """One file of rows, one more beside it."""
+    """A file of rows, and a second file."""
 
     def __init__(
         self, folder: Path, suffix: str, header: list[str], row: Callable[[int, str], str], bad: str, **more: Any
@@ -61,7 +61,7 @@ class FolderRig(Rig):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty rows are several batches."""
+    """Read blocks so small that forty rows are several batches."""
     monkeypatch.setattr(Csv, "read", lambda _, file, name: read_csv(file, name, block_bytes=100))
     monkeypatch.setattr(Ndjson, "read", lambda _, file, name: read_ndjson(file, name, block_bytes=100))
 

@@ -1,4 +1,4 @@
-"""The file connector keeps every promise of the contract."""
+"""The file connector passes the conformance suite."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
 class FileRig(Rig):
-    """A file that is saved in place; ``workbook``: as a spreadsheet, else as CSV."""
+    """A file that is saved in place; ``workbook``: a spreadsheet instead of CSV."""
 
     def __init__(self, folder: Path, *, workbook: bool, deletes: str) -> None:
         self._base = folder

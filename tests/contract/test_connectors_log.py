@@ -1,4 +1,4 @@
-"""The log connector keeps every promise of the contract."""
+"""The log connector passes the conformance suite."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
 class LogRig(Rig):
-    """One log, and one more beside it; a value changes by another line for the same part."""
+    """A log, and a second one; a further line for the same part changes its value."""
 
     def __init__(self, folder: Path, suffix: str, header: str, row: Callable[[int, str], str], bad: str) -> None:
         self._path = folder / f"a{suffix}"
@@ -50,7 +50,7 @@ class LogRig(Rig):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty rows are several batches."""
+    """Read blocks so small that forty rows are several batches."""
     monkeypatch.setattr(tail, "BLOCK_BYTES", 100)
 
 

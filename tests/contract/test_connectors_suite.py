@@ -1,4 +1,4 @@
-"""The conformance suite finds each fault below by the test of the promise that the fault breaks."""
+"""The conformance suite finds each fault of a connector by the test of the promise that the fault breaks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,13 +24,13 @@ from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
 class ListOptions(BaseModel):
-    """The source is a list in memory; ``fault`` names what is done wrong."""
+    """The source is a list in memory; ``fault`` names the injected fault."""
 
     fault: str = ""
 
 
 class ListConnector(Connector):
-    """Reads a list as one snapshot in two batches; the cursor is the list itself. An empty row is unreadable."""
+    """Reads a list as one snapshot in two batches; the cursor is the list. An empty row is unreadable."""
 
     Options: ClassVar[type[BaseModel]] = ListOptions
     rows: list[dict[str, str | None]]
@@ -83,7 +83,7 @@ class ListConnector(Connector):
             yield batch
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - as above
-        if self.options.fault == "settled":
+        if self.options.fault == "acknowledge":
             self.rows.remove(self.rows[0])
             if len(self.rows) < 4:
                 raise ValueError("archived already")
@@ -124,7 +124,9 @@ class ListRig(Rig):
 
 
 PROMISES = [name for name in vars(ConnectorConformance) if name.startswith("test_")]
-SENTENCE = "test_a_broken_source_raises_an_error_with_a_sentence"  # "E42" is none: the rig itself breaks this promise
+SENTENCE = (
+    "test_a_broken_source_raises_an_error_with_a_sentence"  # The rig breaks this promise: "E42" is not a sentence.
+)
 
 
 def broken_promises(fault: str) -> set[str]:
@@ -152,7 +154,7 @@ def test_a_connector_without_a_fault_passes() -> None:
         ("deaf", "added_and_changed_records_are_read_and_removed_ones_are_not"),
         ("early", "a_reading_that_resumes_at_any_cursor_loses_nothing"),
         ("JSON", "every_cursor_can_be_stored_as_json"),
-        ("settled", "acknowledging_twice_is_harmless_also_after_a_restart"),
+        ("acknowledge", "acknowledging_twice_is_harmless_also_after_a_restart"),
         ("close", "closing_twice_is_harmless"),
         ("raised", "an_unreadable_record_is_rejected_and_the_others_are_read"),
         ("dropped", "an_unreadable_record_is_rejected_and_the_others_are_read"),
@@ -161,10 +163,10 @@ def test_a_connector_without_a_fault_passes() -> None:
         ("reject position", "an_unreadable_record_is_rejected_and_the_others_are_read"),
     ],
 )
-def test_a_fault_breaks_its_promise(fault: str, promise: str) -> None:
+def test_a_fault_fails_the_test_of_its_promise(fault: str, promise: str) -> None:
     assert promise in broken_promises(fault)
 
 
-def test_an_error_that_is_not_a_sentence_is_found() -> None:
+def test_an_error_message_that_is_not_a_sentence_is_found() -> None:
     with pytest.raises(AssertionError, match="not a sentence: 'E42'"):
         getattr(ConnectorConformance(), SENTENCE)(ListRig(""))

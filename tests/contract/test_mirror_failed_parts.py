@@ -1,4 +1,4 @@
-"""The state file keeps failed parts until they recover."""
+"""The state file stores failed parts until they recover."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def failed(part: str, *, failures: int = 1, since: float = 10.0) -> FailedPart:
     return FailedPart(part=part, sentence=f"failure {failures}", failures=failures, since=since, retry_at=since + 1)
 
 
-def test_the_first_failure_of_a_series_keeps_its_time(mirror: SqliteMirror) -> None:
+def test_repeated_failures_keep_the_time_of_the_first(mirror: SqliteMirror) -> None:
     mirror.failed_parts.record(failed("lane Rover · A", since=10.0))
     mirror.failed_parts.record(failed("lane Rover · A", failures=2, since=20.0))
     (stored,) = mirror.status.failed_parts()
     assert (stored.failures, stored.since, stored.retry_at, stored.sentence) == (2, 10.0, 21.0, "failure 2")
 
 
-def test_a_recovered_part_is_forgotten_and_a_new_start_forgets_all(mirror: SqliteMirror) -> None:
+def test_a_recovered_part_is_deleted_and_a_restart_deletes_all(mirror: SqliteMirror) -> None:
     for part in ("a", "b", "c"):
         mirror.failed_parts.record(failed(part))
     mirror.failed_parts.clear("b")

@@ -1,4 +1,4 @@
-"""A state file that cannot be written for a while: what was delivered is not sent again and is settled later."""
+"""A state file that is temporarily unwritable: deliveries are not repeated and are recorded later."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 import pytest
 
 from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.failures import failure_of
 from tests.contract.mirror_deliverable import SINK
-from tests.support.sqlite_desires import desire_all
+from tests.support.desired_entries import desire_all
 
 
 class FullDisk(sqlite3.Connection):
-    """Refuses every commit while ``full``, as SQLite does on a full disk."""
+    """Rejects every commit while ``full``, as SQLite does on a full disk."""
 
     full: ClassVar[bool] = False
 
@@ -43,44 +43,44 @@ async def mirror_of(path: Path, entries: int) -> AsyncIterator[tuple[SqliteMirro
         await asyncio.to_thread(mirror.close)
 
 
-async def test_what_was_delivered_on_a_full_disk_is_not_handed_out_again_and_is_settled_when_there_is_room(
+async def test_deliveries_on_a_full_disk_are_not_claimed_again_and_are_recorded_when_space_is_freed(
     tmp_path: Path,
 ) -> None:
     async with mirror_of(tmp_path / "ingestd.db", 3) as (mirror, disk):
-        settled, told = asyncio.Event(), list[str]()
+        recorded, reports = asyncio.Event(), list[str]()
         loop = asyncio.get_running_loop()
 
-        def on_settled() -> None:
-            loop.call_soon_threadsafe(settled.set)
+        def on_recorded() -> None:
+            loop.call_soon_threadsafe(recorded.set)
 
-        mirror.on_settled = on_settled
-        mirror.on_unwritable = told.append
-        mirror.on_writable = lambda: told.append("writable")
+        mirror.on_acknowledged = on_recorded
+        mirror.on_unwritable = reports.append
+        mirror.on_writable = lambda: reports.append("writable")
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        await mirror.delivery.settle(claim)
-        assert mirror.status.pending() == 3  # not yet in the file
+        await mirror.delivery.acknowledge(claim)
+        assert mirror.status.pending() == 3  # the file is unchanged
         assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
         with pytest.raises(MirrorFull):
             await mirror.delivery.remember_sink(1, workspace_id="w", sink_id="s", adopted=True)
-        assert len(told) == 1
-        assert "is full" in told[0]
+        assert len(reports) == 1
+        assert "is full" in reports[0]
         disk.full = False
-        await asyncio.wait_for(settled.wait(), 60)
+        await asyncio.wait_for(recorded.wait(), 60)
         assert mirror.status.pending() == 0
-        assert told[1:] == ["writable"]
+        assert reports[1:] == ["writable"]
 
 
-async def test_the_rest_of_a_claim_is_handed_out_again_only_when_its_settled_part_is_in_the_file(
+async def test_the_rest_of_a_claim_is_claimable_only_after_its_acknowledged_part_is_recorded(
     tmp_path: Path,
 ) -> None:
     async with mirror_of(tmp_path / "ingestd.db", 3) as (mirror, disk):
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        refused = [Parked(key="K-1", reason="It is refused.")]
-        await mirror.delivery.settle_some(claim, delivered=["K-0"], parked=refused)
+        rejected = [RejectedEntry(key="K-1", reason="It is refused.")]
+        await mirror.delivery.acknowledge_some(claim, delivered=["K-0"], rejected=rejected)
         await mirror.delivery.release(claim)
         assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
         disk.full = False
@@ -91,13 +91,13 @@ async def test_the_rest_of_a_claim_is_handed_out_again_only_when_its_settled_par
         assert mirror.status.rejected() == 1
 
 
-async def test_what_there_was_never_room_for_is_pending_after_the_next_start(tmp_path: Path) -> None:
+async def test_deliveries_that_were_never_recorded_are_pending_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "ingestd.db"
     async with mirror_of(path, 3) as (mirror, disk):
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
     observer = SqliteMirror.observe(path)
     assert observer.pending() == 3
     observer.close()
@@ -124,10 +124,10 @@ async def test_what_there_was_never_room_for_is_pending_after_the_next_start(tmp
         ("SQLITE_NOLFS", MirrorError, "'ingestd check'"),
     ],
 )
-def test_every_failure_of_sqlite_is_a_sentence_that_says_what_to_do(
+def test_every_failure_of_sqlite_has_a_sentence_with_the_next_step(
     tmp_path: Path, name: str, kind: type[MirrorError], words: str
 ) -> None:
-    error = sqlite3.OperationalError("some words of SQLite")
+    error = sqlite3.OperationalError("a message of SQLite")
     error.sqlite_errorcode = getattr(sqlite3, name)
     error.sqlite_errorname = name
     failure = failure_of(error, tmp_path / "ingestd.db", opened=True)
@@ -137,15 +137,15 @@ def test_every_failure_of_sqlite_is_a_sentence_that_says_what_to_do(
 
 
 @pytest.mark.parametrize("name", ["SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"])
-def test_a_file_that_cannot_be_opened_at_all_is_a_matter_of_its_owner_and_mode(tmp_path: Path, name: str) -> None:
-    error = sqlite3.OperationalError("some words of SQLite")
+def test_a_file_that_cannot_be_opened_is_reported_with_owner_and_mode(tmp_path: Path, name: str) -> None:
+    error = sqlite3.OperationalError("a message of SQLite")
     error.sqlite_errorcode = getattr(sqlite3, name)
     failure = failure_of(error, tmp_path / "ingestd.db", opened=False)
     assert type(failure) is MirrorError
     assert "Check the owner and mode" in str(failure)
 
 
-def test_a_mistake_in_a_statement_stays_what_it_is(tmp_path: Path) -> None:
+def test_an_error_in_a_statement_is_not_converted(tmp_path: Path) -> None:
     connection = sqlite3.connect(":memory:")
     with pytest.raises(sqlite3.OperationalError) as found:
         connection.execute("SELEKT 1")

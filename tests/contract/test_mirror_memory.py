@@ -1,4 +1,4 @@
-"""The double that delivery is tested with keeps the promises that it stands for."""
+"""The mirror in memory, which delivery tests use, keeps the promises of the port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sequence file: a state file that is older than what was sent, or that is new beside one, is told from the newest one."""
+"""The sequence file: an older or a new state file beside it is distinguished from the newest one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
+from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 
 Signed = tuple[str, str, str | None]
 """Key, value and author."""
@@ -36,7 +36,7 @@ def opened(path: Path) -> Iterator[SqliteMirror]:
 
 
 def saved(path: Path) -> bytes:
-    """A backup of a state file that was closed in order."""
+    """Return a backup of a state file after a clean close."""
     return path.read_bytes()
 
 
@@ -49,7 +49,7 @@ def scalars(**values: str) -> dict[str, Desired]:
 
 
 async def deliver(mirror: SqliteMirror, **values: str) -> list[tuple[str, str, str | None]]:
-    """Desire exactly this, in a sink that the service calls ``s1``, and deliver it."""
+    """Set and deliver exactly these entries, in a sink with the service id ``s1``."""
     desire_all(mirror, SINK, scalars(**values))
     await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
     return await drained(mirror)
@@ -59,7 +59,7 @@ async def drained(mirror: SqliteMirror) -> list[tuple[str, str, str | None]]:
     sent = []
     while (claim := await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)) is not None:
         sent += work(claim)
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
     return sorted(sent)
 
 
@@ -73,12 +73,12 @@ async def check(
     return await mirror.drift.end_check(asked, unexplained=unexplained, doubt=doubt)
 
 
-async def test_an_ordinary_start_is_in_no_doubt_also_after_a_crash(path: Path) -> None:
+async def test_an_ordinary_start_is_not_in_doubt_even_after_a_crash(path: Path) -> None:
     for value in "123":
         mirror = SqliteMirror.open(path)
         assert mirror.sequence.notice == ""
         await deliver(mirror, a=value)
-        # What kill -9 leaves: no file was closed in order, and the lock is free.
+        # After kill -9 no file is closed cleanly, and the lock is free.
         shutil.copytree(path.parent, path.parent.with_name(f"killed-{value}"))
         mirror.close()
         with opened(path.parent.with_name(f"killed-{value}") / path.name) as killed:
@@ -86,7 +86,7 @@ async def test_an_ordinary_start_is_in_no_doubt_also_after_a_crash(path: Path) -
             assert killed.status.doubts() == []
 
 
-async def test_an_older_copy_is_noticed_also_if_the_newest_was_killed(path: Path) -> None:
+async def test_an_older_copy_is_noticed_even_if_the_newest_was_killed(path: Path) -> None:
     with opened(path) as mirror:
         await deliver(mirror, a="1")
     copy = saved(path)
@@ -102,11 +102,11 @@ async def test_an_older_copy_is_noticed_also_if_the_newest_was_killed(path: Path
         assert "replaced by an older copy" in restored.sequence.notice
         assert restored.status.doubts() == [str(SINK)]
     with opened(killed / path.name) as again:
-        assert again.sequence.notice == "", "it is known now"
-        assert again.status.doubts() == [str(SINK)], "and in doubt until the sink was repaired"
+        assert again.sequence.notice == "", "it was reported once"
+        assert again.status.doubts() == [str(SINK)], "and stays in doubt until the sink is repaired"
 
 
-async def test_a_copy_from_which_nothing_was_sent_since_is_the_newest(path: Path) -> None:
+async def test_a_copy_counts_as_the_newest_if_nothing_was_sent_after_it(path: Path) -> None:
     with opened(path) as mirror:
         await deliver(mirror, a="1")
     copy = saved(path)
@@ -117,7 +117,7 @@ async def test_a_copy_from_which_nothing_was_sent_since_is_the_newest(path: Path
         assert mirror.sequence.notice == ""
 
 
-async def test_a_state_file_of_another_place_or_without_its_sequence_file_is_in_doubt(path: Path) -> None:
+async def test_a_state_file_from_another_folder_or_without_its_sequence_file_is_in_doubt(path: Path) -> None:
     with opened(path) as mirror:
         await deliver(mirror, a="1")
         sequence = mirror.sequence.path
@@ -128,7 +128,7 @@ async def test_a_state_file_of_another_place_or_without_its_sequence_file_is_in_
         assert "may be a copy" in copied.sequence.notice
     sequence.write_text("half a numb")
     with opened(path) as mirror:
-        assert "may be a copy" in mirror.sequence.notice, "torn by a power cut"
+        assert "may be a copy" in mirror.sequence.notice, "truncated by a power failure"
     with opened(elsewhere / "other.db") as other:
         await deliver(other, a="1")
     (elsewhere / "other.db").replace(path)
@@ -136,7 +136,7 @@ async def test_a_state_file_of_another_place_or_without_its_sequence_file_is_in_
         assert "replaced by another one" in mirror.sequence.notice
 
 
-async def test_a_state_file_of_an_older_program_is_in_no_doubt(path: Path) -> None:
+async def test_a_state_file_of_an_older_version_is_not_in_doubt(path: Path) -> None:
     with opened(path) as mirror:
         await deliver(mirror, a="1")
         mirror.sequence.path.unlink()
@@ -167,7 +167,7 @@ async def test_a_sink_in_doubt_is_repaired_as_far_as_its_sources_confirm_the_val
         assert mirror.status.doubts()
         desire_all(mirror, SINK, scalars(a="1", b="1", gone="1"))
         status = await check(mirror, *service)
-        assert (status.repaired, len(mirror.status.doubts())) == (0, 1), "a check of a person repairs nothing"
+        assert (status.repaired, len(mirror.status.doubts())) == (0, 1), "a check on request repairs nothing"
         status = await check(mirror, *service, doubt=True)
         assert status.repaired == 2
         assert mirror.status.doubts() == []
@@ -189,7 +189,7 @@ async def test_a_sink_in_doubt_is_repaired_as_far_as_its_sources_confirm_the_val
     ],
     ids=["one account", "written by another", "changed by another", "two accounts", "a service that does not say"],
 )
-async def test_what_a_lost_state_file_wrote_is_known_by_the_one_account_that_wrote_the_rest(
+async def test_entries_of_a_lost_state_file_are_recognised_by_the_account_that_wrote_the_others(
     path: Path, authors: dict[str, str | None], swept: int
 ) -> None:
     with opened(path) as mirror:
@@ -211,7 +211,7 @@ async def test_what_a_lost_state_file_wrote_is_known_by_the_one_account_that_wro
         assert len(await drained(mirror)) == swept
 
 
-async def test_a_sink_that_no_earlier_state_file_wrote_keeps_what_is_unexplained(path: Path) -> None:
+async def test_a_sink_that_no_earlier_state_file_wrote_keeps_unexplained_entries(path: Path) -> None:
     service: list[Signed] = [("a", "1", "me"), ("x", "1", "me")]
     with opened(path) as mirror:
         desire_all(mirror, SINK, scalars(a="1"))

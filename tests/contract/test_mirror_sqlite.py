@@ -1,4 +1,4 @@
-"""The mirror in SQLite keeps every promise of the port."""
+"""The mirror in SQLite keeps the promises of the port."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.contract.mirror_drift import DriftStage, DriftSuite
 from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
+from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 
 
 class SqliteStage(OwnershipStage):

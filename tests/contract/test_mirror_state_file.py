@@ -1,4 +1,4 @@
-"""The state file itself: who may open it, what is refused, and that a refused file is left as it was."""
+"""The state file: permissions, locks, and that a rejected file is unchanged."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFu
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
 from tests.support.daemon_process import ROOT
+from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 
 HOLDER = """
 import signal, sys
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def filled(path: Path, count: int = 3) -> dict[str, Desired]:
-    """A state file that was closed in order, and what is desired in it."""
+    """Write a state file and close it cleanly; return its desired entries."""
     wanted: dict[str, Desired] = {f"K-{number}": (f"{number}.0", "scalar") for number in range(count)}
     mirror = SqliteMirror.open(path)
     desire_all(mirror, SINK, wanted)
@@ -45,7 +45,7 @@ def filled(path: Path, count: int = 3) -> dict[str, Desired]:
     return wanted
 
 
-def test_values_of_a_company_are_readable_by_their_owner_only(path: Path) -> None:
+def test_the_state_file_is_readable_by_its_owner_only(path: Path) -> None:
     before = os.umask(0)
     try:
         mirror = SqliteMirror.open(path)
@@ -58,7 +58,7 @@ def test_values_of_a_company_are_readable_by_their_owner_only(path: Path) -> Non
     assert set(modes.values()) == {0o600}
 
 
-def test_a_second_process_is_refused_with_the_pid_of_the_first_until_that_is_gone(path: Path) -> None:
+def test_a_second_process_is_rejected_with_the_pid_of_the_first_until_that_ends(path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     try:
@@ -76,7 +76,7 @@ def test_a_second_process_is_refused_with_the_pid_of_the_first_until_that_is_gon
     SqliteMirror.open(path).close()
 
 
-def test_a_file_of_a_newer_program_is_refused_by_every_way_in(path: Path) -> None:
+def test_a_file_of_a_newer_version_is_rejected_by_every_function(path: Path) -> None:
     filled(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 4711")
@@ -87,8 +87,8 @@ def test_a_file_of_a_newer_program_is_refused_by_every_way_in(path: Path) -> Non
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"Dear diary, " * 1000, b"Dear diary"], ids=["long", "short"])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"No database. " * 1000, b"No database"], ids=["long", "short"])
+def test_a_file_that_is_no_database_is_rejected_and_unchanged(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
     with pytest.raises(MirrorCorrupt, match="damaged"):
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, conten
     assert path.read_bytes() == content
 
 
-def test_a_damaged_page_is_told_as_damage(path: Path) -> None:
+def test_a_damaged_page_is_reported_as_damage(path: Path) -> None:
     wanted = filled(path, 20_000)
     content = path.read_bytes()
     with closing(sqlite3.connect(path)) as connection:
@@ -114,7 +114,7 @@ def test_a_damaged_page_is_told_as_damage(path: Path) -> None:
         mirror.close()
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+def test_a_database_of_another_program_is_rejected_and_unchanged(path: Path) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE photos (name TEXT)")
@@ -127,14 +127,14 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> 
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_can_t_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MirrorError, match=r"can't be created: .* is not a folder"):
         SqliteMirror.open(tmp_path / "file" / "ingestd.db")
 
 
-def test_a_refused_file_can_be_opened_once_it_is_in_order(path: Path) -> None:
-    """Whoever was refused holds no lock."""
+def test_a_rejected_file_can_be_opened_after_it_is_repaired(path: Path) -> None:
+    """A rejected open leaves no lock."""
     filled(path)
     with closing(sqlite3.connect(path)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -148,13 +148,13 @@ def test_a_refused_file_can_be_opened_once_it_is_in_order(path: Path) -> None:
     mirror.close()
 
 
-def test_nothing_is_observed_where_there_is_no_file(path: Path) -> None:
+def test_observing_a_missing_file_fails_without_creating_it(path: Path) -> None:
     with pytest.raises(MirrorError, match="no state file"):
         SqliteMirror.observe(path)
 
 
 class SmallDisk(sqlite3.Connection):
-    """A database that may not grow: what a full disk answers, without filling one."""
+    """A database with a size limit, which behaves as a full disk."""
 
     full = False
 
@@ -165,7 +165,7 @@ class SmallDisk(sqlite3.Connection):
         return super().execute(sql, *parameters)
 
 
-async def test_a_full_disk_loses_nothing_and_delivery_goes_on(path: Path) -> None:
+async def test_a_full_disk_loses_nothing_and_delivery_continues(path: Path) -> None:
     class Disk(SmallDisk):
         pass
 
@@ -178,13 +178,13 @@ async def test_a_full_disk_loses_nothing_and_delivery_goes_on(path: Path) -> Non
         assert mirror.status.pending() == 1
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
         assert mirror.status.pending() == 0
     finally:
         mirror.close()
 
 
-def test_a_reader_refuses_a_file_of_an_older_layout_and_says_what_updates_it(path: Path) -> None:
+def test_a_reader_rejects_a_file_of_an_older_schema_and_names_the_command_that_updates_it(path: Path) -> None:
     filled(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 4")

@@ -1,7 +1,7 @@
-"""A run dies before each of its SQLite statements and after each commit in turn; the next start ends as an undisturbed run.
+"""A run dies before each of its SQLite statements and after each commit; the next run ends as an undisturbed one.
 
-Files with repeated keys across batches, files that come again with other content, unreadable and unaddressable records, an
-archive; the reading, the sending and the acknowledging all run over the connections that die.
+The scenario has files with repeated keys across batches, files with changed content, unreadable and unaddressable records, and
+an archive. Reading, sending and acknowledging all use the crashing connections.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from ingestd.sdk import Deletes
-from tests.support.dying_sqlite import DyingConnection, Fuse, ProcessDied, dying
-from tests.support.recorded_document import RecordedDocumentServer
+from tests.support.crash_scenario import CrashScenario, Drop
+from tests.support.crashing_sqlite import CrashingConnection, CrashPoint, ProcessDied, crashing
+from tests.support.document_server import DocumentServer
 from tests.support.recorded_workspaced import RecordedWorkspaced
-from tests.support.sweep_world import Drop, World
 
-Service = RecordedDocumentServer | RecordedWorkspaced
+Service = DocumentServer | RecordedWorkspaced
 MOST_POINTS = 3000
 
 MASS = Drop(
@@ -41,7 +41,7 @@ RUN_AGAIN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.00}\nno JSON\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where the system offers that: a thousand lives would otherwise wait for a disk a thousand times."""
+    """Return a folder in memory if the system supports it: a thousand runs would otherwise wait for a disk."""
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK):
         yield tmp_path
@@ -51,8 +51,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def document() -> Iterator[RecordedDocumentServer]:
-    with RecordedDocumentServer() as server:
+def document() -> Iterator[DocumentServer]:
+    with DocumentServer() as server:
         yield server
 
 
@@ -62,21 +62,21 @@ def workspaced(folder: Path) -> Iterator[RecordedWorkspaced]:
         yield service
 
 
-def die_and_go_on(world: World, fuse: Fuse) -> None:
-    """Live until the fuse blows, and go on with connections that live."""
-    factory = dying(fuse)
-    world.service.forget_requests()
+def crash_and_finish(scenario: CrashScenario, crash_point: CrashPoint) -> None:
+    """Run until the crash point, then finish with ordinary connections."""
+    factory = crashing(crash_point)
+    scenario.service.forget_requests()
     try:
-        world.live(factory)
+        scenario.run(factory)
     except BaseException as error:
         if not _died(error):
             raise
         for connection in factory.opened:
             connection.close()
-        if world.deaths == 0:
-            world.die()  # while the file was being opened
-        world.live()
-    world.check(more_writes=1 if fuse.blown else 0)
+        if scenario.crashes == 0:
+            scenario.keep_crashed_state()  # while the file was being opened
+        scenario.run()
+    scenario.check(more_writes=1 if crash_point.reached else 0)
 
 
 def _died(error: BaseException) -> bool:
@@ -86,11 +86,11 @@ def _died(error: BaseException) -> bool:
 
 
 def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Deletes = "keep") -> int:
-    """Every crash point, and the undisturbed run as the last; how many points that one has."""
+    """Run every crash point, and the undisturbed run last; return the number of points of that run."""
     workspace = service.workspace("Sweep")
     for at in range(1, MOST_POINTS):
-        fuse = Fuse(at)
-        world = World(
+        crash_point = CrashPoint(at)
+        scenario = CrashScenario(
             folder=folder / f"{at}",
             service=service,
             workspace=workspace,
@@ -99,31 +99,33 @@ def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Del
             deletes=deletes,
         )
         try:
-            die_and_go_on(world, fuse)
+            crash_and_finish(scenario, crash_point)
         except BaseException as error:
-            error.add_note(f"died at point {at}: {fuse.statement.strip()[:200]}")
+            error.add_note(f"died at point {at}: {crash_point.statement.strip()[:200]}")
             raise
-        if not fuse.blown:
-            return fuse.count
+        if not crash_point.reached:
+            return crash_point.count
     raise AssertionError(f"no end after {MOST_POINTS} points")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_at_any_point_ends_exact_in_the_single_form(folder: Path, document: RecordedDocumentServer) -> None:
+def test_a_crash_at_any_point_ends_in_the_exact_state_with_single_requests(
+    folder: Path, document: DocumentServer
+) -> None:
     assert sweep(folder, document, (MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN)) > 200
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_at_any_point_ends_exact_in_bulk_with_removals(folder: Path, workspaced: RecordedWorkspaced) -> None:
+def test_a_crash_at_any_point_ends_in_the_exact_state_with_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
     assert sweep(folder, workspaced, (MASS, BAD), (MASS_SHORT,), deletes="remove") > 150
 
 
-def test_a_connection_that_died_executes_nothing_more(tmp_path: Path) -> None:
-    """The sweep proves something only if death is final, over all connections of the process."""
-    fuse = Fuse(4)
-    factory = dying(fuse)
+def test_a_crashed_connection_executes_nothing(tmp_path: Path) -> None:
+    """The sweep requires that a crash is final for all connections of the process."""
+    crash_point = CrashPoint(4)
+    factory = crashing(crash_point)
     first, second = (sqlite3.connect(tmp_path / "a.db", isolation_level=None, factory=factory) for _ in range(2))
     first.execute("CREATE TABLE t (x)")
     first.execute("BEGIN")
@@ -131,7 +133,7 @@ def test_a_connection_that_died_executes_nothing_more(tmp_path: Path) -> None:
     for connection, statement in ((first, "COMMIT"), (first, "ROLLBACK"), (second, "SELECT 1")):
         with pytest.raises(ProcessDied):
             connection.execute(statement)
-    assert isinstance(first, DyingConnection)
-    assert (fuse.statement, first.in_transaction) == ("COMMIT", True)
+    assert isinstance(first, CrashingConnection)
+    assert (crash_point.statement, first.in_transaction) == ("COMMIT", True)
     for connection in factory.opened:
         connection.close()

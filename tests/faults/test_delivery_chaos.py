@@ -1,6 +1,6 @@
-"""Thousands of entries through everything that a network and a service can do; it ends exact, and nothing is written for nothing.
+"""Thousands of entries through every fault of a network and a service; the result is exact, without superfluous writes.
 
-Every scenario is seeded: it meets the same faults in the same share each time.
+Every scenario is seeded: it has the same faults in the same share each time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, Rig, rig, waking
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig, wake_callback
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import (
     Delay,
     DocumentServer,
@@ -35,7 +36,6 @@ from tests.support.document_server import (
 from tests.support.entry_writes import written_keys
 from tests.support.ledger import Ledger
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
@@ -54,7 +54,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def wanted(turn: int, count: int) -> dict[str, Desired]:
-    """What the sink should hold after a turn: a third changes, some come and some go."""
+    """Return the expected content of the sink after a turn: a third changes, some are added and some removed."""
     return {
         f"P-{n:05}/mass": (f"{turn if n % 3 == turn % 3 else 0}.{n}0", "text" if n % 97 == turn else "scalar")
         for n in range(count)
@@ -63,7 +63,7 @@ def wanted(turn: int, count: int) -> dict[str, Desired]:
 
 
 def changes(count: int) -> Counter[str]:
-    """How often each key is given another value, taken away or brought back over all turns."""
+    """Return how often each key is changed, removed or restored over all turns."""
     counted: Counter[str] = Counter()
     before: dict[str, Desired] = {}
     for turn in range(TURNS):
@@ -74,7 +74,7 @@ def changes(count: int) -> Counter[str]:
 
 
 class Recorded(DocumentServer):
-    """Counts what was really written, and which faults each key met."""
+    """Counts real writes, and the faults of each key."""
 
     def __init__(self, seed: int, share: float) -> None:
         super().__init__(fault_of=self._fault)
@@ -100,7 +100,7 @@ class Recorded(DocumentServer):
 async def delivering(
     file: Path, *, url: str, api_key: str = "test-key", transport: httpx.AsyncBaseTransport | None = None
 ) -> AsyncIterator[tuple[Rig, SqliteMirror]]:
-    """A dispatcher on the state file; at the end of the block its requests in flight are dropped and its claims are lost."""
+    """Run a dispatcher on the state file; at the end its requests in flight are abandoned and its claims are lost."""
     mirror = SqliteMirror.open(file)
     try:
         async with rig(
@@ -108,37 +108,35 @@ async def delivering(
             api_key=api_key,
             transport=transport,
             deliverable=mirror.delivery,
-            limits=dataclasses.replace(QUICK, grace_seconds=0, in_flight_at_first=4, create_items=100),
+            limits=dataclasses.replace(FAST_LIMITS, grace_seconds=0, in_flight_at_first=4, create_items=100),
             timeouts=Timeouts(connect_seconds=5, read_seconds=10),
         ) as running:
-            mirror.on_pending = waking(running)
+            mirror.on_pending = wake_callback(running)
             yield running, mirror
     finally:
         mirror.close()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_single_entries_end_exact_and_no_write_is_for_nothing(tmp_path: Path, seed: int) -> None:
+async def test_single_requests_end_exact_without_superfluous_writes(tmp_path: Path, seed: int) -> None:
     count = 1_500
     with Recorded(seed, share=0.15) as server:
         server.workspace("Bench")
         for turn in range(TURNS):
-            # Each turn but the last is broken off in the middle, as by a crash.
+            # Each turn but the last is interrupted, as by a crash.
             async with delivering(tmp_path / "ingestd.db", url=server.url) as (running, mirror):
                 await asyncio.to_thread(desire_all, mirror, TO, wanted(turn, count))
-                await (running.drained(60) if turn == TURNS - 1 else running.settled_more(2))
+                await (running.drained(60) if turn == TURNS - 1 else running.acknowledged_more(2))
         assert server.errors == 0
         assert server.values("Mass budget") == wanted(TURNS - 1, count)
-        # A claim that a crash took is written again, at most once a crash.
+        # A claim that a crash interrupted is written again, at most once for each crash.
         allowed = {key: number + server.met[key] + TURNS - 1 for key, number in changes(count).items()}
         assert {key: made for key, made in server.written.items() if made > allowed[key]} == {}
         assert server.met.total() > 100
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_batches_end_exact_through_faults_refusals_and_a_service_that_is_killed(
-    tmp_path: Path, seed: int
-) -> None:
+async def test_batches_end_exact_through_faults_rejections_and_a_killed_service(tmp_path: Path, seed: int) -> None:
     count = 4_000
     data = tmp_path / "data"
     key = new_key(data)
@@ -153,7 +151,7 @@ async def test_batches_end_exact_through_faults_refusals_and_a_service_that_is_k
     async with delivering(tmp_path / "ingestd.db", url=url, api_key=key, transport=ledger) as (running, mirror):
         for turn in range(TURNS):
             await asyncio.to_thread(desire_all, mirror, TO, wanted(turn, count) | bad)
-            await (running.drained(60) if turn == TURNS - 1 else running.settled_more(1))
+            await (running.drained(60) if turn == TURNS - 1 else running.acknowledged_more(1))
             if turn < TURNS - 1:
                 await asyncio.to_thread(services[-1].kill)
                 services.append(await asyncio.to_thread(WorkspaceService, data, "--port", port))
@@ -170,7 +168,7 @@ async def test_batches_end_exact_through_faults_refusals_and_a_service_that_is_k
 
 
 @pytest.mark.parametrize("bulk", [True, False], ids=["workspaced", "document server"])
-async def test_an_outage_with_ten_thousand_updates_of_a_hundred_keys_ends_in_a_hundred_writes_at_most(
+async def test_an_outage_with_ten_thousand_updates_of_a_hundred_keys_ends_in_at_most_a_hundred_writes(
     tmp_path: Path, bulk: bool
 ) -> None:
     def values(turn: int) -> dict[str, Desired]:

@@ -24,14 +24,14 @@ def sweep(how: str, drop: Path, archive: Path) -> list[dict[str, Any]]:
         cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    lives = [json.loads(line) for line in run.stdout.splitlines()]
-    assert [life["life"] for life in lives] == ["killed"] * (len(lives) - 1) + ["through"]
-    return lives
+    runs = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [one["outcome"] for one in runs] == ["killed"] * (len(runs) - 1) + ["through"]
+    return runs
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """A folder on another file system than ``tmp_path``."""
+    """Return a folder on another file system than ``tmp_path``."""
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("this machine has no second file system at /dev/shm")
@@ -39,49 +39,49 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def assert_archived_once(lives: list[dict[str, Any]]) -> None:
-    for number, life in enumerate(lives, start=1):
-        here, there = life["between"]
-        assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
-        assert life["drop"] == {}
+def assert_archived_once(runs: list[dict[str, Any]]) -> None:
+    for number, run in enumerate(runs, start=1):
+        here, there = run["between"]
+        assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file does not exist"
+        assert run["drop"] == {}
         wanted = {"sub/a.csv": OTHER, "sub/a~2.csv": TEXT} if number % 2 else {"sub/a.csv": TEXT}
-        found = {name: text for name, text in life["archive"].items() if not name.startswith("failed/")}
+        found = {name: text for name, text in run["archive"].items() if not name.startswith("failed/")}
         assert found == wanted, f"operation {number}"
 
 
-def test_a_file_is_archived_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
-    lives = sweep("archive", tmp_path / "drop", tmp_path / "done")
-    assert len(lives) > 4
-    assert_archived_once(lives)
-    for life in lives:
-        here, there = life["between"]
-        assert [*here.values(), *there.values()].count(TEXT) == 1, "one rename: never twice, never nowhere"
+def test_a_file_is_archived_once_after_a_crash_at_any_operation(tmp_path: Path) -> None:
+    runs = sweep("archive", tmp_path / "drop", tmp_path / "done")
+    assert len(runs) > 4
+    assert_archived_once(runs)
+    for run in runs:
+        here, there = run["between"]
+        assert [*here.values(), *there.values()].count(TEXT) == 1, "one rename: the file exists exactly once"
 
 
-def test_a_file_is_archived_once_on_another_file_system_too(tmp_path: Path, elsewhere: Path) -> None:
-    lives = sweep("archive", tmp_path / "drop", elsewhere / "done")
-    assert len(lives) > 8
-    assert_archived_once(lives)
+def test_a_file_is_archived_once_on_another_file_system(tmp_path: Path, elsewhere: Path) -> None:
+    runs = sweep("archive", tmp_path / "drop", elsewhere / "done")
+    assert len(runs) > 8
+    assert_archived_once(runs)
 
 
-def test_a_file_is_deleted_whatever_operation_was_the_last(tmp_path: Path) -> None:
-    lives = sweep("delete", tmp_path / "drop", tmp_path / "done")
-    assert len(lives) > 1
-    for life in lives:
-        assert life["drop"] == {}
+def test_a_file_is_deleted_after_a_crash_at_any_operation(tmp_path: Path) -> None:
+    runs = sweep("delete", tmp_path / "drop", tmp_path / "done")
+    assert len(runs) > 1
+    for run in runs:
+        assert run["drop"] == {}
 
 
 ROWS = "rejected/sub/a.csv.rejected.csv"
 
 
-def assert_put_away_once(lives: list[dict[str, Any]]) -> None:
-    for number, life in enumerate(lives, start=1):
-        here, there = life["between"]
-        assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
+def assert_archived_with_receipt_once(runs: list[dict[str, Any]]) -> None:
+    for number, run in enumerate(runs, start=1):
+        here, there = run["between"]
+        assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file does not exist"
         if not here:
-            assert receipt_of(there), f"operation {number}: the file had gone, and nothing reported its result"
-        assert life["drop"] == {}
-        found = {name: text for name, text in life["archive"].items() if not name.startswith("failed/")}
+            assert receipt_of(there), f"operation {number}: the file is gone, and its result was not reported"
+        assert run["drop"] == {}
+        found = {name: text for name, text in run["archive"].items() if not name.startswith("failed/")}
         reported = receipt_of(found)
         name = "sub/a~2.csv" if number % 2 else "sub/a.csv"
         others = {"sub/a.csv"} if number % 2 else set()
@@ -100,29 +100,29 @@ def receipt_of(files: dict[str, str]) -> dict[str, Any]:
     return reported
 
 
-def test_receipt_and_rejected_rows_are_there_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
-    lives = sweep("put-away", tmp_path / "drop", tmp_path / "done")
-    assert len(lives) > 15
-    assert_put_away_once(lives)
+def test_receipt_and_rejected_rows_exist_once_after_a_crash_at_any_operation(tmp_path: Path) -> None:
+    runs = sweep("with-receipt", tmp_path / "drop", tmp_path / "done")
+    assert len(runs) > 15
+    assert_archived_with_receipt_once(runs)
 
 
-def test_receipt_and_rejected_rows_are_there_once_on_another_file_system_too(tmp_path: Path, elsewhere: Path) -> None:
-    lives = sweep("put-away", tmp_path / "drop", elsewhere / "done")
-    assert len(lives) > 18
-    assert_put_away_once(lives)
+def test_receipt_and_rejected_rows_exist_once_on_another_file_system(tmp_path: Path, elsewhere: Path) -> None:
+    runs = sweep("with-receipt", tmp_path / "drop", elsewhere / "done")
+    assert len(runs) > 18
+    assert_archived_with_receipt_once(runs)
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
-def test_an_unreadable_file_is_never_put_aside_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
-    lives = sweep("set-aside", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
-    assert len(lives) > 8
-    for number, life in enumerate(lives, start=1):
-        here, there = life["between"]
+def test_an_unreadable_file_is_never_moved_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
+    runs = sweep("unreadable", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
+    assert len(runs) > 8
+    for number, run in enumerate(runs, start=1):
+        here, there = run["between"]
         if not here:
             assert any(name.endswith(".reason.txt") for name in there), f"operation {number}"
         name = "failed/sub/a~2.csv" if number % 2 else "failed/sub/a.csv"
-        found = {path: text for path, text in life["archive"].items() if text != OTHER}
+        found = {path: text for path, text in run["archive"].items() if text != OTHER}
         assert found.keys() == {name, f"{name}.reason.txt"}, f"operation {number}"
         assert found[name] == TEXT
         assert "It has no header." in found[f"{name}.reason.txt"]
-        assert life["drop"] == {}
+        assert run["drop"] == {}

@@ -1,4 +1,4 @@
-"""The disk of the state file is full: the daemon stays up, delivers what it has, and reads again when there is room."""
+"""The disk of the state file is full: the daemon keeps running, delivers what it has, and reads again when space is freed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
 
 
 class Site:
-    """A folder with a configuration and a real service, which may be stopped for a while."""
+    """A folder with a configuration and a real service, which can be stopped temporarily."""
 
     def __init__(self, base: Path, service: WorkspaceService, key: str, state: Path) -> None:
         self.base = base
@@ -49,7 +49,7 @@ class Site:
         self.config.write_text(json.dumps(settings))
 
     def drop(self, name: str) -> dict[str, str]:
-        """A file of many rows; what it says."""
+        """Write a file of many rows; return its entries."""
         said = {f"{name}-{number:06}": f"{number}.0" for number in range(ROWS)}
         hidden = self.base / "drop" / f".{name}"
         hidden.write_text("id,value\n" + "".join(f"{key},{value}\n" for key, value in said.items()))
@@ -57,7 +57,7 @@ class Site:
         return said
 
     def pause(self) -> None:
-        """The service does not respond."""
+        """Stop the service temporarily."""
         self.service.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -71,7 +71,7 @@ class Site:
         return {entry["key"]: entry["value"] for entry in held["entries"]}
 
     def wait_for(self, expected: dict[str, str], daemon: Daemon) -> None:
-        """Wait until the sink holds that; a look follows each delivery."""
+        """Wait until the sink has these values; checked after each delivery."""
         while True:
             seen = [event["event"] for event in daemon.events].count("entries_delivered")
             if self.values() == expected:
@@ -94,14 +94,14 @@ def site(tmp_path: Path, disk: Disk) -> Iterator[Site]:
             made.close()
 
 
-def test_a_disk_that_fills_while_entries_wait_holds_up_reading_only_and_everything_arrives_without_a_restart(
+def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_arrives_without_a_restart(
     tmp_path: Path, site: Site, disk: Disk
 ) -> None:
     with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
         expected = site.drop("first")
         daemon.wait_for("partition_settled")
         pid = daemon.process.pid
-        # What is read now waits for the service.
+        # Entries that are read now wait for the service.
         site.pause()
         expected |= site.drop("second")
         daemon.wait_for("partition_read", nth=2)
@@ -109,10 +109,10 @@ def test_a_disk_that_fills_while_entries_wait_holds_up_reading_only_and_everythi
         third = site.drop("third")
         daemon.wait_for("intake_paused")
         assert any("state" in event["sentence"] for event in daemon.events if event["event"] == "state_unwritable")
-        # Delivery goes on, though nothing can be noted.
+        # Delivery continues, although nothing can be recorded.
         site.go_on()
         site.wait_for(expected, daemon)
-        # Every other command is a sentence, too.
+        # Every other command reports a sentence, too.
         status = ingestd(tmp_path, "status", "-c", str(site.config))
         assert "Traceback" not in status.stderr
         disk.free(pid)
@@ -127,7 +127,7 @@ def test_a_disk_that_fills_while_entries_wait_holds_up_reading_only_and_everythi
     assert "0 pending" in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
 
 
-def test_a_daemon_that_is_stopped_while_the_disk_is_full_ends_in_order_and_loses_nothing(
+def test_a_daemon_that_is_stopped_on_a_full_disk_ends_cleanly_and_loses_nothing(
     tmp_path: Path, site: Site, disk: Disk
 ) -> None:
     with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
@@ -144,13 +144,13 @@ def test_a_daemon_that_is_stopped_while_the_disk_is_full_ends_in_order_and_loses
     assert site.values() == expected
 
 
-def test_a_daemon_that_starts_on_a_full_disk_says_so_and_waits_for_room(tmp_path: Path) -> None:
+def test_a_daemon_that_starts_on_a_full_disk_reports_it_and_waits_for_space(tmp_path: Path) -> None:
     with small_disk(tmp_path / "state") as disk:
         key = new_key(tmp_path / "service")
         with WorkspaceService(tmp_path / "service") as service:
             site = Site(tmp_path, service, key, disk.folder)
             expected = site.drop("first")
-            # Where nothing can be mounted, the processes are born under the limit of this one.
+            # If nothing can be mounted, the processes inherit the file size limit of this one.
             disk.fill(os.getpid())
             for verb in (
                 ["sync"],

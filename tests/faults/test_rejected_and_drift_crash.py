@@ -1,11 +1,9 @@
-"""A process dies at every statement of a retry, a check, a repair; done once more by the next one, the end is exact."""
+"""A process dies at every statement of a retry, a check, a repair; the next process ends in the exact state."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -16,13 +14,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.crashing_sqlite import die_at
+from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 
 WANTED: Mapping[str, Desired] = {f"k{n}": (f"{n}.0", "scalar") for n in range(6)}
 REFUSED = ("k4", "k5")
@@ -32,7 +30,7 @@ EVERYTHING = Selection()
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six entries, two of them refused, the others delivered."""
+    """Return a state file with six entries: two rejected, the others delivered."""
     path = tmp_path_factory.mktemp("template") / "state.db"
     mirror = SqliteMirror.open(path)
     desire_all(mirror, SINK, WANTED)
@@ -44,14 +42,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def refuse(mirror: SqliteMirror) -> None:
     claim = await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)
     assert claim is not None
-    rejected = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
+    rejected = [RejectedEntry(key=key, reason="Not today.", status=422) for key in REFUSED]
     delivered = [key for key in WANTED if key not in REFUSED]
-    await mirror.delivery.settle_some(claim, delivered=delivered, parked=rejected)
+    await mirror.delivery.acknowledge_some(claim, delivered=delivered, rejected=rejected)
     await mirror.delivery.release(claim)
 
 
 async def work(mirror: SqliteMirror) -> None:
-    """What an operator asks for: refused entries again, and changes of other programs undone."""
+    """Retry rejected entries, and undo changes of other programs."""
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
     schema = {"key": pl.String, "value": pl.String, "data_type": pl.String}
@@ -69,7 +67,7 @@ async def deliver(mirror: SqliteMirror, service: dict[str, str]) -> None:
                     service.pop(item["key"], None)
                 else:
                     service[item["key"]] = item["value"]
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
 
 
 async def read_the_source(mirror: SqliteMirror) -> None:
@@ -77,7 +75,7 @@ async def read_the_source(mirror: SqliteMirror) -> None:
 
 
 async def check_in_doubt(mirror: SqliteMirror) -> None:
-    """A check of a sink after its source was read. The state file is not the newest."""
+    """Check a sink after its source was read. The state file is not the newest."""
     await read_the_source(mirror)
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
@@ -86,58 +84,40 @@ async def check_in_doubt(mirror: SqliteMirror) -> None:
     await mirror.drift.end_check(check, doubt=True)
 
 
-def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Fuse:
-    """Do ``work`` until the fuse blows. A new process finds the state in ``place``."""
-    life = place.parents[1] / "state.db"
-    life.parent.mkdir()
-    shutil.copyfile(template, life)
-    fuse = Fuse(point)
-    factory = dying(fuse)
-    mirror: SqliteMirror | None = None
-    try:
-        mirror = SqliteMirror.open(life, factory=factory)
-        asyncio.run(work(mirror))
-    except ProcessDied:
-        pass
-    take_the_disk(life, place)
-    if mirror is not None:
-        for side in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
-            side.shutdown()
-        os.close(mirror._state._lock)
-    for connection in factory.opened:
-        sqlite3.Connection.close(connection)
-    return fuse
+def run(work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Callable[[SqliteMirror], None]:
+    """Return a function that runs the coroutine in a loop of its own."""
+    return lambda mirror: asyncio.run(work(mirror))
 
 
 @pytest.mark.parametrize("page", [1, 5_000])
-def test_whatever_statement_is_the_last_the_next_process_ends_exact(
+def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state(
     template: Path, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", page)
     monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", page)
-    point, blown = 0, True
-    while blown:
+    point, reached = 0, True
+    while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(template, place, point, work)
-        blown = fuse.blown
+        crash_point = die_at(template, place, point, run(work))
+        reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
         try:
             asyncio.run(work(mirror))
             asyncio.run(deliver(mirror, service))
-            reported = (point, fuse.statement)
+            reported = (point, crash_point.statement)
             assert service == {key: value for key, (value, _) in WANTED.items()}, reported
             assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
         finally:
             mirror.close()
-    assert point > 50, "the fuse saw the work"
+    assert point > 50, "the crash points cover the work"
 
 
 @pytest.fixture(scope="module")
-def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six entries, all delivered, in a state file that is older than what was sent."""
-    path = tmp_path_factory.mktemp("doubted") / "state.db"
+def older_state_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state file that is older than what was sent, with six delivered entries."""
+    path = tmp_path_factory.mktemp("older_state_file") / "state.db"
     mirror = SqliteMirror.open(path)
     mirror.intake.activate(["desires"])
     desire_all(mirror, SINK, WANTED)
@@ -151,22 +131,24 @@ def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
-    doubted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_after_a_crash_at_any_statement_the_next_process_resolves_the_doubt(
+    older_state_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
     # Opening the file and reading the source have sweeps of their own.
-    first = point = die_at(doubted, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
-    blown = True
-    while blown:
+    first = point = die_at(
+        older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, run(read_the_source)
+    ).count
+    reached = True
+    while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(doubted, place, point, check_in_doubt)
-        blown = fuse.blown
+        crash_point = die_at(older_state_file, place, point, run(check_in_doubt))
+        reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
         try:
-            where = (point, fuse.statement)
+            where = (point, crash_point.statement)
             if mirror.status.unexplained(["desires"], limit=1).entries:
                 assert not _is_read(place), f"{where}: a key may be removed before the source was read again"
             asyncio.run(check_in_doubt(mirror))
@@ -176,7 +158,7 @@ def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
             assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
         finally:
             mirror.close()
-    assert point > first + 50, "the fuse saw the work"
+    assert point > first + 50, "the crash points cover the work"
 
 
 def _is_read(path: Path) -> bool:

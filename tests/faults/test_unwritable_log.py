@@ -1,4 +1,4 @@
-"""Standard error on a full device, closed, or a pipe that nothing reads: work goes on. Closed output: no traceback."""
+"""Standard error is a full device, closed, or a pipe that no process reads: work continues. Closed output: no traceback."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def pipe() -> Iterator[tuple[int, int]]:
             try:
                 os.close(end)
             except OSError:
-                assert end == reader  # the test has closed it itself
+                assert end == reader  # closed by the test
 
 
 @contextmanager
 def process(
     module: str, *arguments: str, cwd: Path, stderr: int | None, stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with that standard error; None: started without one."""
+    """Run a process with that standard error; None: started without one."""
     command = [sys.executable, "-m", module, *arguments]
     if stderr is None:
         command = ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *command]
@@ -68,7 +68,7 @@ def process(
 
 
 def delivered(server: DocumentServer) -> None:
-    """Wait until the sink holds every entry. A request is announced when it arrives, so the last one is looked for again."""
+    """Wait until the sink has every entry. A request is signalled on arrival, so the values are polled after the last one."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not (server.store.by_label("Sink 0") and len(server.values("Sink 0")) == len(SINK)):
         server.arrived.clear()
@@ -102,7 +102,7 @@ def test_a_daemon_with_an_unwritable_log_delivers_and_exits_cleanly(
         if kind == "full device" and stderr is not None:
             os.close(stderr)
     assert "0 pending" in ingestd(tmp_path, "status", "-c", str(config)).stdout
-    # Nothing that was meant for the log went into another file that took its number.
+    # No log line went into another file that got its descriptor number.
     assert b"daemon_ready" not in (tmp_path / "var/ingestd.db").read_bytes()
 
 
@@ -147,7 +147,7 @@ def test_the_number_of_dropped_lines_is_logged_once_when_the_log_can_be_written_
     assert kept["event"] == "kept"
 
 
-def test_a_reader_of_the_output_that_ends_early_gets_no_traceback(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_reader_of_the_output_that_ends_early_causes_no_traceback(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with pipe() as (reader, writer):
         os.close(reader)
@@ -156,7 +156,7 @@ def test_a_reader_of_the_output_that_ends_early_gets_no_traceback(tmp_path: Path
             env=environment(tmp_path), stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
         assert (run.returncode, run.stderr) == (128 + signal.SIGPIPE, "")
-        # A sync does its work whether or not the lines about it are read.
+        # A sync does its work also if its output is not read.
         run = subprocess.run(
             [sys.executable, "-m", "ingestd", "sync", "-c", str(config)],
             env=environment(tmp_path), stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
@@ -166,7 +166,7 @@ def test_a_reader_of_the_output_that_ends_early_gets_no_traceback(tmp_path: Path
 
 
 @pytest.mark.parametrize("verb", [["status"], ["schema"]])
-def test_output_that_cannot_be_written_is_a_sentence(tmp_path: Path, server: DocumentServer, verb: list[str]) -> None:
+def test_unwritable_output_is_reported_in_a_sentence(tmp_path: Path, server: DocumentServer, verb: list[str]) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with Path("/dev/full").open("w") as full:
         run = subprocess.run(

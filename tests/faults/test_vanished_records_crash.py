@@ -1,10 +1,7 @@
-"""A process dies at every statement of a reading that no longer meets rejected records; when they come back, none is lost."""
+"""A process dies at every statement of a reading that removes rejected records; when they return, none is lost."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.crashing_sqlite import die_at
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 BAD: list[Row] = [{"k": "", "v": str(number)} for number in range(3)]
@@ -30,31 +27,10 @@ def read(mirror: SqliteMirror, script: Script) -> None:
     ).read_pass()
 
 
-def die_at(template: Path, place: Path, point: int, script: Script) -> Fuse:
-    """Read until the fuse blows; what a new process would find is at ``place``."""
-    life = place.parents[1] / "state.db"
-    life.parent.mkdir()
-    shutil.copyfile(template, life)
-    fuse = Fuse(point)
-    factory = dying(fuse)
-    mirror: SqliteMirror | None = None
-    try:
-        mirror = SqliteMirror.open(life, factory=factory)
-        read(mirror, script)
-    except ProcessDied:
-        pass
-    take_the_disk(life, place)
-    if mirror is not None:
-        os.close(mirror._state._lock)
-    for connection in factory.opened:
-        sqlite3.Connection.close(connection)
-    return fuse
-
-
 def test_records_that_come_back_after_a_crash_are_rejected_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher._PAGE", 1)
     template = tmp_path / "template.db"
     script = Script(deletes="remove")
     script.write("p", GOOD + BAD)
@@ -63,19 +39,19 @@ def test_records_that_come_back_after_a_crash_are_rejected_again(
     assert mirror.status.count(Selection()) == len(BAD)
     mirror.close()
     gone = set()
-    point, blown = 0, True
-    while blown:
+    point, reached = 0, True
+    while reached:
         point += 1
         script.write("p", GOOD)
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(template, place, point, script)
-        blown = fuse.blown
+        crash_point = die_at(template, place, point, lambda mirror: read(mirror, script))
+        reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         try:
             gone.add(mirror.status.count(Selection()))
             script.write("p", GOOD + BAD)
             read(mirror, script)
-            assert mirror.status.count(Selection()) == len(BAD), (point, fuse.statement)
+            assert mirror.status.count(Selection()) == len(BAD), (point, crash_point.statement)
         finally:
             mirror.close()
-    assert gone == {0, 1, 2, 3}, "it died between two pieces, too"
+    assert gone == {0, 1, 2, 3}, "it also died between two transactions"

@@ -1,7 +1,7 @@
-"""Every statement of the mirror finds the rows that it concerns: no scan, and no loose search, of a table that grows.
+"""Every statement of the mirror finds its rows by an index: no scan and no loose search of a growing table.
 
-SQLite has no statistics in a state file (the daemon never runs ANALYZE), so its plan of a statement is the same for an empty file
-and for one of millions of rows, and EXPLAIN QUERY PLAN on an empty file shows it.
+SQLite has no statistics in a state file (the daemon never runs ANALYZE), so its plan of a statement is the same for an empty
+file and for one of millions of rows, and EXPLAIN QUERY PLAN on an empty file shows it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SELECTIVE: dict[str, list[tuple[str, ...]]] = {
     "run": [("<expr>",)],
     "seen": [("key",)],
 }
-"""Besides whole unique keys: columns of which one value has few rows, or rows that belong to one piece of work."""
+"""Selective columns besides whole unique keys: a value has few rows, or rows of one piece of work."""
 
 READS_ALL = {
     # -- at the start of the daemon, once
@@ -48,7 +48,7 @@ READS_ALL = {
     "refusals_forget": "at start; the table is bounded by what is rejected",
     "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
     "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
-    # -- totals and lists that a person asks for
+    # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
     "rejected_total": "a total, in an index",
@@ -68,15 +68,15 @@ READS_ALL = {
     "sink_page": "a page of the sink, to a limit, in the order of the primary key",
     "entries_of_partition": "once for a whole reading of a source with `deletes: remove`, which is as long",
     "rejected_rows": "once for a whole reading, which maps all of these again",
-    "rejected_mended": "once for a whole reading, which maps all of these again",
+    "rejected_corrected": "once for a whole reading, which maps all of these again",
     "retried_hashes": "what a person asked to be mapped again (a partial index)",
-    "rejected_retried_mended": "what a person asked to be mapped again (a partial index)",
-    "parked_ids": "the receipt of an archived file lists all that was rejected of it",
-    "parked_count": "the receipt of an archived file counts all that was rejected of it",
+    "rejected_retried_corrected": "what a person asked to be mapped again (a partial index)",
+    "rejected_ids": "the receipt of an archived file lists all that was rejected of it",
+    "rejected_count": "the receipt of an archived file counts all that was rejected of it",
     "chosen_oldest": "a page of what is deleted, in the order of an index",
     "chosen_old": "a page of what is deleted, in the order of an index",
     "attempt_prune": "deletes what it reads: attempts beyond the newest",
-    # -- a pruning reads everything once in as many runs as there are, beside the writer
+    # -- pruning reads everything once, in as many steps as there are runs, concurrently with the writer
     "kept_by_entries": "a pruning",
     "kept_partitions_of_entries": "a pruning",
     "kept_by_rejected": "a pruning",
@@ -100,10 +100,10 @@ READS_ALL = {
     "check_compare": "compares a whole sink",
     "check_added": "compares a whole sink",
     "check_same_key": "compares a whole sink: keys beyond ASCII",
-    "check_strangers": "compares a whole sink",
+    "check_unnamed": "compares a whole sink",
     "check_findings": "what a comparison has found",
-    "check_strange_values": "what a comparison has found",
-    "check_strange_vanished": "what a comparison has found",
+    "check_unnamed_changed": "what a comparison has found",
+    "check_unnamed_vanished": "what a comparison has found",
     "drift_over": "once for each check of the sink; a page of what the last check had found",
     "dropped_forget": "once for each check of the sink; a page of what a person has dropped",
     "pending_segments": "once for each check of the sink; keys of an index only",
@@ -122,7 +122,7 @@ READS_ALL = {
     "check_authors": "compares a whole sink",
     "check_unexplained": "compares a whole sink",
     "drift_forget_added": "once for a sink that is in doubt; a page of what was found",
-    # -- what is looked at is what is to be done
+    # -- the rows that are read are the rows to be processed
     "partitions_touched": "the partitions that were touched since the last look, a page",
     "chosen_partitions": "what a person has chosen, a page",
     "chosen_remember_dropped": "what a person has chosen, a page",
@@ -136,12 +136,12 @@ READS_ALL = {
     "snapshots_drop_old": "the newest partitions of a pipeline to a fixed number, in the order of an index",
     "segments_pending": "a page, to a limit, in the order of the index",
     "chosen_entries": "what a person has chosen, a page",
-    "drift_ours": "a page, to a limit, in the order of the primary key",
-    "drift_theirs": "a page, to a limit, in the order of the primary key",
+    "drift_named": "a page, to a limit, in the order of the primary key",
+    "drift_added": "a page, to a limit, in the order of the primary key",
 }
-"""Statements that may read more than a few rows of a growing table, each with the reason why that is right.
+"""Statements that may read more than a few rows of a growing table, each with the reason.
 
-Even these may not look through a table again for each row of another (`scanned again`), nor sort a page (`sorted`).
+Even these must not scan a table again for each row of another (`scanned again`), nor sort a page (`sorted`).
 """
 
 _STEP = re.compile(
@@ -152,7 +152,7 @@ _STEP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One loop of a plan. ``inner``: it runs again for each row of the loop before it."""
+    """One loop of a plan. ``inner``: it runs again for each row of an outer loop."""
 
     detail: str
     inner: bool
@@ -174,15 +174,15 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, text in SQL.items() if not text.startswith(("CREATE", "DROP"))])
-def test_a_statement_reads_only_rows_that_it_concerns(name: str, state: sqlite3.Connection) -> None:
+def test_a_statement_reads_only_its_own_rows(name: str, state: sqlite3.Connection) -> None:
     found = list(_mistakes(state, SQL[name]))
     worst = [mistake for mistake in found if mistake.startswith("again")]
-    assert not worst, f"{name} looks through a table once for each row of another: {worst}"
+    assert not worst, f"{name} scans a table for each row of another: {worst}"
     if name not in READS_ALL:
         assert not found, f"{name} reads more than it needs: {found}. Its plan: {plan(state, SQL[name])}"
 
 
-def test_every_exception_is_of_a_statement_that_needs_it(state: sqlite3.Connection) -> None:
+def test_every_exception_belongs_to_a_statement_that_needs_it(state: sqlite3.Connection) -> None:
     needless = [name for name in READS_ALL if name not in SQL or not list(_mistakes(state, SQL[name]))]
     assert not needless
 
@@ -206,7 +206,7 @@ def test_a_statement_that_grows_is_found(statement: str, mistake: str, state: sq
 
 
 def plan(connection: sqlite3.Connection, statement: str) -> list[Step]:
-    """The loops of a statement, each with whether it is within another."""
+    """Return the loops of a statement, each with whether it is an inner one."""
     text = re.sub(r"--[^\n]*", "", statement)
     named = dict.fromkeys(re.findall(r":([a-z]\w*)", text))
     rows = connection.execute(f"EXPLAIN QUERY PLAN {text}", named or (None,) * text.count("?")).fetchall()
@@ -261,6 +261,6 @@ def _unique_keys(connection: sqlite3.Connection, table: str) -> list[tuple[str, 
 
 
 def _tables(statement: str) -> dict[str, str]:
-    """The tables of a statement by alias."""
+    """Return the tables of a statement by alias."""
     words = r"(?:FROM|JOIN|INTO|UPDATE)\s+(?:temp\.|main\.)?(\w+)(?:\([^)]*\))?\s+(?:AS\s+)?(\w+)"
     return {alias: table for table, alias in re.findall(words, statement)}

@@ -1,6 +1,6 @@
-"""The work of one pipeline grows with its data and no faster: four times the rows, at most 4.6 times the work.
+"""The work of one pipeline grows linearly with its data: four times the rows, at most 4.6 times the work.
 
-Each case is prepared uncounted at N and at 4N rows, then acted on counted, through real parts; see `tests.support.work_counter`.
+Each case is prepared uncounted at N and at 4N rows, then executed counted, with real parts; see `tests.support.work_counter`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Act = Callable[[CountedPipeline, int], Awaitable[None]]
 class Case:
     """``prepare`` is not counted, ``act`` is. ``piece``: rows of a batch, of a request and of a transaction.
 
-    Rejected rows are in an index by hash. A transaction that changes some of them writes one page of it for each, but never
-    more pages than there are. So the bytes are linear only while there are more pages than rows in a transaction: such a
-    case has small pieces, so that both sizes are compared under the same rule.
+    Rejected rows are in an index by hash. A transaction that changes some of them writes a page for each, but never more than
+    all pages. The bytes are linear only while there are more pages than rows in a transaction: such a case has small pieces, so
+    that the same rule applies to both sizes.
     """
 
     name: str
@@ -53,7 +53,7 @@ async def nothing(_: CountedPipeline, __: int) -> None:
 
 
 async def loaded(pipeline: CountedPipeline, count: int) -> None:
-    """Everything was read and delivered once."""
+    """Read and deliver everything once."""
     pipeline.script.write("p", rows(count))
     await pipeline.read_and_deliver()
 
@@ -101,7 +101,7 @@ async def half_removed(pipeline: CountedPipeline, count: int) -> None:
 
 
 def repeating(count: int, value: str = "1") -> list[Row]:
-    """A third as many keys as rows, each key in three batches far apart; of the two columns one repeats its value."""
+    """Make a third as many keys as rows, each key in three batches far apart; one of the two columns repeats its value."""
     keys = count // 3
     return [{"k": f"hour-{number % keys:06d}", "a": value, "b": f"{value}-{number}"} for number in range(count)]
 
@@ -140,7 +140,7 @@ async def retry_of_all(pipeline: CountedPipeline, count: int) -> None:
 
 
 async def unaddressed(pipeline: CountedPipeline, count: int) -> None:
-    """Every record is rejected by the mapping, because its key is empty."""
+    """Make every record rejected by the mapping, because its key is empty."""
     pipeline.script.write("p", [{"k": "", "v": str(number)} for number in range(count)])
     await asyncio.to_thread(pipeline.read)
     assert pipeline.mirror.status.rejected() == count
@@ -148,7 +148,7 @@ async def unaddressed(pipeline: CountedPipeline, count: int) -> None:
 
 async def retry_of_records(pipeline: CountedPipeline, count: int) -> None:
     await pipeline.mirror.rejected.retry(Selection())
-    pipeline.reader.again()
+    pipeline.reader.remap()
     await asyncio.to_thread(pipeline.read)
     assert pipeline.mirror.status.rejected() == count
 
@@ -186,7 +186,7 @@ async def small_files(pipeline: CountedPipeline, count: int) -> None:
     for number in range(count):
         pipeline.script.write(f"file-{number:05d}", [{"k": f"{number}-{part}", "v": "1"} for part in range(2)])
     await pipeline.read_and_deliver()
-    assert len(pipeline.script.settled) == count
+    assert len(pipeline.script.acknowledged) == count
 
 
 async def small_files_known(pipeline: CountedPipeline, count: int) -> None:
@@ -194,35 +194,35 @@ async def small_files_known(pipeline: CountedPipeline, count: int) -> None:
 
 
 async def small_files_of_same_keys(pipeline: CountedPipeline, count: int) -> None:
-    """Each file says something else of the same keys, as a daily export does."""
+    """Write files with other values of the same keys, as a daily export does."""
     for number in range(count):
         pipeline.script.write(f"file-{number:05d}", [{"k": str(part), "v": str(number)} for part in range(2)])
     await pipeline.read_and_deliver()
-    assert len(pipeline.script.settled) == count
+    assert len(pipeline.script.acknowledged) == count
 
 
-async def settled_one_by_one(pipeline: CountedPipeline, count: int) -> None:
-    """The source looks for what is settled after each request, as the supervisor lets it."""
+async def acknowledged_one_by_one(pipeline: CountedPipeline, count: int) -> None:
+    """Acknowledge to the source after each request, as the supervisor does."""
     for number in range(count):
         pipeline.script.write(f"file-{number:05d}", [{"k": f"{number}", "v": "1"}])
     await asyncio.to_thread(pipeline.read)
     (lane,) = await pipeline.mirror.delivery.lanes()
     while claim := await pipeline.mirror.delivery.claim(lane.id, max_items=1, max_bytes=1000):
-        await pipeline.mirror.delivery.settle(claim)
+        await pipeline.mirror.delivery.acknowledge(claim)
         pipeline.acknowledge()
         await pipeline.mirror.delivery.lanes()
-    assert len(pipeline.script.settled) == count
+    assert len(pipeline.script.acknowledged) == count
 
 
 async def read_often(pipeline: CountedPipeline, count: int) -> None:
-    """One partition that changes all the time."""
+    """Change one partition repeatedly."""
     for number in range(count):
         pipeline.script.write("p", [{"k": "k", "v": str(number)}])
         await asyncio.to_thread(pipeline.read)
 
 
 async def pending_segments(pipeline: CountedPipeline, count: int) -> None:
-    """Everything was read while the service was away, in segments of one entry; then the daemon ended."""
+    """Read everything while the service is unavailable, in segments of one entry; then end the daemon."""
     pipeline.script.write("p", rows(count))
     await asyncio.to_thread(pipeline.read)
     pipeline.close()
@@ -246,7 +246,7 @@ async def start_and_deliver(pipeline: CountedPipeline, count: int) -> None:
 
 
 async def known_to_the_service(pipeline: CountedPipeline, count: int) -> None:
-    """The service holds a sink of these keys, half of them with other values, and the mirror is new."""
+    """Create a sink with these keys in the service, half of them with other values, and a new mirror."""
     for number, row in enumerate(rows(count)):
         entry = {"key": row["k"], "value": str(number % 2), "dataType": "scalar"}
         pipeline.service.store.create_entry(pipeline.workspace, pipeline.sink, entry)
@@ -276,7 +276,7 @@ CASES = [
     Case(name="drift check and repair", prepare=changed_by_others, act=check_and_repair),
     Case(name="small files", prepare=nothing, act=small_files, size=FILES),
     Case(name="small files of the same keys", prepare=nothing, act=small_files_of_same_keys, size=FILES),
-    Case(name="settled one by one", prepare=nothing, act=settled_one_by_one, size=100),
+    Case(name="acknowledged one by one", prepare=nothing, act=acknowledged_one_by_one, size=100),
     Case(name="one file read often", prepare=nothing, act=read_often, size=FILES),
     Case(name="pending segments at start", prepare=pending_segments, act=start_and_deliver, size=2_500),
     Case(name="adoption of a large sink", prepare=known_to_the_service, act=adoption),
@@ -284,14 +284,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_four_times_the_data_is_at_most_four_and_a_bit_times_the_work(
+async def test_four_times_the_data_causes_at_most_4_6_times_the_work(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestd.intake.run._WORTH_A_COMMIT", case.piece)
+    monkeypatch.setattr("ingestd.intake.run._ENTRIES_IN_COMMIT", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.segments.ITEMS", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PARTITIONS", FILES // 2)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", FILES // 16)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", FILES // 16)
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", FILES // 8)
     monkeypatch.setattr("ingestd.mirror.sqlite.delivery_store._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", case.piece)

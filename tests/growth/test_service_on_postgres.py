@@ -54,10 +54,10 @@ async def _repeated(settings: WorkspacedSettings, key: str, name: str, sink: str
         running(settings) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service", headers=headers) as http,
     ):
-        await app.keep_up()
+        await app.run_maintenance()
         for _ in range(_REPEATED):
-            answer = await http.request(method, path.format(sink=sink), json=body)
-            assert answer.is_success, answer.text
+            response = await http.request(method, path.format(sink=sink), json=body)
+            assert response.is_success, response.text
 
 
 async def _filled(settings: WorkspacedSettings, key: str, rows: int) -> str:
@@ -67,7 +67,7 @@ async def _filled(settings: WorkspacedSettings, key: str, rows: int) -> str:
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service", headers=headers) as http,
     ):
         workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
-        # Two sinks alike, so that a walk of the entries of all sinks finds those of the second late.
+        # Two equal sinks, so that a walk of the entries of all sinks reaches those of the second one late.
         sinks = [
             (await http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})).headers["Location"]
             for _ in range(2)
@@ -80,12 +80,12 @@ async def _filled(settings: WorkspacedSettings, key: str, rows: int) -> str:
 
 
 def _rows_read(servers: Databases, data: Path, rows: int) -> dict[str, int]:
-    """The rows read for some requests of each kind, beside those that any start and stop of the service takes."""
+    """Return the rows read for some requests of each kind, without those of any start and stop of the service."""
     read: dict[str, int] = {}
     with servers.migrated() as url, psycopg.connect(url, autocommit=True) as watching:
         limits = Limits(requests_per_minute=0, walked_rows=500)
         settings = WorkspacedSettings(data=data, limits=limits, postgres=postgres_address(url), key_cache_seconds=3_600)
-        settings = dataclasses.replace(settings, upkeep_seconds=86_400)
+        settings = dataclasses.replace(settings, maintenance_seconds=86_400)
         now = time.time_ns() // 1_000_000
         key = transact(
             settings.database,
@@ -101,7 +101,7 @@ def _rows_read(servers: Databases, data: Path, rows: int) -> dict[str, int]:
 
 
 def _count(watching: psycopg.Connection[Any]) -> int:
-    """Once every other session has ended: each hands in its numbers then."""
+    """Return the count when every other session has ended, because each reports its numbers then."""
     deadline = time.monotonic() + 30
     others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     others += " AND backend_type = 'client backend'"
@@ -120,6 +120,6 @@ def read(servers: Databases, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 
 @pytest.mark.parametrize("name", [name for name in _REQUESTS if name != "nothing"])
-def test_the_rows_that_are_read_do_not_grow_with_the_sink(read: Mapping[str, tuple[int, int]], name: str) -> None:
+def test_the_number_of_rows_read_does_not_grow_with_the_sink(read: Mapping[str, tuple[int, int]], name: str) -> None:
     small, large = read[name]
     assert large <= 1.25 * small + N / 10, (small, large)

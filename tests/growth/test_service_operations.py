@@ -1,7 +1,7 @@
-"""The work of every operation of the service over a sink that grows, in steps of SQLite's virtual machine.
+"""The work of every operation of the service over a growing sink, in steps of SQLite's virtual machine.
 
-The sink, the audit log and the log of deliveries have N rows, then 4N. What is about one record must cost the same; what
-returns the whole sink may cost as much more as there is more.
+The sink, the audit log and the log of deliveries have N rows, then 4N. An operation on one record must have constant work; one
+that returns the whole sink may have proportional work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.support.interface_rows import ROWS, Row
-from tests.support.one_of_each import World, one_of_each
+from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from tests.support.work_counter import LONGEST_WRITE, STEPS_COUNTED, Work, counting_connections
 from workspaced.app import Application, running
 from workspaced.security import key_store as access
@@ -27,11 +27,11 @@ from workspaced.storage.factory import transact
 
 N: Final = 1_500
 SLACK: Final = 2_000
-"""Steps of what the service does beside a request at its own time. To pass over 3N rows more takes five times as many."""
+"""Steps that the service spends independently of a request. Skipping 3N more rows takes five times as many."""
 _SINK: Final = "/v1/workspace/{workspace}/data-sink/{sink}"
 
 WHOLE: Final = {"DS1", "DS2", "DS1 as CSV", "DS1 search without take"}
-"""What returns every entry."""
+"""Operations that return every entry."""
 PAGES: Final = (
     *(
         Row(id=f"DS1 {name}", method="GET", path=_SINK, query={"take": "50", **query}, shape=None)
@@ -73,10 +73,10 @@ PAGES: Final = (
         shape=None,
     ),
 )
-# What is deleted is deleted last, and containers after what is in them.
+# Deletions are last, and containers after their content.
 _LAST: Final = ("DS10", "CS1", "BL4", "DS7", "WH4", "WS4")
 OPERATIONS: Final = (
-    # A block that is made the root can't be deleted, which comes later.
+    # A block that is the root cannot be deleted, which comes later.
     *(
         dataclasses.replace(row, json={"label": "New"}) if row.id == "WS5" else row
         for row in ROWS
@@ -89,7 +89,7 @@ OPERATIONS: Final = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The steps of one operation, with what it leaves to be done, and those of its longest write transaction."""
+    """The steps of one operation with its deferred work, and those of its longest write transaction."""
 
     total: int
     longest_write: int
@@ -97,7 +97,7 @@ class Cost:
 
 def _settings(data: Path, **limits: int) -> WorkspacedSettings:
     chosen = Limits(requests_per_minute=0, walked_rows=500, **limits)
-    return WorkspacedSettings(data=data, limits=chosen, upkeep_seconds=86_400, key_cache_seconds=3_600)
+    return WorkspacedSettings(data=data, limits=chosen, maintenance_seconds=86_400, key_cache_seconds=3_600)
 
 
 @asynccontextmanager
@@ -113,17 +113,17 @@ async def _service(data: Path) -> AsyncIterator[tuple[Application, httpx.AsyncCl
         transport = httpx.ASGITransport(app=app)
         headers = {"x-api-key": key, "ClientId": "tests"}
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            await app.keep_up()  # the first round of the jobs is over
+            await app.run_maintenance()  # the first run of the jobs is over
             yield app, http
 
 
-async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, world: World, rows: int) -> None:
-    """So many entries, rows of the audit log, and deliveries that were made."""
-    sink = _SINK.format(workspace=world.workspace, sink=world.sink)
+async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, sample: SampleWorkspace, rows: int) -> None:
+    """Create so many entries, rows of the audit log, and attempted deliveries."""
+    sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)
     for start in range(0, rows, N):
         entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(start, start + N)]
-        answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-        assert answer.status_code == 200, answer.text
+        response = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+        assert response.status_code == 200, response.text
     numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
     for statement in (
         f"""INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id,
@@ -138,20 +138,20 @@ async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, world: Wo
 
 
 async def _jobs_done(app: Application) -> None:
-    """Wait for what requests left to the service's own jobs; run here, too, their steps would share transactions."""
+    """Wait for jobs that the requests have caused; if they ran here, their steps would share transactions."""
     async with asyncio.timeout(60):
         for job in app._jobs:
-            while await app._store.read_brief(job._pending):  # noqa: ASYNC110  a job wakes nobody when it is done
+            while await app._store.read_brief(job._pending):  # noqa: ASYNC110  a job sends no signal when it is done
                 await asyncio.sleep(0.005)
 
 
-def _placed(value: Any, world: World) -> Any:
-    """``value`` with the members of the world in their places."""
+def _placed(value: Any, sample: SampleWorkspace) -> Any:
+    """Return ``value`` with the ids of the sample in its placeholders."""
     if isinstance(value, str):
-        return value.format(**dataclasses.asdict(world)) if "{" in value else value
+        return value.format(**dataclasses.asdict(sample)) if "{" in value else value
     if isinstance(value, dict):
-        return {name: _placed(one, world) for name, one in value.items()}
-    return [_placed(one, world) for one in value] if isinstance(value, list) else value
+        return {name: _placed(one, sample) for name, one in value.items()}
+    return [_placed(one, sample) for one in value] if isinstance(value, list) else value
 
 
 def _cost(steps: Work) -> Cost:
@@ -164,18 +164,18 @@ def _cost(steps: Work) -> Cost:
 async def _measured(data: Path, rows: int, steps: Work) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
     async with _service(data) as (app, http):
-        world = await one_of_each(http)
-        await _fill(http, _settings(data), world, rows)
+        sample = await create_sample_workspace(http)
+        await _fill(http, _settings(data), sample, rows)
         for operation in OPERATIONS:
-            await app.keep_up()
+            await app.run_maintenance()
             steps.reset()
-            answer = await http.request(
+            response = await http.request(
                 operation.method,
-                _placed(operation.path, world),
-                json=_placed(operation.json, world),
-                params=_placed(operation.query, world) or None,
+                _placed(operation.path, sample),
+                json=_placed(operation.json, sample),
+                params=_placed(operation.query, sample) or None,
             )
-            assert answer.is_success, (operation.id, answer.text)
+            assert response.is_success, (operation.id, response.text)
             if operation.id in _LAST:
                 await _jobs_done(app)
             found[operation.id] = _cost(steps)
@@ -201,7 +201,7 @@ def test_all_of_the_documented_operations_are_measured() -> None:
 
 
 @pytest.mark.parametrize("name", [*(row.id for row in OPERATIONS), "metrics"])
-def test_the_work_of_an_operation_does_not_grow_with_what_is_stored(
+def test_the_work_of_an_operation_does_not_grow_with_the_stored_data(
     measured: Mapping[str, tuple[Cost, Cost]], name: str
 ) -> None:
     small, large = measured[name]
@@ -210,26 +210,26 @@ def test_the_work_of_an_operation_does_not_grow_with_what_is_stored(
         assert large.total <= 4.6 * small.total, (small, large)
     else:
         assert large.total <= 1.25 * small.total + SLACK, (small, large)
-    # What is left to a job is done in transactions of bounded size, which both sinks fill.
+    # A job works in transactions of bounded size, which both sinks fill.
     assert large.longest_write <= 1.25 * small.longest_write + SLACK, (small, large)
 
 
 @pytest.fixture(scope="module")
 def bulk_for_webhooks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cost, Cost]:
-    """A bulk with 3 webhooks, and with 12, and all that it leaves to be done."""
+    """Send a bulk with 3 webhooks, and with 12, and wait for its deferred work."""
 
     async def bulk(data: Path, webhooks: int, steps: Work) -> Cost:
         async with _service(data) as (app, http):
-            world = await one_of_each(http)
+            sample = await create_sample_workspace(http)
             for _ in range(webhooks):
                 made = await http.post("/v1/webhooks", json={"url": "https://receiver.invalid/", "dataEvents": ["*"]})
                 assert made.status_code == 201, made.text
-            await app.keep_up()
+            await app.run_maintenance()
             steps.reset()
             entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(1_000)]
-            sink = _SINK.format(workspace=world.workspace, sink=world.sink)
-            answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-            assert answer.status_code == 200, answer.text
+            sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)
+            response = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+            assert response.status_code == 200, response.text
             await _jobs_done(app)
             return _cost(steps)
 

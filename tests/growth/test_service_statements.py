@@ -1,4 +1,4 @@
-"""What SQLite does for every statement of the service: no scan, no sorting and no loose search of what grows."""
+"""SQLite's plan of every statement of the service: no scan, no sorting and no loose search of growing tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _BOUNDED_SCAN = re.compile(
     r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$"
 )
-# A search that names an owner only, or an instant only, finds everything that the owner has or that is older. Secrets of a
+# A search by owner only, or by time only, finds all rows of the owner or all older rows. A webhook has at most five secrets.
 # webhook are five at the most.
 _LOOSE = re.compile(
     r"USING (?:COVERING )?INDEX (?!webhook_secret)\w+ \((?:(?:sink|<expr>|webhook|workspace|workspace_id|principal)=\?"
@@ -36,9 +36,9 @@ _WALK: Final = "it sorts what a page passed over, which a limit bounds"
 _CHECK: Final = "it is the check of a reference: the first row ends it, and there is none"
 _OPERATOR: Final = "an operator's command or the start asks it, no request"
 _STAGED: Final = "it passes over the items of one request"
-_SMALL_SINKS: Final = "it is asked for sinks of bounded size only (`entry_pages.read_entries`)"
+_SMALL_SINKS: Final = "it is executed for sinks of bounded size only (`entry_pages.read_entries`)"
 _FIRST: Final = "LIMIT 1 ends it at the first row"
-_PARTIAL: Final = "the index is partial and has nothing but what waits"
+_PARTIAL: Final = "the index is partial and has only waiting rows"
 
 ALLOWED: Final[Mapping[str, str]] = {
     "security/key_store.sql:grants_of_guest": "a guest's grant on all workspaces is one on each of them",
@@ -83,7 +83,7 @@ ALLOWED: Final[Mapping[str, str]] = {
     "storage/idempotency.sql:drop_expired": "LIMIT 2 ends it",
     "telemetry/levels.sql:open_conversions": _PARTIAL,
     "telemetry/levels.sql:waiting_deliveries": _PARTIAL,
-    "telemetry/levels.sql:waiting_events": "the table has nothing but what waits",
+    "telemetry/levels.sql:waiting_events": "the table has only waiting rows",
     "telemetry/levels.sql:webhooks": "it counts webhooks, of which an owner has 50 at the most",
     "resources/webhooks/deliveries.sql:next_due": _OF_WEBHOOKS,
     "resources/webhooks/deliveries.sql:webhooks_due_again": _OF_WEBHOOKS,
@@ -91,7 +91,7 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/webhooks/queries.sql:any_deleted_webhook": _FIRST,
     "resources/webhooks/queries.sql:deleted_webhook": _FIRST,
     "resources/webhooks/deliveries.sql:list_deliveries": _WALK,
-    "resources/webhooks/queries.sql:drop_fan_outs": "the table has nothing but what waits",
+    "resources/webhooks/queries.sql:drop_fan_outs": "the table has only waiting rows",
     "resources/webhooks/queries.sql:insert_webhook": _CHECK,
     "resources/webhooks/queries.sql:list_webhooks": "it returns the webhooks of an owner, at most 50; an admin gets all",
     "resources/webhooks/queries.sql:remove_webhook": _CHECK,
@@ -100,15 +100,15 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/workspaces/queries.sql:all_workspaces": _OPERATOR,
     "resources/workspaces/queries.sql:attachment_ids": _OWN_SIZE,
     "resources/workspaces/queries.sql:block_ids": _OWN_SIZE,
-    "resources/workspaces/queries.sql:due": "a job asks it for the workspaces whose time is over",
+    "resources/workspaces/queries.sql:due": "a job reads the expired workspaces",
     "resources/workspaces/queries.sql:list_workspaces": _OWN_SIZE,
     "resources/workspaces/queries.sql:purge_workspace": _CHECK,
 }
-"""Statements that pass over more than a few rows, and why they may."""
+"""Statements that may read more than a few rows, with the reason."""
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Name and text of every statement that SQLite plans; an INSERT of given rows has nothing to plan."""
+    """Return name and text of every statement that SQLite plans; an INSERT of given rows has no plan."""
     for file in sorted(_ROOT.rglob("*.sql")):
         if "migrations" in file.parts or file.name.endswith(".postgres.sql"):
             continue
@@ -126,8 +126,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
         yield connection
 
 
-def passes_over_more(database: sqlite3.Connection, statement: str) -> list[str]:
-    """The steps of the plan whose work grows with what is stored."""
+def growing_steps(database: sqlite3.Connection, statement: str) -> list[str]:
+    """Return the steps of the plan with work that grows with the stored data."""
     values = dict.fromkeys(_PARAMETER.findall(statement))
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
     loose_is_cut = "LIMIT" in statement
@@ -141,12 +141,12 @@ def passes_over_more(database: sqlite3.Connection, statement: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "statement"), [pytest.param(*one, id=one[0]) for one in statements()])
-def test_no_statement_passes_over_what_grows(database: sqlite3.Connection, name: str, statement: str) -> None:
-    found = passes_over_more(database, statement)
+def test_no_statement_scans_growing_tables(database: sqlite3.Connection, name: str, statement: str) -> None:
+    found = growing_steps(database, statement)
     assert bool(found) == (name in ALLOWED), found or "It is allowed what it does not do."
 
 
-def test_what_is_allowed_is_a_statement() -> None:
+def test_every_exception_is_an_existing_statement() -> None:
     assert ALLOWED.keys() <= {name for name, _ in statements()}
 
 
@@ -161,5 +161,5 @@ def test_what_is_allowed_is_a_statement() -> None:
         "DELETE FROM data_sink_entry WHERE sink = :sink",
     ],
 )
-def test_what_would_pass_over_everything_is_seen(database: sqlite3.Connection, statement: str) -> None:
-    assert passes_over_more(database, statement)
+def test_a_full_scan_is_detected(database: sqlite3.Connection, statement: str) -> None:
+    assert growing_steps(database, statement)

@@ -1,9 +1,8 @@
-"""The mirror against a dictionary: whatever happens in whatever order, the sink ends at the last value of each key.
+"""The mirror compared with a dictionary: after any sequence of operations the sink has the last value of each key.
 
-The rules write sources and take them away, read them, prune, claim, deliver, lose responses, reject, retry, drop, crash and
-start again; another program writes to the service, and drift is found, repaired and adopted. The state file is lost or replaced
-by an older copy, and the pipeline gets another name. The service is a dictionary, the model is what a person would say the
-sink should hold.
+The rules write and remove sources, read them, prune, claim, deliver, lose responses, reject, retry, drop, crash and restart;
+another program writes to the service, and drift is found, repaired and adopted. The state file is lost or replaced by an older
+copy, and the pipeline is renamed. The service is a dictionary, and the model is the expected content of the sink.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
-from ingestd.mirror.port import Claim, Parked
+from ingestd.mirror.port import Claim, RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.scripted_source import Script, ScriptedConnector
@@ -52,14 +51,14 @@ class MirrorModel(RuleBasedStateMachine):
             self.patch.setattr(f"ingestd.mirror.sqlite.pruner.{bound}", 0)
         self.runner = asyncio.Runner()
         self.script = Script(deletes=deletes, batch_rows=batch_rows)  # type: ignore[arg-type]
-        # With deletes only one partition, because which of two owns a key is the intake's own business.
+        # With deletes only one partition, because the intake decides which of two owns a key.
         self.names = ["p"] if deletes == "remove" else ["p", "q"]
         self.service: dict[str, str] = {}
         self.wanted: dict[str, str] = {}
         self.named: set[str] = set()
         self.claims: list[Claim] = []
         self.acknowledged: dict[Claim, set[str]] = {}
-        # Keys with another value in the service than the sources want, and the program that wrote it. A write of ours ends it.
+        # Keys with another value in the service than the sources want, and the program that wrote it. Our own write ends it.
         self.refused: set[str] = set()
         self.dropped: set[str] = set()
         self.strange: set[str] = set()
@@ -102,7 +101,7 @@ class MirrorModel(RuleBasedStateMachine):
     def read(self) -> None:
         report = self.reader.read_pass()
         assert not report.broken
-        assert not report.parked
+        assert not report.rejected
         assert not report.away
 
     @rule(limit=st.integers(1, 3))
@@ -118,15 +117,15 @@ class MirrorModel(RuleBasedStateMachine):
         self.claims.append(claim)
 
     def held(self, claim: Claim) -> set[str]:
-        """The keys that a claim still holds: what was acknowledged one by one may be claimed again with a newer value."""
+        """Return the keys that a claim still holds: acknowledged keys may be claimed again with a newer value."""
         return {item["key"] for item in wire_items(claim)} - self.acknowledged.get(claim, set())
 
     def apply(self, claim: Claim, keys: set[str] | None = None) -> None:
-        """The service takes items of a claim; none is sent again once it is acknowledged."""
+        """Apply items of a claim in the service; fail if one is sent again after it was acknowledged."""
         for item in wire_items(claim):
             if item["key"] not in self.held(claim) or (keys is not None and item["key"] not in keys):
                 continue
-            # That a key is gone, once it was taken over from the service, is the truth until its record is mapped again.
+            # An adopted removal of a key is valid until its record is mapped again.
             taken_over = item["key"] in self.adopted
             for excuse in (self.refused, self.dropped, self.strange, self.adopted, self.left):
                 excuse.discard(item["key"])
@@ -142,7 +141,7 @@ class MirrorModel(RuleBasedStateMachine):
     def deliver(self, which: int) -> None:
         claim = self.claims.pop(which % len(self.claims))
         self.apply(claim)
-        self.run(self.mirror.delivery.settle(claim))
+        self.run(self.mirror.delivery.acknowledge(claim))
 
     @precondition(lambda self: self.claims)
     @rule(which=st.integers(0, 9))
@@ -158,7 +157,7 @@ class MirrorModel(RuleBasedStateMachine):
         keys = sorted(self.held(claim))
         some = set(data.draw(st.lists(st.sampled_from(keys), unique=True))) if keys else set()
         self.apply(claim, some)
-        self.run(self.mirror.delivery.settle_some(claim, delivered=sorted(some)))
+        self.run(self.mirror.delivery.acknowledge_some(claim, delivered=sorted(some)))
         self.acknowledged[claim] = self.acknowledged.get(claim, set()) | some
         if first:
             self.claims.remove(claim)
@@ -170,8 +169,8 @@ class MirrorModel(RuleBasedStateMachine):
         claim = self.claims[which % len(self.claims)]
         keys = sorted(self.held(claim))
         some = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
-        rejected = [Parked(key=key, reason="The service does not like it.", status=422) for key in some]
-        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=rejected))
+        rejected = [RejectedEntry(key=key, reason="The service rejects it.", status=422) for key in some]
+        self.run(self.mirror.delivery.acknowledge_some(claim, delivered=[], rejected=rejected))
         self.acknowledged[claim] = self.acknowledged.get(claim, set()) | set(some)
         self.refused.update(some)
 
@@ -180,7 +179,7 @@ class MirrorModel(RuleBasedStateMachine):
         rejected = self.mirror.status.count(EVERYTHING)
         done = self.run(self.mirror.rejected.retry(EVERYTHING))
         assert done.entries <= rejected
-        assert self.mirror.status.count(EVERYTHING) == 0, "only entries are rejected here"
+        assert self.mirror.status.count(EVERYTHING) == 0, "this mirror rejects only entries"
 
     @rule(key=KEYS)
     def drop(self, key: str) -> None:
@@ -201,11 +200,11 @@ class MirrorModel(RuleBasedStateMachine):
         if sink is None:
             return
         found = self.compare(sink, between=between)
-        assert found <= self.strange | self.left, "nothing that we did ourselves is drift"
+        assert found <= self.strange | self.left, "our own writes are no drift"
         if not between and not self.claims and self.mirror.status.pending() == 0:
             excused = self.refused | self.dropped | self.adopted | self.left
             differ = {key for key, value in self.wanted.items() if self.service.get(key) != value}
-            assert differ - excused <= found, "and changes of other programs to our entries are found"
+            assert differ - excused <= found, "changes by other programs to our entries are found"
         if mode == "adopt":
             self.run(self.mirror.drift.adopt_drift(sink, [self.pipeline]))
             self.adopted |= found
@@ -213,10 +212,10 @@ class MirrorModel(RuleBasedStateMachine):
             self.run(self.mirror.drift.repair(sink, [self.pipeline], remove_added=mode == "repair and remove"))
 
     def compare(self, sink: int, *, between: bool = False) -> set[str]:
-        """A check of the whole sink; ``between``: a claim is delivered after it was read. The keys that differ."""
+        """Check the whole sink; ``between``: a claim that is delivered after the sink was read. Return the differing keys."""
         check = self.run(self.mirror.drift.begin_check(sink))
         self.run(self.mirror.drift.show(check, self.held_by_service()))
-        # A later delivery overwrites what was another program's change when it was read.
+        # A later delivery overwrites the change of another program that was read.
         strange = self.strange | self.left
         if between and self.claims:
             self.deliver(0)
@@ -228,12 +227,12 @@ class MirrorModel(RuleBasedStateMachine):
         return found & (self.strange | self.left) if between else found
 
     @rule(name=st.integers(0, 1))
-    def take_away_and_prune(self, name: int) -> None:
-        """A file is archived or deleted once it is delivered; what nothing refers to is forgotten, and nothing else changes."""
-        self.reader.acknowledge_settled()
+    def remove_file_and_prune(self, name: int) -> None:
+        """Archive or delete a delivered file; unreferenced rows are pruned, and nothing else changes."""
+        self.reader.acknowledge_partitions()
         partition = self.names[name % len(self.names)]
         content = self.script.contents.get(partition)
-        if content is not None and (partition, content.version) in self.script.settled:
+        if content is not None and (partition, content.version) in self.script.acknowledged:
             self.script.take_away(partition)
         for identity, known in self.mirror.intake.old_partitions(self.pipeline):
             if known not in self.script.contents:
@@ -244,14 +243,14 @@ class MirrorModel(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        # What a killed process leaves: committed pages only, and no claim. Closing the handles writes nothing more.
+        # A killed process leaves only committed pages, and no claim. Closing the handles writes nothing more.
         self.mirror.close()
         self.claims.clear()
         self.open()
 
     @rule()
     def the_pipeline_is_renamed(self) -> None:
-        """It goes on as if it had had this name all the time."""
+        """Rename the pipeline; its state is kept."""
         before, has_read = self.pipeline, bool(self.script.contents) and self.sink_id() is not None
         self.mirror.close()
         self.claims.clear()
@@ -259,11 +258,11 @@ class MirrorModel(RuleBasedStateMachine):
         self.open()
         assert self.renamed == ([(before, self.pipeline)] if has_read else [])
 
-    # With rows that vanish and are kept, and with two partitions of one key, nothing but the state file says what is wanted.
+    # With kept vanished rows, and with two partitions of one key, only the state file knows the expected content.
     @precondition(lambda self: not self.claims and self.script.deletes == "remove")
     @rule()
     def the_state_file_is_lost(self) -> None:
-        """What it knew of the service is read back, what the sources say is read again; the rest is left over."""
+        """Lose the state file: the service is read back, the sources are read again; other entries are unexplained."""
         self.mirror.close()
         (self.folder / "state.db").unlink()
         self.backup = None
@@ -275,10 +274,10 @@ class MirrorModel(RuleBasedStateMachine):
             return
         self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
         unexplained = self.mirror.status.unexplained([self.pipeline], limit=100).entries
-        assert {one.key for one in unexplained} == self.left, "what no source names is listed"
+        assert {one.key for one in unexplained} == self.left, "entries that no source names are listed"
 
     def mirror_starts_over(self) -> None:
-        """The sources' present content is all that is wanted; what else the service holds is left over."""
+        """Expect only the sources' present content; all other entries in the service are unexplained."""
         made = {str(row["k"]): str(row["v"]) for content in self.script.contents.values() for row in content.rows}
         self.wanted = made
         self.left = set(self.service) - made.keys()
@@ -299,7 +298,7 @@ class MirrorModel(RuleBasedStateMachine):
     @precondition(lambda self: not self.claims and self.backup is not None)
     @rule()
     def an_older_state_file_is_put_back(self) -> None:
-        """Whatever changed and changed back, the sink ends at what the sources say now."""
+        """Restore an older copy: the sink ends at the present content of the sources."""
         assert self.backup is not None
         self.mirror.close()
         shutil.copyfile(self.backup, self.folder / "state.db")
@@ -311,7 +310,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.refused, self.dropped, self.adopted = (set(keys) for keys in self.saved_excuses)
         if sink is None:
             return
-        # The real daemon compares only if the sequence file says so; a copy that is the newest may be compared, too.
+        # The real daemon compares only if the sequence file requires it; comparing with the newest copy is permitted, too.
         self.run(self.mirror.delivery.remember_sink(sink, workspace_id="w", sink_id="s", adopted=True))
         self.mirror.close()
         self.mirror_sequence().write_text("")
@@ -339,7 +338,7 @@ class MirrorModel(RuleBasedStateMachine):
 
     @rule(strange=st.dictionaries(KEYS, VALUES, max_size=3))
     def the_sink_is_adopted(self, strange: dict[str, str]) -> None:
-        """The present values of the service are adopted; nothing that the sources want is lost."""
+        """Adopt the present values of the service; nothing that the sources want is lost."""
         sink = self.sink_id()
         if sink is None or self.claims:
             return
@@ -347,7 +346,7 @@ class MirrorModel(RuleBasedStateMachine):
             if key not in self.named:
                 self.service[key] = value
         self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
-        # From now on the mirror has it that these existed before.
+        # From now on these count as existing before.
         self.adopted |= self.strange
 
     def held_by_service(self) -> pl.DataFrame:
@@ -366,7 +365,7 @@ class MirrorModel(RuleBasedStateMachine):
             self.compare_but(self.refused | self.dropped | self.strange | self.adopted | self.left)
 
     def compare_but(self, excused: set[str]) -> None:
-        """The service has what the sources want, of the keys that a source has named; other keys are not checked."""
+        """Check the service for all keys that a source has named, except these."""
         ours = {key: value for key, value in self.service.items() if key in self.named - excused}
         wanted = {key: value for key, value in self.wanted.items() if key not in excused}
         assert ours == wanted, (ours, wanted, self.service)
@@ -376,11 +375,11 @@ class MirrorModel(RuleBasedStateMachine):
         sink = self.sink_id()
         while sink and (claim := self.run(self.mirror.delivery.claim(sink, max_items=2, max_bytes=10_000))):
             self.apply(claim)
-            self.run(self.mirror.delivery.settle(claim))
+            self.run(self.mirror.delivery.acknowledge(claim))
         assert self.mirror.status.pending() == 0
 
     def sweep(self, sink: int) -> None:
-        """Remove what no source explains: of such keys nothing is left in the service."""
+        """Remove unexplained entries: none of such keys stays in the service."""
         check = self.run(self.mirror.drift.begin_check(sink))
         self.run(self.mirror.drift.show(check, self.held_by_service()))
         status = self.run(self.mirror.drift.end_check(check, unexplained="remove"))
@@ -405,9 +404,9 @@ class MirrorModel(RuleBasedStateMachine):
             if self.script.deletes == "remove":
                 self.sweep(sink)
         self.compare_but(self.dropped | self.adopted | self.left)
-        self.reader.acknowledge_settled()
+        self.reader.acknowledge_partitions()
         for name, content in self.script.contents.items():
-            assert (name, content.version) in self.script.settled, "a delivered partition was not acknowledged"
+            assert (name, content.version) in self.script.acknowledged, "a delivered partition was not acknowledged"
         self.mirror.close()
         self.runner.close()
         shutil.rmtree(self.folder)
@@ -417,7 +416,7 @@ class MirrorModel(RuleBasedStateMachine):
 EVERYTHING = Selection()
 
 EXAMPLES = int(os.environ.get("INGESTD_MODEL_EXAMPLES", "60"))
-"""Of 50 steps each; `make model-test` runs 1,000."""
+"""Examples of 50 steps each; `make model-test` runs 1,000."""
 
 MirrorModel.TestCase.settings = settings(
     max_examples=EXAMPLES, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and the decision records name only files that exist, and keep their form."""
+"""ARCHITECTURE.md and the decision records name only existing files, and keep their form."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ TOP_LEVEL = {path.name for path in ROOT.iterdir()}
 
 
 def named_paths(text: str) -> set[str]:
-    """The repository's paths in backticks: those that begin with an entry of its top level."""
+    """Return the repository's paths in backticks: those that begin with an entry of its top level."""
     return {name for name in re.findall(r"`([\w.-]+(?:/[\w.-]+)*/?)`", text) if name.partition("/")[0] in TOP_LEVEL}
 
 
 def linked_paths(text: str) -> set[str]:
-    """The targets of relative links, without the part of the page."""
+    """Return the targets of relative links without their anchors."""
     return {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target} - {""}
 
 
 @pytest.mark.parametrize("page", [ARCHITECTURE, *RECORDS], ids=lambda page: page.name)
-def test_every_path_that_is_named_exists(page: Path) -> None:
+def test_every_named_path_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert [name for name in sorted(named_paths(text)) if not (ROOT / name).exists()] == []
     assert [name for name in sorted(linked_paths(text)) if not (page.parent / name).exists()] == []
     assert named_paths(text), "the page names no path: the pattern of this test is wrong"
 
 
-def test_the_page_about_the_architecture_is_short() -> None:
+def test_the_architecture_page_is_short() -> None:
     assert len(ARCHITECTURE.read_text(encoding="utf-8").split()) <= WORDS_AT_MOST
 
 

@@ -1,4 +1,4 @@
-"""The wheel has every file that is tracked, and works in an environment that has only what it declares."""
+"""The wheel has every tracked file, and works in an environment with only its declared dependencies."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def test_the_wheel_has_every_tracked_file_of_the_packages(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", TEST_TOOLS)
-def test_the_environment_lacks_what_only_the_tests_need(
-    daemon_only: CleanEnvironment, tool: str, tmp_path: Path
-) -> None:
+def test_the_environment_has_no_packages_of_the_tests(daemon_only: CleanEnvironment, tool: str, tmp_path: Path) -> None:
     output = daemon_only.run("python", "-c", f"import {tool}", cwd=tmp_path, check=False)
     assert f"No module named '{tool}'" in output
 

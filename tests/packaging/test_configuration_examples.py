@@ -44,7 +44,7 @@ def test_every_example_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_can_be_loaded_and_names_the_schema_that_it_fits(name: str) -> None:
+def test_an_example_can_be_loaded_and_is_valid_under_its_schema(name: str) -> None:
     text = (CONFIG / name).read_text()
     assert text.startswith(SCHEMA_LINE)
     assert fits(YAML(typ="safe", pure=True).load(io.StringIO(text)), schema(), schema())
@@ -90,7 +90,7 @@ def test_every_field_that_an_example_maps_is_in_its_sample() -> None:
                 ]
 
 
-def test_the_samples_hold_what_makes_engineering_data_hard() -> None:
+def test_the_samples_contain_the_difficulties_of_engineering_data() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in (CONFIG / "samples").iterdir())
     for hard in ["0.10", "\n00417,", '"Bracket, upper"', "µ", "°", "1e-7", '""as drawn""', "±0.05"]:
         assert hard in text

@@ -1,4 +1,4 @@
-"""The page about delivery has the table of outcomes as the code has it. INGESTD_WRITE_GOLDEN=1 writes it anew."""
+"""The page about delivery has the table of outcomes of the code. INGESTD_WRITE_GOLDEN=1 rewrites it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_table_of_outcomes_is_that_of_the_code() -> None:
     assert found[0] == table
 
 
-def test_every_setting_that_the_page_names_exists() -> None:
+def test_every_setting_named_on_the_page_exists() -> None:
     named = set(re.findall(r"`([a-z_]+)(?:: [a-z]+)?`", PAGE.read_text(encoding="utf-8")))
     assert {"requests_at_most", "missing_sink", "compress", "gather_seconds"} <= named & set(
         ServiceSettings.model_fields

@@ -1,4 +1,4 @@
-"""`make words` finds every word of the dictionary wherever it can hide, and leaves public names alone."""
+"""`make lint` finds every word of the dictionary in any context, and ignores public names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PUBLIC_NAMES = ["settle_seconds", "partition_settled", "EntriesParked", "workspa
 
 
 def found(path: Path) -> list[str]:
-    """The words that codespell refuses in a file and in its name, in order."""
+    """Return the words that codespell rejects in a file and in its name, in order."""
     command = [sys.executable, "-m", "codespell_lib", "--config", str(LANGUAGE / "codespell.cfg"), str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""The example of a connector outside the tree: built, installed beside the wheel of the project, tested and used there."""
+"""The example of a connector outside the repository: built, installed beside the wheel of the project, tested and used."""
 
 from __future__ import annotations
 

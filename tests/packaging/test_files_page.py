@@ -1,4 +1,4 @@
-"""What the page about files shows can be loaded, and does what the page says."""
+"""The examples on the page about files can be loaded, and have the described effect."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_rule_has_a_worked_example_and_every_option_is_named() -> None:
 
 
 class Shell:
-    """Runs one line after the other, as a user at a prompt does."""
+    """Runs lines one after the other, as a user at a prompt does."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(

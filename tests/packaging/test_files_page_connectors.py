@@ -1,4 +1,4 @@
-"""What the page about files says of the connectors `log` and `file` names every option, and its examples can be loaded."""
+"""The page about files names every option of the connectors `log` and `file`, and its examples can be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on file formats names every format, every end of a name and every setting there is."""
+"""The page on file formats names every format, every suffix and every setting."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from connectors.formats.compression import PACKED_SUFFIXES
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 
 
-def test_every_format_and_every_end_of_a_name_is_on_the_page() -> None:
+def test_every_format_and_every_suffix_is_on_the_page() -> None:
     for kind in FORMATS:
         assert f"`{kind.model_fields['type'].default}`" in PAGE
     for suffix in [suffix for kind in FORMATS for suffix in kind.suffixes] + list(PACKED_SUFFIXES):

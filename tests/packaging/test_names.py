@@ -1,4 +1,4 @@
-"""Names of the packages: a class name occurs once, and a module is a noun unless the gerund is the standard term."""
+"""Names in the packages: a class name occurs once, and a module is a noun unless the gerund is the standard term."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from workspaced.cli import main
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 
-def test_the_committed_document_is_the_one_that_the_service_serves() -> None:
+def test_the_committed_document_equals_the_served_one() -> None:
     # contract G23
     printed = CliRunner().invoke(main, ["openapi"], env={"WORKSPACED_DOCS": None}, catch_exceptions=False)
     assert printed.exit_code == 0

@@ -1,4 +1,4 @@
-"""The hooks for git run what `make check` runs, without the tests, from this checkout alone."""
+"""The git hooks run `make check` without the tests, from this checkout only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / ".pre-commit-config.yaml"
 
 
-def test_the_hooks_are_the_parts_of_make_check_but_the_tests() -> None:
+def test_the_hooks_are_the_parts_of_make_check_without_the_tests() -> None:
     found = re.search(r"^check: \$\(STAMP\) ([a-z ]+) test ##", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert found is not None
     (repository,) = YAML(typ="safe", pure=True).load(CONFIGURATION)["repos"]

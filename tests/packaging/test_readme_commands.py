@@ -1,4 +1,4 @@
-"""The README's first pipeline: its configuration and its commands, pasted as one block, with a port that is free."""
+"""The first pipeline of the README: its configuration and its commands, pasted as one block, with a free port."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINARIES = Path(sys.executable).parent
 
 
 def blocks() -> tuple[str, str]:
-    """The configuration and the commands below "Your first own pipeline"."""
+    """Return the configuration and the commands below "Your first own pipeline"."""
     part = README.read_text().partition("## Your first own pipeline")[2].partition("\n## ")[0]
     (configuration,) = re.findall(r"```yaml\n(.*?)```", part, re.DOTALL)
     (commands,) = re.findall(r"```sh\n(.*?)```", part, re.DOTALL)
@@ -31,7 +31,7 @@ def test_the_commands_work_when_they_are_pasted_as_one_block(tmp_path: Path) -> 
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     configuration, commands = (text.replace("8400", port) for text in blocks())
-    # The admin port is the next one, which may be taken.
+    # The admin port is the next one, which may be in use.
     commands = commands.replace("workspaced serve", f"workspaced serve --admin-port 0 --port {port}")
     commands = commands.replace(". .venv/bin/activate", f"PATH={BINARIES}:$PATH")
     (tmp_path / "ingestd.yaml").write_text(configuration)
@@ -43,7 +43,7 @@ def test_the_commands_work_when_they_are_pasted_as_one_block(tmp_path: Path) -> 
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as shell:  # fmt: skip
         try:
-            # The service is the shell's own child; the block ends when it does.
+            # The service is a child of the shell; the block ends with it.
             output, _ = shell.communicate(f"{commands}\nkill %1\nwait %1 || true\n", timeout=100)
         finally:
             if shell.poll() is None:

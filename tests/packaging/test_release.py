@@ -1,4 +1,4 @@
-"""`make release`: what it refuses, what it writes, and that a refusal changes nothing. The builds are tried by a dry run."""
+"""`make release`: its rejections, its changes, and that a rejection changes nothing. A dry run covers the builds."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def plan_of(
     )
 
 
-def test_the_version_is_set_in_its_line_and_nowhere_else() -> None:
+def test_the_version_is_changed_only_in_its_line() -> None:
     assert set_version(PROJECT, "0.2.0") == PROJECT.replace("0.1.0", "0.2.0")
     with pytest.raises(ReleaseRefused, match="has 0 lines"):
         set_version("[project]\n", "0.2.0")
 
 
-def test_the_unreleased_changes_move_below_the_version_and_the_date() -> None:
+def test_the_unreleased_changes_are_moved_below_the_version_and_the_date() -> None:
     text, notes = move_unreleased(CHANGELOG, "0.2.0", "2026-02-03")
     assert text == CHANGELOG.replace("## Unreleased\n", "## Unreleased\n\n## 0.2.0 - 2026-02-03\n")
     assert notes == "### Added\n- Drift."
 
 
-def test_a_section_that_was_written_ahead_of_its_release_gets_the_date() -> None:
+def test_a_section_written_before_its_release_gets_the_date() -> None:
     ahead = "# Changelog\n\n## Unreleased\n\n## 0.1.0\n\n### Added\n- All of it.\n"
     text, notes = move_unreleased(ahead, "0.1.0", "2026-02-03")
     assert text == ahead.replace("## 0.1.0\n", "## 0.1.0 - 2026-02-03\n")
@@ -94,7 +94,7 @@ def change_nothing(checkout: Path) -> None:
         ("0.2.0", empty_the_changelog, "CHANGELOG.md has nothing under '## Unreleased'."),
     ],
 )
-def test_a_release_that_cannot_be_made_is_refused_with_a_sentence_and_changes_nothing(
+def test_an_impossible_release_is_rejected_with_a_sentence_and_changes_nothing(
     checkout: Path, version: str, before: Callable[[Path], None], sentence: str
 ) -> None:
     before(checkout)
@@ -110,7 +110,7 @@ def test_the_version_of_the_last_commit_can_be_released_for_the_first_time(check
     check(plan_of(checkout, version="0.1.0"))
 
 
-def test_a_missing_python_is_named_and_refused_unless_that_is_allowed(
+def test_a_missing_python_is_named_and_rejected_unless_permitted(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.base_prefix) / "bin"))
@@ -127,7 +127,7 @@ def test_a_missing_python_is_named_and_refused_unless_that_is_allowed(
         find_interpreters(plan_of(checkout, pythons=("3.99",), allow_missing=True))
 
 
-def test_what_was_tested_is_committed_tagged_and_kept(checkout: Path) -> None:
+def test_the_tested_state_is_committed_tagged_and_kept(checkout: Path) -> None:
     plan = plan_of(checkout)
     (plan.source / "docs").mkdir(parents=True)
     (plan.source / "dist").mkdir()

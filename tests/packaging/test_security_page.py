@@ -1,4 +1,4 @@
-"""SECURITY.md: each guarantee names tests that exist, and what it says of settings and packages holds."""
+"""SECURITY.md: each guarantee names existing tests, and its statements about settings and packages are true."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \|$", PAGE, re.MULTILINE) if row[0] != "guarantee"]
 
 
-def test_there_are_guarantees_of_each_program() -> None:
+def test_each_program_has_guarantees() -> None:
     assert len(ROWS) > 20
 
 
 @pytest.mark.parametrize(("guarantee", "shown_by"), ROWS, ids=[row[0][:40] for row in ROWS])
-def test_a_guarantee_names_tests_that_exist(guarantee: str, shown_by: str) -> None:
+def test_a_guarantee_names_existing_tests(guarantee: str, shown_by: str) -> None:
     named = re.findall(r"`([^`]+)`", shown_by)
     assert named, guarantee
     for name in named:
         assert re.search(r"^(async )?def test_", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE), name
 
 
-def test_every_variable_it_names_is_on_the_page_of_the_service() -> None:
+def test_every_named_variable_is_on_the_page_of_the_service() -> None:
     named = set(re.findall(r"WORKSPACED_[A-Z_]+", PAGE))
     assert named
     assert named <= set(re.findall(r"WORKSPACED_[A-Z_]+", (ROOT / "docs" / "service.md").read_text(encoding="utf-8")))

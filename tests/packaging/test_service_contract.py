@@ -23,13 +23,13 @@ TEXTS: Final = frozenset({".py", ".sql", ".md", ".toml", ".yaml", ".html", ".js"
 _ID: Final = r"[A-Z]{1,2}[0-9]{1,2}"
 _ANCHOR: Final = re.compile(rf'<a id="([^"]+)"></a>(?:\*\*)?({_ID})\b')
 _CITATION: Final = re.compile(rf"\bcontract ({_ID}(?:, {_ID})*)\b")
-# The table of operations is data in code and tests: an id of one is a string of its own.
+# The table of operations is data in code and tests: an operation's id is a separate string.
 _OPERATION: Final = re.compile(r'"((?:DS|BL|WS|CS|WH|AK|AU|OP)[0-9]{1,2})"')
 _OTHER_FORM: Final = re.compile(rf"\bcontract(?:,|, section) ?{_ID}|\bcontract {_ID}(?:,? and| to) {_ID}")
 _BARE: Final = re.compile(rf"\(({_ID}(?:, | and | to ){_ID}|{_ID})\)")
 _LINK: Final = re.compile(r"\]\((?:service-contract\.md|docs/service-contract\.md)?#([^)\s]+)\)")
 
-# Raised where no client of the interface sees them: pages for people, commands, and the end of a stream that has begun.
+# Raised only for pages, commands, and the end of a stream that has begun, which no client of the interface sees.
 _NOT_OF_THE_INTERFACE: Final = frozenset(
     {
         "answer_cut",
@@ -49,7 +49,7 @@ def clauses() -> list[str]:
 
 
 def texts(*folders: str) -> Iterator[tuple[str, str]]:
-    """The path and text of every file that can hold a citation, but for the contract itself."""
+    """Return the path and text of every file that can contain a citation, without the contract itself."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in TEXTS and path != PAGE and path.is_file():
@@ -62,7 +62,7 @@ def cited_in(text: str) -> set[str]:
 
 
 def codes_of_code() -> set[str]:
-    """The codes of problems and mistakes that the service's code names."""
+    """Return the codes of problems and mistakes in the service's code."""
     kinds = {name for name, kind in vars(problems).items() if isinstance(kind, type)} | {"LinkRefused"}
     trees = [ast.parse(text) for path, text in texts("workspaced") if path.endswith(".py")]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -126,7 +126,7 @@ def test_citations_have_one_form() -> None:
     for path, text in texts(*CITING):
         wrong += [(path, found[0]) for found in _OTHER_FORM.finditer(text)]
         if path.startswith(("connectors", "tests/integration/connectors")):
-            continue  # cells of sheets look like clauses there
+            continue  # names of cells in sheets resemble clauses
         bare = [(found[0], set(re.findall(_ID, found[1]))) for found in _BARE.finditer(text)]
         wrong += [(path, group) for group, named in bare if named <= known]
     assert wrong == [], "write 'contract', and the ids with commas between them"

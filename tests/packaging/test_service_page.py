@@ -1,4 +1,4 @@
-"""The page about the service is true: its commands run, its options exist, its tables are those of the code."""
+"""The page about the service is accurate: its commands run, its options exist, its tables are those of the code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROLES_TABLE = re.compile(r"(?<=<!-- roles: begin -->\n).*?(?=<!-- roles: end -->
 VARIABLES = re.compile(r"^\| `(WORKSPACED_[A-Z_]+)` \| (.*?) ?\| .+ \|$", re.MULTILINE)
 DEADLINE_SECONDS = 110
 
-# Variables of the command line, and those that have a form of their own: the text of their defaults on the page.
+# Variables of the command line, and those with their own format: the text of their defaults on the page.
 OTHERS = {
     "DATABASE_URL": "",
     "WORKERS": "1",
@@ -51,14 +51,14 @@ def _blocks(language: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_commands_run_one_after_the_other_against_a_real_service(tmp_path: Path) -> None:
+def test_the_commands_run_in_order_with_a_real_service(tmp_path: Path) -> None:
     with socket.socket() as one, socket.socket() as two, socket.socket() as three:
         for held in (one, two, three):
             held.bind(("127.0.0.1", 0))
         service, admin, receiver = (str(held.getsockname()[1]) for held in (one, two, three))
     (python,) = _blocks("python")
     (tmp_path / "receiver.py").write_text(python.replace("9000", receiver))
-    # The ports are ours; everything else is as it is on the page.
+    # The ports are free ones; everything else is as on the page.
     script = "\n".join(_blocks("sh")).replace("8400", service).replace("8401", admin).replace("9000", receiver)
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -96,14 +96,14 @@ def test_the_commands_run_one_after_the_other_against_a_real_service(tmp_path: P
 
 
 def _end_all_of(session: int) -> None:
-    """What a script that failed half-way left behind."""
+    """Kill the processes that a failed script left."""
     try:
         os.killpg(session, signal.SIGKILL)
     except ProcessLookupError:
         return
 
 
-def test_every_command_and_option_that_is_shown_exists() -> None:
+def test_every_shown_command_and_option_exists() -> None:
     shown = "\n".join((*_blocks("sh"), *_blocks("console")))
     lines = [line.removeprefix("$ ") for line in shown.replace("\\\n", " ").splitlines()]
     commands = [line for line in lines if line.startswith("workspaced ")]
@@ -129,7 +129,7 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
     for field in dataclasses.fields(WorkspacedSettings):
         if field.type in {"bool", "int", "float"}:
             text = str(field.default).lower() if field.type == "bool" else f"{field.default:g}"
-            wanted[f"WORKSPACED_{field.name.upper()}"] = text
+            wanted[field.metadata.get("variable", f"WORKSPACED_{field.name.upper()}")] = text
     assert dict(listed) == wanted
 
 

@@ -1,4 +1,4 @@
-"""The wheel holds all that the programs need: they run from it, away from the checkout."""
+"""The wheel contains everything that the programs need: they run from it, outside the checkout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel's content, installed by pip without its dependencies, which the tests' environment has."""
+    """Return a folder with the wheel, installed by pip without its dependencies, which the tests' environment has."""
     built, target = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("installed")
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)], cwd=ROOT)
     (wheel,) = built.glob("*.whl")
@@ -37,7 +37,7 @@ def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert output.splitlines()[-1].endswith("entries delivered")
 
 
-def test_the_wheel_brings_the_commands_and_the_connectors(installed: Path) -> None:
+def test_the_wheel_has_the_commands_and_the_connectors(installed: Path) -> None:
     (metadata,) = installed.glob("ingestd-*.dist-info/entry_points.txt")
     text = metadata.read_text(encoding="utf-8")
     assert "ingestd = ingestd.cli:main" in text
@@ -45,7 +45,7 @@ def test_the_wheel_brings_the_commands_and_the_connectors(installed: Path) -> No
     assert "[ingestd.connectors]" in text
 
 
-def test_every_file_of_the_packages_that_is_no_python_is_in_the_wheel(installed: Path) -> None:
+def test_every_other_file_of_the_packages_is_in_the_wheel(installed: Path) -> None:
     for package in ("ingestd", "connectors", "workspaced"):
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and path.suffix not in {".py", ".pyc"}:
@@ -64,7 +64,7 @@ print(Renderer(Assets()).page(view, principal="", form_token="").decode())
     assert "/ui/assets/ui." in page
 
 
-def test_the_wheel_holds_nothing_else(installed: Path) -> None:
+def test_the_wheel_contains_nothing_else(installed: Path) -> None:
     top = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
     assert top - {"bin"} == {"ingestd", "connectors", "workspaced"}
     assert not [path for path in installed.rglob("*") if zipfile.is_zipfile(path)]

@@ -1,4 +1,4 @@
-"""`ingestd check`: every step with its outcome, and the exit codes that systemd and people act on."""
+"""`ingestd check`: the result of every step, and the exit codes for systemd and users."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from tests.support.daemon_process import ingestd, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 
-NOBODY = "http://127.0.0.1:9"
+UNREACHABLE = "http://127.0.0.1:9"
 
 
-def test_every_step_is_a_line_and_the_service_is_left_alone_if_asked_for(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, NOBODY, {"upto": 3}, {"upto": 4})
+def test_every_step_is_a_line_and_the_service_is_skipped_on_request(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3}, {"upto": 4})
     run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == [
@@ -25,8 +25,8 @@ def test_every_step_is_a_line_and_the_service_is_left_alone_if_asked_for(tmp_pat
     assert not (tmp_path / "var").exists()
 
 
-def test_a_step_that_fails_is_5_and_the_others_are_taken_all_the_same(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, NOBODY, {"broken": True}, {"upto": 4})
+def test_a_failed_step_is_5_and_the_other_steps_run(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, UNREACHABLE, {"broken": True}, {"upto": 4})
     run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
     assert run.returncode == 5
     assert [line.split()[0] for line in run.stdout.splitlines()] == ["passed", "passed", "failed", "passed"]
@@ -44,13 +44,13 @@ def test_it_runs_beside_the_daemon(tmp_path: Path) -> None:
             assert daemon.stop() == 0
 
 
-def test_the_real_connectors_are_verified_without_a_trace(tmp_path: Path) -> None:
+def test_the_real_connectors_are_verified_without_side_effects(tmp_path: Path) -> None:
     (tmp_path / "drop").mkdir()
     with closing(sqlite3.connect(tmp_path / "pdm.db")) as database:
         database.execute("CREATE TABLE part (number TEXT PRIMARY KEY)")
     config = tmp_path / "ingestd.yaml"
     config.write_text(f"""
-service: {{url: {NOBODY}, api_key: k}}
+service: {{url: {UNREACHABLE}, api_key: k}}
 state: var/ingestd.db
 pipelines:
   - name: files
@@ -76,7 +76,7 @@ pipelines:
     assert sorted({path.name for path in tmp_path.iterdir()} - {"plug-ins"}) == before
 
 
-def test_the_service_is_asked_for_the_key_and_every_workspace(tmp_path: Path) -> None:
+def test_the_service_is_checked_for_the_key_and_every_workspace(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -102,8 +102,8 @@ def test_the_service_is_asked_for_the_key_and_every_workspace(tmp_path: Path) ->
     assert away.returncode == 5
 
 
-def test_the_former_option_for_the_service_is_still_taken_with_a_sentence(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, NOBODY, {"upto": 3})
+def test_the_deprecated_option_for_the_service_is_accepted_with_a_message(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
     run = ingestd(tmp_path, "check", "--online", "--configuration-only", "-c", str(config))
     assert run.returncode == 0
     assert "--online is deprecated" in run.stderr

@@ -1,4 +1,4 @@
-"""`ingestd drift`: what others did to a sink is found, repaired or adopted, against both kinds of service."""
+"""`ingestd drift`: changes by others are found, repaired or adopted, with both kinds of service."""
 
 from __future__ import annotations
 
@@ -9,78 +9,84 @@ from pathlib import Path
 import pytest
 
 from tests.support.document_server import Delay, DocumentServer
-from tests.support.engineering_folder import Folder, Neighbour, document_neighbour, workspaced_neighbour
-from tests.support.golden_output import check_golden
+from tests.support.engineering_folder import (
+    Folder,
+    OtherProgram,
+    program_beside_document_server,
+    program_beside_workspaced,
+)
+from tests.support.golden_texts import check_command_output
 
 BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
 DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
 
 
 @pytest.fixture(params=["document", "workspaced"])
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Neighbour]:
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OtherProgram]:
     if request.param == "document":
-        with document_neighbour() as neighbour:
-            yield neighbour
+        with program_beside_document_server() as program:
+            yield program
     else:
-        with workspaced_neighbour(tmp_path / "data") as neighbour:
-            yield neighbour
+        with program_beside_workspaced(tmp_path / "data") as program:
+            yield program
 
 
-def meddle(service: Neighbour) -> None:
+def change_entries(service: OtherProgram) -> None:
     service.change("00417.mass", "0.11")
     service.remove("00418.mass")
     service.add("note by Ada", "9")
 
 
-def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, service: Neighbour) -> None:
+def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, service: OtherProgram) -> None:
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     with folder.daemon("--log-level", "debug") as daemon:
         daemon.wait_for("partition_settled")
         none = folder.run("drift")
         assert (none.returncode, none.stdout) == (0, "Budget in Bench: 3 entries, as delivered.\n")
-        meddle(service)
+        change_entries(service)
         found = folder.here("drift", "budget")
         assert found.returncode == 6
-        check_golden("drift", found.stdout)
+        check_command_output("drift", found.stdout)
         assert service.values() == {"00417.mass": "0.11", "00419.mass": "1e-7", "note by Ada": "9"}, (
             "a report is only that"
         )
         delivered = sum(event["event"] == "entries_delivered" for event in daemon.events)
         repaired = folder.here("drift", "--repair", "--format", "json")
         assert repaired.returncode == 6
-        answers = {one["key"]: one["answer"] for one in map(json.loads, repaired.stdout.splitlines())}
-        assert answers == {"00417.mass": "sent again", "00418.mass": "sent again", "note by Ada": ""}
+        findings = [json.loads(line) for line in repaired.stdout.splitlines()]
+        actions = {one["key"]: one["answer"] for one in findings}  # codespell:ignore answer
+        assert actions == {"00417.mass": "sent again", "00418.mass": "sent again", "note by Ada": ""}
         assert daemon.wait_for("drift_repaired")["entries"] == 2
         daemon.wait_for("entries_delivered", nth=delivered + 1)
         while folder.here("status").stdout.splitlines()[1] != "0 pending, 0 rejected.":
             delivered += 1
             daemon.wait_for("entries_delivered", nth=delivered + 1)
-        assert service.values() == {**DELIVERED, "note by Ada": "9"}, "what others added is left alone"
+        assert service.values() == {**DELIVERED, "note by Ada": "9"}, "entries that others added are kept"
         assert daemon.stop() == 0
 
 
-def test_without_a_daemon_the_command_reads_back_and_sends_by_itself(tmp_path: Path, service: Neighbour) -> None:
+def test_without_a_daemon_the_command_checks_and_repairs_itself(tmp_path: Path, service: OtherProgram) -> None:
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     assert folder.here("sync").returncode == 0
-    meddle(service)
+    change_entries(service)
     repaired = folder.here("drift", "--repair")
     assert repaired.returncode == 6
-    check_golden("drift-repair", repaired.stdout)
+    check_command_output("drift-repair", repaired.stdout)
     assert service.values() == {**DELIVERED, "note by Ada": "9"}
     status = folder.here("status").stdout
     assert "; read back 20" in status
     assert "1 added, 1 changed, 1 removed by others" in status
 
 
-def test_a_schedule_reads_back_repairs_and_removes_as_the_pipeline_says(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+def test_a_scheduled_check_repairs_and_removes_as_configured(tmp_path: Path) -> None:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service, pipeline=", drift: {mode: repair, every: 1s, added: remove}")
         folder.write(BUDGET)
         with folder.daemon("--log-level", "debug") as daemon:
             daemon.wait_for("sink_as_delivered", entries=3)
-            meddle(service)
+            change_entries(service)
             daemon.wait_for("drift_repaired")
             clean = sum(event["event"] == "sink_as_delivered" for event in daemon.events)
             daemon.wait_for("sink_as_delivered", nth=clean + 1, entries=3)
@@ -88,12 +94,12 @@ def test_a_schedule_reads_back_repairs_and_removes_as_the_pipeline_says(tmp_path
         assert service.values() == DELIVERED
 
 
-def test_what_is_adopted_stays_until_the_source_says_something_else(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+def test_an_adopted_value_stays_until_the_source_changes(tmp_path: Path) -> None:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service, pipeline=", drift: adopt")
         folder.write(BUDGET)
         assert folder.here("sync").returncode == 0
-        meddle(service)
+        change_entries(service)
         adopted = folder.here("drift", "--adopt")
         assert adopted.returncode == 6
         assert "; 3 adopted." in adopted.stdout
@@ -104,22 +110,22 @@ def test_what_is_adopted_stays_until_the_source_says_something_else(tmp_path: Pa
         assert service.values() == {"00417.mass": "0.11", "00419.mass": "2e-7", "note by Ada": "9"}
 
 
-def test_a_sink_that_can_t_be_read_is_told_and_what_was_known_stays(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: Path) -> None:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service)
         folder.write(BUDGET)
         assert folder.here("sync").returncode == 0
-        meddle(service)
+        change_entries(service)
         assert folder.here("drift").returncode == 6
     away = folder.here("drift")
     assert away.returncode == 7
     assert "Budget in Bench: not compared. Nothing listens at the service's address." in away.stdout
-    assert "00417.mass changed by others" in away.stdout, "by the last reading that came to its end"
+    assert "00417.mass changed by others" in away.stdout, "by the last completed reading"
     assert "Nothing listens" in folder.here("status").stdout
 
 
-def test_a_sink_that_nothing_was_delivered_to_has_no_drift(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+def test_a_sink_without_deliveries_has_no_drift(tmp_path: Path) -> None:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service)
         assert folder.here("sync").returncode == 0
         run = folder.here("drift")
@@ -128,7 +134,7 @@ def test_a_sink_that_nothing_was_delivered_to_has_no_drift(tmp_path: Path) -> No
         assert folder.here("drift", "--repair", "--adopt").returncode == 2
 
 
-def test_a_check_that_the_daemon_s_end_cuts_off_is_told_as_that(tmp_path: Path) -> None:
+def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         folder = Folder(tmp_path, server)
@@ -145,4 +151,4 @@ def test_a_check_that_the_daemon_s_end_cuts_off_is_told_as_that(tmp_path: Path) 
                 output, errors = command.communicate(timeout=30)
         assert (command.returncode, output) == (75, "")
         assert errors.startswith("The daemon is stopping")
-        assert folder.here("drift", "--format", "json").returncode in {0, 7}, "the state file is free, and whole"
+        assert folder.here("drift", "--format", "json").returncode in {0, 7}, "the state file is unlocked and undamaged"

@@ -1,4 +1,4 @@
-"""What all commands share: where the configuration comes from, and how an error looks."""
+"""Behaviour of all commands: finding the configuration, and reporting errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def named(folder: Path, name: str) -> Path:
     return write_configuration(folder / name, "http://127.0.0.1:9", {"upto": 3})
 
 
-def test_the_configuration_is_named_before_or_after_the_verb_or_by_the_environment_or_lies_here(tmp_path: Path) -> None:
+def test_the_configuration_is_named_by_option_or_environment_or_is_in_the_current_folder(tmp_path: Path) -> None:
     before, after, variable = named(tmp_path, "before"), named(tmp_path, "after"), named(tmp_path, "variable")
     here = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
     for expected, arguments, variables in (
@@ -43,7 +43,7 @@ def test_the_configuration_is_named_before_or_after_the_verb_or_by_the_environme
         assert json.loads(status(tmp_path, *arguments, **variables).stdout)["configuration"] == str(expected)
 
 
-def test_a_configuration_that_is_nowhere_is_told_with_the_places(tmp_path: Path) -> None:
+def test_a_missing_configuration_is_reported_with_the_searched_paths(tmp_path: Path) -> None:
     run = ingestd(tmp_path, "status")
     assert run.returncode == 78
     assert "INGESTD_CONFIG" in run.stderr
@@ -51,7 +51,7 @@ def test_a_configuration_that_is_nowhere_is_told_with_the_places(tmp_path: Path)
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("schema",)])
-def test_what_needs_no_configuration_asks_for_none(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_some_commands_need_no_configuration(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     run = ingestd(tmp_path, *arguments)
     assert (run.returncode, run.stderr) == (0, "")
     if arguments == ("--version",):
@@ -60,7 +60,7 @@ def test_what_needs_no_configuration_asks_for_none(tmp_path: Path, arguments: tu
         assert {"directory", "database", "numbers"} <= json.loads(run.stdout)["$defs"].keys()
 
 
-def test_a_mistake_of_ours_is_a_sentence_with_exit_code_70_and_a_traceback_without_secrets_on_request(
+def test_an_internal_error_is_a_sentence_with_exit_code_70_and_a_traceback_without_secrets_on_request(
     tmp_path: Path,
 ) -> None:
     environment(tmp_path)
@@ -80,7 +80,7 @@ def test_a_mistake_of_ours_is_a_sentence_with_exit_code_70_and_a_traceback_witho
     assert "geheim" not in run.stderr + debugged.stderr
 
 
-def test_on_a_terminal_a_sync_shows_a_moving_display_and_the_same_last_line(tmp_path: Path) -> None:
+def test_on_a_terminal_a_sync_shows_progress_and_the_same_last_line(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -95,7 +95,7 @@ def test_on_a_terminal_a_sync_shows_a_moving_display_and_the_same_last_line(tmp_
             while select.select([ours], [], [], 30)[0]:
                 try:
                     screen += os.read(ours, 65_536)
-                except OSError:  # Linux says so when the other side is closed
+                except OSError:  # Linux reports this when the other side is closed
                     break
             assert sync.wait(10) == 0
         os.close(ours)

@@ -1,4 +1,4 @@
-"""`ingestd rejected`: looked at beside a daemon or without one, put back and dropped through the daemon that holds the file."""
+"""`ingestd rejected`: lists with or without a daemon, and retries and drops through the daemon that holds the file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.document_server import DocumentServer, Refuse
-from tests.support.engineering_folder import Folder, workspaced_neighbour
-from tests.support.golden_output import check_golden
+from tests.support.engineering_folder import Folder, program_beside_workspaced
+from tests.support.golden_texts import check_command_output
 
 BUDGET = 'part,mass,note\n00417,0.10,\n00418\n,9,"two\nlines, é"\n00419,1e-7,\n'
 
@@ -25,7 +25,7 @@ def server() -> Iterator[DocumentServer]:
 
 
 def refuse(server: DocumentServer, *keys: str) -> None:
-    """The service takes all but these, whatever is asked of them."""
+    """Reject these keys, accept all others."""
 
     def fault(request: object) -> Refuse | None:
         sent = getattr(request, "body", b"")
@@ -35,30 +35,30 @@ def refuse(server: DocumentServer, *keys: str) -> None:
     server.fault_of = fault
 
 
-def test_rejected_records_are_listed_and_shown_as_they_were(tmp_path: Path, server: DocumentServer) -> None:
+def test_rejected_records_are_listed_and_shown_unchanged(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     folder.write("mass\n1\n", "strange.csv")
     assert folder.here("sync").returncode == 3
-    check_golden("rejected-list", folder.here("rejected", "list").stdout)
-    check_golden("rejected-show", folder.here("rejected", "show", "--pipeline", "budget").stdout)
+    check_command_output("rejected-list", folder.here("rejected", "list").stdout)
+    check_command_output("rejected-show", folder.here("rejected", "show", "--pipeline", "budget").stdout)
     shown = json.loads(folder.here("rejected", "show", "--file", "budget.csv", "--format", "json", "2").stdout)
     assert shown["record"] == {"part": "", "mass": "9", "note": "two\nlines, é"}
     assert (shown["partition"], shown["position"], shown["attempts"]) == ("budget.csv", 4, [])
     assert folder.here("rejected", "show", "99").returncode == 1
     assert folder.here("rejected", "show").returncode == 2
     assert "--after 1 shows the next" in folder.here("rejected", "list", "--limit", "1").stdout
-    assert folder.here("rejected", "list", "--reason", "nobody said this").stdout == "No rejection matches.\n"
+    assert folder.here("rejected", "list", "--reason", "no such reason").stdout == "No rejection matches.\n"
 
 
-def test_what_is_exported_is_fixed_by_hand_and_dropped_back(tmp_path: Path, server: DocumentServer) -> None:
+def test_exported_records_can_be_corrected_by_hand_and_dropped_again(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     assert folder.here("sync").returncode == 3
     exported = folder.here("rejected", "export", "-o", str(tmp_path / "bad.csv"))
     assert exported.stderr == "2 records written.\n"
     text = (tmp_path / "bad.csv").read_bytes().decode()
-    check_golden("rejected-export", text.replace("\r\n", "\n"))
+    check_command_output("rejected-export", text.replace("\r\n", "\n"))
     rows = list(csv.DictReader(io.StringIO(text)))
     rows[0]["mass"], rows[1]["part"] = "0.2", "00500"
     with (folder.path / "fixed.csv").open("w", encoding="utf-8", newline="") as file:
@@ -74,9 +74,7 @@ def test_what_is_exported_is_fixed_by_hand_and_dropped_back(tmp_path: Path, serv
     assert [json.loads(line)["_row"] for line in lines] == [3, 4]
 
 
-def test_an_entry_that_the_service_refused_is_sent_again_by_the_running_daemon(
-    tmp_path: Path, server: DocumentServer
-) -> None:
+def test_a_rejected_entry_is_sent_again_by_the_running_daemon(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     refuse(server, "00418.mass")
     folder.write("part,mass\n00417,0.10\n00418,99999\n")
@@ -85,7 +83,7 @@ def test_an_entry_that_the_service_refused_is_sent_again_by_the_running_daemon(
         folder.here("rejected", "retry", "--all")
         daemon.wait_for("rejections_retried", entries=1)
         daemon.wait_for("entries_parked", nth=2)
-        check_golden("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
+        check_command_output("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
         retried = folder.run("rejected", "retry", "--key", "00418.mass")
         assert retried.stdout == "1 entry is pending again. The daemon sends it now.\n"
@@ -95,7 +93,7 @@ def test_an_entry_that_the_service_refused_is_sent_again_by_the_running_daemon(
     assert server.values("Budget")["00418.mass"][0] == "99999"
 
 
-def test_a_record_is_mapped_again_at_once_by_the_daemon_that_watches_its_file(
+def test_a_record_is_mapped_again_immediately_by_the_daemon_that_watches_its_file(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     folder = Folder(tmp_path, server)
@@ -107,19 +105,19 @@ def test_a_record_is_mapped_again_at_once_by_the_daemon_that_watches_its_file(
         assert "1 record is mapped again when budget is read next." in retried.stdout
         again = daemon.wait_for("partition_read", rejected=1)
         assert daemon.events.index(again) > before
-        assert (again["created"], again["unchanged"]) == (0, 0), "nothing but what was asked for is mapped"
-        told = json.loads(folder.here("rejected", "list", "--format", "json").stdout.splitlines()[0])
-        assert (told["times"], told["retried"]) == (2, False)
+        assert (again["created"], again["unchanged"]) == (0, 0), "only the retried record is mapped"
+        rejection = json.loads(folder.here("rejected", "list", "--format", "json").stdout.splitlines()[0])
+        assert (rejection["times"], rejection["retried"]) == (2, False)
         assert daemon.stop() == 0
 
 
-def test_what_is_dropped_is_gone_and_the_log_says_who_did_it(tmp_path: Path, server: DocumentServer) -> None:
+def test_dropped_records_are_gone_and_the_log_has_the_actor(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     with folder.daemon() as daemon:
         daemon.wait_for("records_parked")
         dropped = folder.here("rejected", "drop", "1")
-        check_golden("rejected-drop", dropped.stdout)
+        check_command_output("rejected-drop", dropped.stdout)
         event = daemon.wait_for("rejections_dropped", rejections=1)
         assert (event["chosen"], event["level"]) == ("number 1", "warning")
         assert event["by"]
@@ -130,7 +128,7 @@ def test_what_is_dropped_is_gone_and_the_log_says_who_did_it(tmp_path: Path, ser
     assert folder.here("rejected", "list").stdout == "Nothing is rejected.\n"
 
 
-def test_beyond_what_the_configuration_keeps_the_oldest_are_forgotten_and_that_is_told(
+def test_the_oldest_rejections_beyond_the_limit_are_deleted_and_this_is_reported(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     folder = Folder(tmp_path, server, top="rejected: {keep_days: 30, keep_rows: 3}")
@@ -144,8 +142,8 @@ def test_beyond_what_the_configuration_keeps_the_oldest_are_forgotten_and_that_i
     assert "2 rejections were deleted because of rejected.keep_days and rejected.keep_rows, most recently 20" in status
 
 
-def test_a_refusal_of_the_real_service_is_told_with_its_words_and_its_request(tmp_path: Path) -> None:
-    with workspaced_neighbour(tmp_path / "data") as service:
+def test_a_rejection_of_the_real_service_has_its_message_and_its_request(tmp_path: Path) -> None:
+    with program_beside_workspaced(tmp_path / "data") as service:
         folder = Folder(tmp_path / "here", service)
         folder.write("part,mass\n00417,0.10\n" + "x" * 2000 + ",1\n")
         assert folder.here("sync").returncode == 3
@@ -158,7 +156,7 @@ def test_a_refusal_of_the_real_service_is_told_with_its_words_and_its_request(tm
         assert service.values() == {"00417.mass": "0.10"}
 
 
-def test_nothing_is_asked_of_a_state_file_that_is_not_there(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_missing_state_file_is_reported(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     for words in (("list",), ("retry", "--all"), ("drop", "--all")):
         run = folder.here("rejected", *words)

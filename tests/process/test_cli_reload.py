@@ -1,4 +1,4 @@
-"""`ingestd reload`, SIGHUP and a key that is changed where it is kept."""
+"""`ingestd reload`, SIGHUP and an API key that is changed in its file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_key_in_a_file(folder: Path, server: DocumentServer, key: str) -> Path:
 
 
 @pytest.mark.parametrize("by", ["command", "SIGHUP", "nothing"])
-def test_a_key_that_was_mended_is_used_at_once_by_reload_and_within_the_next_attempt_without_it(
+def test_a_corrected_key_is_used_immediately_after_reload_and_at_the_next_attempt_without_it(
     tmp_path: Path, server: DocumentServer, by: str
 ) -> None:
     server.api_key = "the-new-key"
@@ -53,7 +53,7 @@ def test_a_key_that_was_mended_is_used_at_once_by_reload_and_within_the_next_att
     assert len(server.values("Sink 0")) == 3
 
 
-def test_a_configuration_with_mistakes_changes_nothing_and_one_that_differs_asks_for_a_restart(
+def test_a_configuration_with_mistakes_changes_nothing_and_a_different_one_requires_a_restart(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -73,7 +73,7 @@ def test_a_configuration_with_mistakes_changes_nothing_and_one_that_differs_asks
         assert daemon.stop() == 0
 
 
-def test_without_a_daemon_there_is_nothing_to_reload(tmp_path: Path, server: DocumentServer) -> None:
+def test_reload_without_a_daemon_is_an_error(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     run = ingestd(tmp_path, "reload", "-c", str(config))
     assert run.returncode == 75

@@ -1,4 +1,4 @@
-"""`ingestd status`: the same numbers whether the daemon runs or not, and which of the two it is."""
+"""`ingestd status`: the same numbers with and without a daemon, and whether it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.daemon_process import ingestd, running_daemon, write_configur
 from tests.support.document_server import DocumentServer, Refuse
 
 
-def test_before_the_first_run_there_is_nothing_and_no_file_is_made(tmp_path: Path) -> None:
+def test_before_the_first_run_status_is_empty_and_creates_no_file(tmp_path: Path) -> None:
     config = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
     run = ingestd(tmp_path, "status", "-c", str(config))
     assert (run.returncode, run.stderr) == (0, "")
@@ -21,7 +21,7 @@ def test_before_the_first_run_there_is_nothing_and_no_file_is_made(tmp_path: Pat
     assert not (tmp_path / "var").exists()
 
 
-def test_beside_the_running_daemon_it_names_its_pid_and_disturbs_nothing(tmp_path: Path) -> None:
+def test_beside_the_running_daemon_it_shows_its_pid_and_does_not_disturb_it(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3}, {"broken": True})
@@ -40,7 +40,7 @@ def test_beside_the_running_daemon_it_names_its_pid_and_disturbs_nothing(tmp_pat
     assert after["sinks"] == found["sinks"]
 
 
-def test_what_waits_and_what_was_rejected_is_told_with_the_last_answer(tmp_path: Path) -> None:
+def test_pending_and_rejected_entries_are_shown_with_the_last_response(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2})
@@ -51,6 +51,6 @@ def test_what_waits_and_what_was_rejected_is_told_with_the_last_answer(tmp_path:
     lines = ingestd(tmp_path, "status", "-c", str(config)).stdout.splitlines()
     assert lines[1] == "2 pending, 2 rejected."
     assert lines[2].startswith("pipeline p0: last run 20")
-    assert "7 records, 2 created" in lines[2]  # the two that were rejected are records too
+    assert "7 records, 2 created" in lines[2]  # the two rejected ones are records too
     assert "2 pending" in lines[3]
     assert "503" in lines[3]

@@ -1,4 +1,4 @@
-"""`ingestd sync` with real processes: what it does, and what its exit codes say."""
+"""`ingestd sync` with real processes: its effect and its exit codes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Pa
     assert server.writes() == []
 
 
-def test_only_the_pipelines_that_are_named_are_read(tmp_path: Path, server: DocumentServer) -> None:
+def test_only_named_pipelines_are_read(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4}, {"away": True})
     run = ingestd(tmp_path, "-c", str(config), "sync", "p1")
     assert (run.returncode, last_line(run.stdout)) == (0, "4 entries delivered, 0 pending, 0 rejected.")
 
 
-def test_an_unknown_pipeline_is_told_with_the_nearest_name(tmp_path: Path, server: DocumentServer) -> None:
+def test_an_unknown_pipeline_is_reported_with_the_nearest_name(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     run = ingestd(tmp_path, "sync", "p00", "-c", str(config))
     assert run.returncode == 2
@@ -49,7 +49,7 @@ def test_an_unknown_pipeline_is_told_with_the_nearest_name(tmp_path: Path, serve
     assert "'p0'?" in run.stderr
 
 
-def test_a_rejected_record_is_3_now_and_as_long_as_it_is_open(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_rejected_record_is_3_as_long_as_it_is_open(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2}, {"upto": 1})
     first = ingestd(tmp_path, "sync", "-c", str(config))
     assert (first.returncode, last_line(first.stdout)) == (3, "4 entries delivered, 0 pending, 2 rejected.")
@@ -57,7 +57,7 @@ def test_a_rejected_record_is_3_now_and_as_long_as_it_is_open(tmp_path: Path, se
     assert ingestd(tmp_path, "sync", "p1", "-c", str(config)).returncode == 0
 
 
-def test_a_refused_entry_is_3_too(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_rejected_entry_is_3(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -66,7 +66,7 @@ def test_a_refused_entry_is_3_too(tmp_path: Path, server: DocumentServer) -> Non
     assert (run.returncode, last_line(run.stdout)) == (3, "1 entries delivered, 0 pending, 1 rejected.")
 
 
-def test_what_is_pending_when_the_timeout_ends_is_4_and_is_delivered_by_the_next_sync(tmp_path: Path) -> None:
+def test_pending_entries_at_the_timeout_are_4_and_are_delivered_by_the_next_sync(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         url = server.url
@@ -81,7 +81,7 @@ def test_what_is_pending_when_the_timeout_ends_is_4_and_is_delivered_by_the_next
         assert len(server.values("Sink 0")) == 3
 
 
-def test_a_key_that_the_service_refuses_is_4_without_waiting(tmp_path: Path) -> None:
+def test_an_invalid_key_is_4_without_waiting(tmp_path: Path) -> None:
     with DocumentServer(api_key="another") as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -93,7 +93,7 @@ def test_a_key_that_the_service_refuses_is_4_without_waiting(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("source", [{"away": True}, {"broken": True}])
-def test_a_source_that_can_t_be_read_is_5_and_the_others_are_delivered(
+def test_an_unreadable_source_is_5_and_the_others_are_delivered(
     tmp_path: Path, server: DocumentServer, source: dict[str, bool]
 ) -> None:
     config = write_configuration(tmp_path, server.url, source, {"upto": 4})
@@ -102,7 +102,7 @@ def test_a_source_that_can_t_be_read_is_5_and_the_others_are_delivered(
     assert "p0: The numbers are" in run.stderr
 
 
-def test_a_signal_ends_a_sync_in_order_with_4(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_signal_ends_a_sync_cleanly_with_4(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     config = write_configuration(tmp_path, server.url, {"upto": 2000})
@@ -122,7 +122,7 @@ def test_a_signal_ends_a_sync_in_order_with_4(tmp_path: Path, server: DocumentSe
 
 
 @pytest.mark.slow
-def test_a_source_that_never_comes_back_does_not_hold_up_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_hanging_source_does_not_extend_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"hang": str(tmp_path / "mark")})
     run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
     assert run.returncode == 4
@@ -147,7 +147,7 @@ pipelines:
     return config
 
 
-def test_a_file_that_was_just_written_is_waited_for_and_archived(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_recently_written_file_is_waited_for_and_archived(tmp_path: Path, server: DocumentServer) -> None:
     config = drop_folder(tmp_path, server.url, settle_seconds=1.5)
     run = ingestd(tmp_path, "sync", "-c", str(config))
     assert (run.returncode, last_line(run.stdout)) == (0, "2 entries delivered, 0 pending, 0 rejected.")
@@ -156,7 +156,7 @@ def test_a_file_that_was_just_written_is_waited_for_and_archived(tmp_path: Path,
     assert sorted(path.name for path in (tmp_path / "done").iterdir()) == ["mass.csv", "mass.csv.receipt.json"]
 
 
-def test_waiting_for_a_file_is_bounded_by_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
+def test_waiting_for_a_file_is_limited_by_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
     config = drop_folder(tmp_path, server.url, settle_seconds=600)
     run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
     assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 0 pending, 0 rejected.")

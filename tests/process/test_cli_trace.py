@@ -1,4 +1,4 @@
-"""`ingestd trace` and `ingestd status` on real files: where a number came from, and why another is not there."""
+"""`ingestd trace` and `ingestd status` on real files: the origin of a value, and the reason of a missing one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.document_server import DocumentServer
 
 @pytest.fixture
 def synced(tmp_path: Path) -> Iterator[str]:
-    """A folder with a good file that has a bad row, and a file of which no column fits; read and delivered."""
+    """Deliver a folder with a file that has a bad row, and a file of which no column matches."""
     (tmp_path / "drop").mkdir()
     good = "part_number,mass_kg\n00417,0.10\n00418\n00419,1e-7\n"
     (tmp_path / "drop" / "budget.csv").write_text(good, encoding="utf-8")
@@ -42,20 +42,20 @@ def test_a_value_is_traced_to_its_file_and_row(tmp_path: Path, synced: str) -> N
     assert "  sink      Budget in Bench, delivered" in run.stdout.splitlines()
 
 
-def test_a_trace_for_programs_holds_the_file_s_facts(tmp_path: Path, synced: str) -> None:
+def test_a_trace_as_json_has_the_facts_of_the_file(tmp_path: Path, synced: str) -> None:
     run = ingestd(tmp_path, "trace", "00417.mass", "--json", "-c", synced)
     (origin,) = json.loads(run.stdout)
     assert (origin["value"], origin["position"], origin["pipeline"]) == ("0.10", 2, "budget")
     assert len(origin["facts"]["file.sha256"]) == 64
 
 
-def test_a_key_that_nobody_wrote_is_told(tmp_path: Path, synced: str) -> None:
+def test_an_unknown_key_is_reported(tmp_path: Path, synced: str) -> None:
     run = ingestd(tmp_path, "trace", "00417.MASS", "-c", synced)
     assert run.returncode == 1
     assert "No sink should contain '00417.MASS'" in run.stderr
 
 
-def test_status_says_what_is_parked_and_why(tmp_path: Path, synced: str) -> None:
+def test_status_shows_rejections_with_their_reasons(tmp_path: Path, synced: str) -> None:
     lines = ingestd(tmp_path, "status", "-c", synced).stdout.splitlines()
     assert "rejected budget · budget.csv, row 3: Row 3 has 1 field but the header names 2." in lines
     assert any(line.startswith("rejected budget · strange.csv: There is no column 'part_number'") for line in lines)

@@ -1,4 +1,4 @@
-"""`ingestd why`: the sentence for each thing that can become of a file, with a daemon and without one."""
+"""`ingestd why`: the sentence for each state of a file, with a daemon and without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.document_server import DocumentServer
 from tests.support.engineering_folder import Folder
-from tests.support.golden_output import check_golden
+from tests.support.golden_texts import check_command_output
 
 GOOD = "part,mass\nA,0.10\nB,2\n"
 
@@ -31,11 +31,11 @@ def ownerless(text: str, folder: Folder) -> str:
     return text.replace(f"file owner {getpass.getuser()},", "file owner <owner>,").replace(str(folder.path), "<folder>")
 
 
-def told(folder: Folder, *names: str) -> str:
+def explanations_of(folder: Folder, *names: str) -> str:
     return ownerless("".join(folder.here("why", str(folder.drop / name)).stdout for name in names), folder)
 
 
-def test_what_became_of_files_is_told_without_a_daemon(tmp_path: Path, server: DocumentServer) -> None:
+def test_the_outcome_of_files_is_reported_without_a_daemon(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server, after=", after: archive, archive: done, recursive: true")
     folder.write(GOOD)
     folder.write("part,mass\nC,1\nD\n", "bad-row.csv")
@@ -48,14 +48,14 @@ def test_what_became_of_files_is_told_without_a_daemon(tmp_path: Path, server: D
     (folder.drop / "link.csv").symlink_to("strange.csv")
     assert folder.here("sync").returncode == 3
     names = ["budget.csv", "bad-row.csv", "twin.csv", "strange.csv", "late.csv", "photo.png", ".hidden.csv", "link.csv"]
-    check_golden("why", told(folder, *names))
+    check_command_output("why", explanations_of(folder, *names))
     assert folder.here("why", "budget.csv").stdout == folder.here("why", str(tmp_path / "done" / "budget.csv")).stdout
-    nobody = folder.here("why", "nothing.csv")
-    assert (nobody.returncode, nobody.stdout) == (1, "")
-    assert "knows 'nothing.csv'" in nobody.stderr
+    unknown = folder.here("why", "nothing.csv")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "knows 'nothing.csv'" in unknown.stderr
 
 
-def test_what_a_file_waits_for_is_told_by_the_daemon(tmp_path: Path, server: DocumentServer) -> None:
+def test_the_daemon_reports_what_a_file_waits_for(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server, after=", ready: [marker, sha256], canary: .mounted")
     (folder.drop / ".mounted").touch()
     folder.write(GOOD, "no-marker.csv")
@@ -67,13 +67,13 @@ def test_what_a_file_waits_for_is_told_by_the_daemon(tmp_path: Path, server: Doc
     with folder.daemon() as daemon:
         daemon.wait_for("partition_parked")
         names = ["no-marker.csv", "no-checksum.csv", "other-checksum.csv", "no-checksum.csv.done"]
-        text = told(folder, *names)
+        text = explanations_of(folder, *names)
         (folder.drop / ".mounted").unlink()
-        check_golden("why-waiting", text + told(folder, "no-marker.csv"))
+        check_command_output("why-waiting", text + explanations_of(folder, "no-marker.csv"))
         assert daemon.stop() == 0
 
 
-def test_a_file_without_a_column_of_the_mapping_says_so_as_long_as_it_stays(
+def test_a_file_without_a_mapped_column_is_reported_as_long_as_it_exists(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     folder = Folder(tmp_path, server, after=", rescan_seconds: 0.05")
@@ -81,7 +81,7 @@ def test_a_file_without_a_column_of_the_mapping_says_so_as_long_as_it_stays(
     with folder.daemon() as daemon:
         daemon.wait_for("partition_parked")
         folder.write(GOOD, "next.csv")
-        daemon.wait_for("partition_settled")  # and looked through again since
+        daemon.wait_for("partition_settled")  # and checked again since
         sentence = folder.here("why", str(folder.drop / "budget.csv")).stdout
         assert sentence.startswith("budget.csv can't be read and stays where it is until it changes.")
         assert "mass" in sentence
@@ -91,7 +91,7 @@ def test_a_file_without_a_column_of_the_mapping_says_so_as_long_as_it_stays(
         assert daemon.stop() == 0
 
 
-def test_a_saved_file_without_a_column_of_the_mapping_says_so(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_saved_file_without_a_mapped_column_is_reported(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     text = folder.config.read_text().replace(
         "connector: directory, path: drop,", "connector: file, path: drop/one.csv,"
@@ -104,11 +104,11 @@ def test_a_saved_file_without_a_column_of_the_mapping_says_so(tmp_path: Path, se
         assert daemon.stop() == 0
 
 
-def test_a_name_that_is_not_utf_8_is_named_with_and_without_a_daemon(tmp_path: Path, server: DocumentServer) -> None:
+def test_an_undecodable_name_is_reported_with_and_without_a_daemon(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     name = os.fsdecode(b"m\xfcller.csv")
     folder.write(GOOD, name)
-    said = "m\\xfcller.csv is not taken: its name is not UTF-8; rename it."
+    said = "m\\xfcller.csv is skipped: its name is not UTF-8; rename it."
     assert folder.run("why", str(folder.drop / name)).stdout == f"{said} No daemon runs, so nothing is read.\n"
     gone = folder.run("why", os.fsdecode(b"\xff.csv"))
     assert (gone.returncode, gone.stderr.count("Traceback")) == (1, 0)
@@ -117,7 +117,7 @@ def test_a_name_that_is_not_utf_8_is_named_with_and_without_a_daemon(tmp_path: P
         assert daemon.stop() == 0
 
 
-def test_a_file_that_can_not_be_archived_says_why_and_since_when_until_it_can(
+def test_a_file_that_cannot_be_archived_is_reported_with_reason_and_time(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     folder = Folder(
@@ -142,13 +142,13 @@ def test_a_file_that_can_not_be_archived_says_why_and_since_when_until_it_can(
         assert daemon.stop() == 0
 
 
-def test_files_that_no_pattern_takes_are_counted_by_status_and_check(tmp_path: Path, server: DocumentServer) -> None:
+def test_files_that_match_no_pattern_are_counted_by_status_and_check(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(GOOD, "RUN01.CSV")
     folder.write("notes", "readme.txt")
-    sentence = "1 file is not taken because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
+    sentence = "1 file is skipped because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
     check = folder.here("check").stdout
-    assert f"not taken: {sentence}" in check
+    assert f"skipped files: {sentence}" in check
     assert "1 files match the suffixes of the known formats; 0 are still empty." in check
     with folder.daemon() as daemon:
         daemon.wait_for("partition_settled", partition="RUN01.CSV")

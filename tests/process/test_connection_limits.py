@@ -1,4 +1,4 @@
-"""Clients that send too slowly, too much or not at all, over real connections to a real process."""
+"""Clients that send too slowly, too much or nothing, over real connections to a real process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def connect(running: Running, *, source: str = "127.0.0.1") -> socket.socket:
 
 
 def read_response(wire: socket.socket) -> tuple[int, dict[str, str], Any]:
-    """Status, headers and JSON body of what comes until the service ends its side; status 0 if nothing comes."""
+    """Return status, headers and JSON body of the response until the service closes; status 0 without a response."""
     received = bytearray()
     while part := wire.recv(65_536):
         received += part
@@ -63,7 +63,7 @@ def read_response(wire: socket.socket) -> tuple[int, dict[str, str], Any]:
 
 
 def received_until_closed(wire: socket.socket) -> int:
-    """How many bytes come until the service closes the connection, in order or not."""
+    """Return the number of bytes until the service closes the connection, cleanly or not."""
     received = 0
     try:
         while part := wire.recv(65_536):
@@ -84,13 +84,13 @@ def assert_problem(response: tuple[int, dict[str, str], Any], status: int, code:
 
 
 def closed(running: Running, reason: str) -> float:
-    """How often the service closed a connection for this reason, by its metrics."""
+    """Return how often the service closed a connection for this reason, by its metrics."""
     name = f'workspaced_http_connections_closed_total{{reason="{reason}"}} '
     lines = httpx.get(f"{running.admin}/metrics", timeout=DEADLINE_SECONDS).text.splitlines()
     return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
-def test_a_half_sent_head_gets_408_and_the_connection_ends(running: Running) -> None:
+def test_an_incomplete_head_gets_408_and_the_connection_is_closed(running: Running) -> None:
     # contract G29
     before = closed(running, "head_timeout")
     with connect(running) as wire:
@@ -99,7 +99,7 @@ def test_a_half_sent_head_gets_408_and_the_connection_ends(running: Running) -> 
     assert closed(running, "head_timeout") == before + 1
 
 
-def test_the_time_of_a_head_is_not_prolonged_by_sending_more_of_it(running: Running) -> None:
+def test_sending_more_of_a_head_does_not_extend_its_timeout(running: Running) -> None:
     # contract G29
     with connect(running) as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
@@ -115,7 +115,7 @@ def test_the_time_of_a_head_is_not_prolonged_by_sending_more_of_it(running: Runn
 
 
 @pytest.mark.parametrize("first", [b"", b"\r\n", COMPLETE, COMPLETE + b"\r\n"])
-def test_a_connection_without_a_request_ends_by_itself(running: Running, first: bytes) -> None:
+def test_an_idle_connection_is_closed(running: Running, first: bytes) -> None:
     # contract G30
     with connect(running) as wire:
         if first:
@@ -145,7 +145,7 @@ def test_a_client_that_does_not_read_its_response_is_disconnected(running: Runni
 
 
 def large_sink(http: httpx.Client) -> str:
-    """A sink with a response that is larger than the system's buffers of a connection."""
+    """Create a sink with a response larger than the system's buffers of a connection."""
     workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
     sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
     value = "x" * 60_000
@@ -157,7 +157,7 @@ def large_sink(http: httpx.Client) -> str:
 
 
 def poll(reached: Callable[[], bool]) -> None:
-    """Until it holds; the metrics and the log of another process give no signal."""
+    """Poll until the condition holds; metrics and log of another process give no signal."""
     end = time.monotonic() + DEADLINE_SECONDS
     while not reached():
         assert time.monotonic() < end
@@ -185,7 +185,7 @@ def poll(reached: Callable[[], bool]) -> None:
         ),
     ],
 )
-def test_what_is_no_request_is_refused_as_every_refusal_is(
+def test_an_invalid_request_gets_a_standard_error_response(
     running: Running, request_bytes: bytes, status: int, code: str
 ) -> None:
     # contract G29
@@ -195,7 +195,7 @@ def test_what_is_no_request_is_refused_as_every_refusal_is(
         assert_problem(response, status, code or response[2]["code"])
 
 
-def test_a_malformed_body_is_refused_as_every_refusal_is(running: Running) -> None:
+def test_a_malformed_body_gets_a_standard_error_response(running: Running) -> None:
     with connect(running) as wire:
         head = (
             f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -204,14 +204,14 @@ def test_a_malformed_body_is_refused_as_every_refusal_is(running: Running) -> No
         assert_problem(read_response(wire), 400, "malformed_request")
 
 
-def test_the_operators_listener_has_the_same_limits(running: Running) -> None:
+def test_the_admin_listener_has_the_same_limits(running: Running) -> None:
     host, port = running.admin.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:
         wire.sendall(b"GET /metrics HTTP/1.1\r\n" + b"x: y\r\n" * 101 + b"\r\n")
         assert_problem(read_response(wire), 431, "head_too_large")
 
 
-def test_requests_before_a_refused_one_get_responses(running: Running) -> None:
+def test_requests_before_a_rejected_one_get_responses(running: Running) -> None:
     with connect(running) as wire:
         wire.sendall(COMPLETE + COMPLETE + b"NONSENSE\r\n\r\n")
         received = b""
@@ -235,7 +235,7 @@ def test_a_flood_of_requests_on_one_connection_is_bounded(running: Running) -> N
 
 
 @pytest.mark.parametrize("ending", [b"0\r\nx: ", b"1;"])
-def test_what_surrounds_a_body_is_bounded_too(running: Running, ending: bytes) -> None:
+def test_chunk_extensions_and_trailers_are_bounded(running: Running, ending: bytes) -> None:
     with connect(running) as wire:
         head = (
             f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -249,7 +249,7 @@ def test_what_surrounds_a_body_is_bounded_too(running: Running, ending: bytes) -
     pytest.fail("64 MiB were taken that are no part of the body")
 
 
-def test_headers_without_end_take_no_memory(running: Running) -> None:
+def test_endless_headers_use_bounded_memory(running: Running) -> None:
     before = resident_bytes(running)
     line = b"x-filling: " + b"a" * 1_000 + b"\r\n"
     for _ in range(4):
@@ -269,7 +269,7 @@ def resident_bytes(running: Running) -> int:
     return pages * resource.getpagesize()
 
 
-def test_an_address_with_too_many_requests_under_way_is_refused_and_others_are_not(running: Running) -> None:
+def test_an_address_with_too_many_requests_in_flight_is_rejected_and_others_are_not(running: Running) -> None:
     # contract G31
     head = (
         f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 500000\r\n\r\n".encode()
@@ -287,7 +287,7 @@ def test_an_address_with_too_many_requests_under_way_is_refused_and_others_are_n
             assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
-def test_an_idle_connection_gives_way_to_a_new_one_of_its_address(running: Running) -> None:
+def test_an_idle_connection_is_closed_for_a_new_one_of_its_address(running: Running) -> None:
     # contract G31
     before = closed(running, "evicted")
     with ExitStack() as stack:
@@ -314,7 +314,7 @@ def test_a_full_listener_disconnects_the_address_with_the_most_connections(runni
 
 
 def eviction_lines(running: Running) -> list[dict[str, Any]]:
-    """The lines of the log about connections that gave way."""
+    """Return the log lines about closed idle connections."""
     return [event for event in running.service.events if event.get("reason") == "evicted"]
 
 

@@ -1,4 +1,4 @@
-"""Conversions of the real service when its process is killed in the middle of one."""
+"""Conversions when the process of the real service is killed during one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _upload(http: httpx.Client, workspace: str, name: str, content: bytes) -> st
 
 
 def _conversion(http: httpx.Client, file: str, *states: str) -> dict[str, Any]:
-    """The conversion, once it is in one of these states."""
+    """Return the conversion when it is in one of these states."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < deadline:
         found: dict[str, Any] = http.get(f"{FILES}/{file}").json()["conversion"]
         if found["state"] in states:
             return found
-        time.sleep(0.01)  # a caller has nothing to be woken by
+        time.sleep(0.01)  # a caller gets no notification
     raise AssertionError(f"the conversion of {file} did not come to be {' or '.join(states)}")
 
 
@@ -43,14 +43,14 @@ def _child_of(process: int) -> int:
 
 
 def _runs(process: int) -> bool:
-    """Whether it is there, and no zombie that its new parent has not looked after yet."""
+    """Return whether the process exists and is no zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-def test_another_process_takes_over_what_a_killed_one_was_converting(tmp_path: Path) -> None:
+def test_another_process_takes_over_conversions_of_a_killed_one(tmp_path: Path) -> None:
     # contract C6
     data = tmp_path / "data"
     key = new_key(data)
@@ -71,14 +71,14 @@ def test_another_process_takes_over_what_a_killed_one_was_converting(tmp_path: P
             assert time.monotonic() < deadline, "the conversion's process outlives its parent"
             time.sleep(0.01)
         assert _conversion(other, file, "in_progress")["attempt"] == 1, "held until the lease ends"
-        _upload(other, workspace, "wake.csv", b"a\n1\n")  # has the survivor look, and wait for the lease's end
+        _upload(other, workspace, "wake.csv", b"a\n1\n")  # makes the other process look, and wait for the lease's end
         done = _conversion(other, file, "succeeded", "failed")
         assert (done["state"], done["attempt"]) == ("succeeded", 2)
         preview = other.get(f"{FILES}/download/{file}?output=preview.json").json()
         assert preview["rowCount"] == 500_000
 
 
-def test_a_process_that_is_killed_while_bytes_come_leaves_nothing_once_another_sweeps(tmp_path: Path) -> None:
+def test_an_upload_to_a_killed_process_leaves_nothing_after_another_process_cleans_up(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     incoming = data / "blobs" / "incoming"
@@ -98,6 +98,6 @@ def test_a_process_that_is_killed_while_bytes_come_leaves_nothing_once_another_s
     with WorkspaceService(data) as service, service.client(key) as http:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while any(incoming.iterdir()):
-            assert time.monotonic() < deadline, "what was left is not swept"
+            assert time.monotonic() < deadline, "unfinished files are not deleted"
             time.sleep(0.01)  # maintenance sends no signal
         assert http.get(FILES, params={"workspaceId": workspace}).json() == []

@@ -1,4 +1,4 @@
-"""How the real daemon starts, ends and refuses to start."""
+"""Start, end and rejected start of the real daemon."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server() -> Iterator[DocumentServer]:
         yield running
 
 
-def test_sigterm_ends_an_idle_daemon_in_order(tmp_path: Path, server: DocumentServer) -> None:
+def test_sigterm_ends_an_idle_daemon_cleanly(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY", "1")
@@ -33,7 +33,7 @@ def test_sigterm_ends_an_idle_daemon_in_order(tmp_path: Path, server: DocumentSe
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_the_request_in_flight_end_and_be_acknowledged(
+def test_a_signal_waits_for_the_request_in_flight_and_its_acknowledgement(
     tmp_path: Path, server: DocumentServer, number: int
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
@@ -49,7 +49,7 @@ def test_a_signal_lets_the_request_in_flight_end_and_be_acknowledged(
 
 
 @pytest.mark.slow
-def test_shutdown_waits_for_an_unresponsive_service_no_longer_than_the_drain_limit(
+def test_shutdown_waits_for_an_unresponsive_service_until_the_drain_limit(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
@@ -61,14 +61,14 @@ def test_shutdown_waits_for_an_unresponsive_service_no_longer_than_the_drain_lim
         began = time.monotonic()
         assert daemon.stop(signal.SIGTERM, seconds=10) == 0
         assert 1 < time.monotonic() - began < 8.5
-        # The response never came, so the entry waits. The next start finds out what the service did with it.
+        # The response never arrived, so the entry is pending. The next start reads what the service has applied.
         assert daemon.wait_for("daemon_stopped")["pending"] == 1
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     assert {key: value for key, (value, _) in server.values("Sink 0").items()} == {"0.0": "0"}
 
 
 @pytest.mark.slow
-def test_a_source_that_never_comes_back_does_not_hold_up_the_exit(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_hanging_source_does_not_delay_the_exit(tmp_path: Path, server: DocumentServer) -> None:
     mark = tmp_path / "mark"
     config = write_configuration(tmp_path, server.url, {"hang": str(mark)}, {"upto": 2})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
@@ -78,11 +78,11 @@ def test_a_source_that_never_comes_back_does_not_hold_up_the_exit(tmp_path: Path
         assert time.monotonic() - began < 10
         assert daemon.wait_for("drain_overran")["level"] == "warning"
     assert mark.exists()
-    # What it had committed is kept, and the state file is free again.
+    # What it committed is kept, and the state file is unlocked.
     assert "does not run" in ingestd(tmp_path, "status", "-c", str(config)).stdout
 
 
-def test_a_second_signal_ends_the_daemon_at_once(tmp_path: Path, server: DocumentServer) -> None:
+def test_a_second_signal_ends_the_daemon_immediately(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"hang": str(tmp_path / "mark")}, {"upto": 2})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         daemon.wait_for("partition_settled", pipeline="p1")
@@ -93,7 +93,7 @@ def test_a_second_signal_ends_the_daemon_at_once(tmp_path: Path, server: Documen
         assert time.monotonic() - began < 3
 
 
-def test_a_second_daemon_on_the_state_file_is_refused_with_the_pid_of_the_first(
+def test_a_second_daemon_on_the_state_file_is_rejected_with_the_pid_of_the_first(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -121,7 +121,7 @@ def test_a_wrong_configuration_ends_every_command_with_78_and_all_its_mistakes(t
         assert "numbers" in run.stderr
 
 
-def test_a_state_file_that_is_none_is_refused_and_left_alone(tmp_path: Path, server: DocumentServer) -> None:
+def test_an_invalid_state_file_is_rejected_and_unchanged(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     state = tmp_path / "var/ingestd.db"
     state.parent.mkdir()
@@ -133,7 +133,7 @@ def test_a_state_file_that_is_none_is_refused_and_left_alone(tmp_path: Path, ser
     assert state.read_bytes() == b"No database, " * 1000
 
 
-def test_a_run_that_was_missed_while_the_daemon_was_down_is_made_up_for_at_start(
+def test_a_run_that_was_missed_while_the_daemon_was_down_happens_at_the_start(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 3}, schedule="1h")

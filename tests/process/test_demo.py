@@ -1,4 +1,4 @@
-"""`ingestd demo`, as a newcomer runs it: real daemons, a real drop folder, everything gone afterwards."""
+"""`ingestd demo`, as a new user runs it: real daemons, a real drop folder, everything removed afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def environment(tmp_path: Path, **extra: str) -> dict[str, str]:
 
 
 def left_behind(tmp_path: Path) -> list[str]:
-    """Files in the temporary folder, and processes that were started for it."""
+    """Return files in the temporary folder, and processes that were started for it."""
     folder = str(tmp_path / "tmp")
     processes = []
     for process in psutil.process_iter():
@@ -49,7 +49,7 @@ def run(tmp_path: Path, **extra: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_a_terminal_it_shows_every_arrival_and_the_two_cells_and_ends_with_the_sum(tmp_path: Path) -> None:
+def test_without_a_terminal_it_prints_every_arrival_and_the_two_changes_and_ends_with_the_sum(tmp_path: Path) -> None:
     demo = run(tmp_path)
     assert (demo.returncode, demo.stderr) == (0, "")
     for sample in SAMPLES:
@@ -63,7 +63,7 @@ def test_without_a_terminal_it_shows_every_arrival_and_the_two_cells_and_ends_wi
 
 
 class Screen:
-    """What a person at a terminal sees."""
+    """The content of a terminal."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -93,7 +93,7 @@ def on_a_terminal(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Scr
         os.close(ours)
 
 
-def test_on_a_terminal_it_stays_shows_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
+def test_on_a_terminal_it_keeps_running_shows_arrivals_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     with on_a_terminal(tmp_path) as (demo, screen):
         folder = Path(screen.wait_for(r"Change or add files in (\S+)/drop\n")[1])
         screen.wait_for(r"Ctrl-C stops the demo")
@@ -108,7 +108,7 @@ def test_on_a_terminal_it_stays_shows_what_arrives_and_ends_cleanly_on_ctrl_c(tm
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_leaves_nothing_behind(tmp_path: Path, number: int) -> None:
+def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int) -> None:
     demo = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
     with demo:
         assert demo.stdout is not None

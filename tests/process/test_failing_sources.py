@@ -1,4 +1,4 @@
-"""A source that fails in an unforeseen way stops no other, whatever command runs it."""
+"""A source with an unexpected failure stops no other, in any command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def server() -> Iterator[DocumentServer]:
 
 
 @pytest.mark.parametrize("where", ["opening", "listing", "closing"])
-def test_sync_reports_the_failing_source_and_serves_the_others(
+def test_sync_reports_the_failing_source_and_delivers_the_others(
     tmp_path: Path, server: DocumentServer, where: str
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"bug": where}, {"upto": 4})
@@ -31,7 +31,7 @@ def test_sync_reports_the_failing_source_and_serves_the_others(
     assert "a bug in ingestd" not in run.stderr
 
 
-def test_run_starts_the_failing_source_again_and_shows_it_in_status(tmp_path: Path, server: DocumentServer) -> None:
+def test_run_restarts_the_failing_source_and_shows_it_in_status(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"bug": "listing"}, {"upto": 4})
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
         first = daemon.wait_for("part_failed", part="intake p0")

@@ -21,7 +21,7 @@ DEADLINE_SECONDS = 30.0
 
 
 class Sink:
-    """A service with a workspace, and a daemon's configuration with one pipeline into its one sink."""
+    """A service with a workspace, and a daemon's configuration with one pipeline into its only sink."""
 
     def __init__(self, folder: Path, service: WorkspaceService, key: str, source: Mapping[str, Any]) -> None:
         self._http = service.client(key)
@@ -39,7 +39,7 @@ class Sink:
         return {entry["key"]: entry["value"] for sink in sinks for entry in sink["entries"]}
 
     def wait_for(self, expected: dict[str, str]) -> float:
-        """Until the sink holds exactly this; how many seconds that took."""
+        """Wait until the sink has exactly these values; return the seconds."""
         started, held = time.monotonic(), self.values()
         while held != expected:
             if time.monotonic() - started > DEADLINE_SECONDS:
@@ -67,7 +67,7 @@ def sink_of(tmp_path: Path) -> Iterator[Callable[[Mapping[str, Any]], Sink]]:
 
 
 class Bench:
-    """Appends rows and rotates, now by renaming, now by copying, and packs what is older."""
+    """Appends rows and rotates, by renaming or by copying, and compresses older files."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         folder.mkdir()
@@ -135,7 +135,7 @@ def test_every_row_of_a_log_arrives_through_rotation_and_kills(
     assert "0 entries delivered" in again.stdout, again.stdout + again.stderr
 
 
-def test_a_row_that_is_deleted_in_a_saved_file_leaves_the_sink_and_a_missing_file_changes_nothing(
+def test_a_row_deleted_from_a_saved_file_is_removed_and_a_missing_file_changes_nothing(
     tmp_path: Path, sink_of: Callable[[Mapping[str, Any]], Sink]
 ) -> None:
     share = tmp_path / "share"

@@ -1,7 +1,7 @@
-"""A well-behaved client is answered within a second while 500 hostile connections of a kind are open.
+"""A well-behaved client gets responses within a second while 500 hostile connections of a kind are open.
 
-The service has its default limits. The hostile clients have four keys of their own; most come from one address, so that the
-limit of an address holds against them, the others from many, so that it does not.
+The service has its default limits. The hostile clients have four keys; most connect from one address, so that the limit of an
+address applies, the others from many, so that it does not.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.hostile_clients import KINDS, Behaviour, Crowd, Target, attack, hostile
+from tests.support.hostile_clients import KINDS, Behaviour, ClientGroup, Target, attack, hostile
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
 
 HOSTILE = 500
-CLIENTS = 600  # more than may be connected from their addresses at once
+CLIENTS = 600  # more than may be connected from their addresses concurrently
 KEYS = 4
 ADDRESSES = ("127.0.0.2",) * 25 + tuple(f"127.0.1.{number}" for number in range(1, 26))
 MANY_ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 51))
@@ -37,7 +37,7 @@ Kind = Callable[[Target], Behaviour]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A service with data, and who attacks it."""
+    """A service with data, and its hostile clients."""
 
     service: WorkspaceService
     data: Path
@@ -62,7 +62,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @contextmanager
 def served(data: Path, **more: str) -> Iterator[Running]:
-    """A service with its default limits; ``more`` are settings that differ."""
+    """Run a service with its default limits; ``more`` are other settings."""
     owner = new_key(data)
     port = free_port()
     environment = {"WORKSPACED_REQUESTS_PER_MINUTE": "1200"} | more
@@ -85,12 +85,12 @@ def make_sink(http: httpx.Client) -> str:
 
 def push(http: httpx.Client, sink: str, values: dict[str, str]) -> None:
     entries = [{"key": key, "value": value} for key, value in values.items()]
-    answer = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-    assert answer.status_code == 200, answer.text
+    response = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+    assert response.status_code == 200, response.text
 
 
 def hostile_target(service: WorkspaceService, http: httpx.Client, sink: str, number: int) -> Target:
-    """The service for one reader key, which is good for the workspace of the large sink only."""
+    """Return the service for one reader key, which is valid only for the workspace of the large sink."""
     new = {"name": f"svc:hostile-{number}", "role": "reader", "workspaceId": sink.split("/")[3]}
     key = str(http.post("/v1/api-keys", json=new).json()["key"])
     signed_in = httpx.post(f"{service.url}/ui/sign-in", data={"key": key}, timeout=DEADLINE_SECONDS)
@@ -110,8 +110,8 @@ def page_of(sink: str) -> str:
 
 
 @asynccontextmanager
-async def attacked(running: Running, kind: Kind) -> AsyncIterator[list[Crowd]]:
-    """The hostile clients of a kind, all of which have done their harm when the block begins."""
+async def attacked(running: Running, kind: Kind) -> AsyncIterator[list[ClientGroup]]:
+    """Run hostile clients of a kind; the block begins when the attack of each has taken effect."""
     async with AsyncExitStack() as stack:
         crowds = [
             await stack.enter_async_context(hostile(target, kind(target), clients=CLIENTS // KEYS, addresses=ADDRESSES))
@@ -124,7 +124,7 @@ async def attacked(running: Running, kind: Kind) -> AsyncIterator[list[Crowd]]:
 
 
 def seconds_of_requests(running: Running, name: str) -> list[float]:
-    """How long each request of a well-behaved client takes: writes, reads, lists, pages, and those of operators."""
+    """Return the duration of each request of a well-behaved client: writes, reads, lists, pages, and admin requests."""
     key = new_key(running.data, name=name)
     seconds: list[float] = []
     with (
@@ -143,10 +143,10 @@ def seconds_of_requests(running: Running, name: str) -> list[float]:
         for turn in range(ROUNDS + 1):
             for client, method, path, body in requests:
                 begun = time.monotonic()
-                answer = client.request(method, path, json=body)
+                response = client.request(method, path, json=body)
                 if turn:  # the first round warms up
                     seconds.append(time.monotonic() - begun)
-                assert answer.status_code == 200, answer.text
+                assert response.status_code == 200, response.text
     return seconds
 
 
@@ -155,7 +155,9 @@ def p99(seconds: Sequence[float]) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
-async def test_a_well_behaved_client_is_answered_while_hostile_ones_are_connected(running: Running, kind: Kind) -> None:
+async def test_a_well_behaved_client_gets_responses_while_hostile_ones_are_connected(
+    running: Running, kind: Kind
+) -> None:
     async with attacked(running, kind) as crowds:
         seconds = await asyncio.to_thread(seconds_of_requests, running, f"svc:good-{kind.__name__}")
     assert sum(crowd.most_connections for crowd in crowds) >= HOSTILE
@@ -169,7 +171,7 @@ async def test_a_well_behaved_client_is_answered_while_hostile_ones_are_connecte
     [({}, 1_900), ({"WORKSPACED_CONNECTIONS": "4000"}, HOSTILE * len(KINDS))],
     ids=["default limits", "room for all"],
 )
-def test_a_well_behaved_client_is_answered_while_hostile_ones_of_every_kind_are_connected(
+def test_a_well_behaved_client_gets_responses_while_hostile_ones_of_every_kind_are_connected(
     tmp_path: Path, more: dict[str, str], least: int
 ) -> None:
     """By default 2,000 connections are open, and the hostile clients compete for them. ``pytest -s`` shows the figures."""

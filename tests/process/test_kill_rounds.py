@@ -1,6 +1,6 @@
-"""A daemon with twenty sinks is killed again and again under faults of the network; all arrives, and no lane waits.
+"""A daemon with twenty sinks is killed repeatedly during network faults; everything arrives, and no lane waits.
 
-``INGESTD_KILL_ROUNDS`` says how often; `make kill-test ROUNDS=200` is run by hand.
+``INGESTD_KILL_ROUNDS`` is the number of kills; `make kill-test ROUNDS=200` runs more.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SEED = int(os.environ.get("INGESTD_KILL_SEED", "10"))
 
 
 class Scene:
-    """Folders that files are dropped into, the daemon over them, and what its sinks should hold."""
+    """Drop folders, the daemon that reads them, and the expected content of its sinks."""
 
     def __init__(self, folder: Path, url: str, key: str) -> None:
         self._folder = folder
-        self._chance = random.Random(SEED)
+        self._random_numbers = random.Random(SEED)
         self._files = 0
         self.wanted: dict[int, dict[str, str]] = defaultdict(dict)
         configure(folder, url, key)
@@ -40,16 +40,16 @@ class Scene:
         return Daemon(["ingestd", "run"], env=environment(self._folder), cwd=self._folder)
 
     def drop(self) -> None:
-        """A file for about half of the pipelines, each with some of its keys."""
+        """Write a file for about half of the pipelines, each with some of its keys."""
         for number in range(PIPELINES):
-            if self._chance.random() < 0.5:
+            if self._random_numbers.random() < 0.5:
                 self._files += 1
-                rows = {f"P-{self._chance.randrange(8)}": f"{self._files}.0" for _ in range(4)}
+                rows = {f"P-{self._random_numbers.randrange(8)}": f"{self._files}.0" for _ in range(4)}
                 self.wanted[number].update(rows)
                 drop(self._folder, number, f"{self._files:06}.csv", rows)
 
     def waiting(self) -> list[tuple[str, str]]:
-        """The files that are not archived, each with its pipeline."""
+        """Return the files that are not archived, each with its pipeline."""
         return [
             (name(number), file.name)
             for number in range(PIPELINES)
@@ -57,11 +57,11 @@ class Scene:
         ]
 
     def kill_after(self, daemon: Daemon) -> None:
-        """SIGKILL at a random moment: while it starts, reads or delivers. It must have lived until then."""
-        draw = self._chance.random()
+        """Send SIGKILL at a random moment: while it starts, reads or delivers. It must have run until then."""
+        draw = self._random_numbers.random()
         if draw < 0.6:
             daemon.wait_for("partition_settled" if draw < 0.4 else "daemon_ready")
-        time.sleep(self._chance.uniform(0, 0.5))  # the moment of the crash; nothing is waited for
+        time.sleep(self._random_numbers.uniform(0, 0.5))  # the moment of the crash; no condition is waited for
         assert daemon.process.poll() is None, "it ended by itself:\n" + "\n".join(daemon.lines[-30:])
         assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
         close(daemon)
@@ -76,7 +76,7 @@ def close(daemon: Daemon) -> None:
 
 
 def held(client: httpx.Client) -> dict[str, dict[str, str]]:
-    """What every sink holds, by label; no label twice."""
+    """Return the content of every sink by its unique label."""
     (workspace,) = client.get("/v1/workspace").raise_for_status().json()
     sinks: list[dict[str, Any]] = client.get(f"/v1/workspace/{workspace['id']}/data-sink").raise_for_status().json()
     assert len({sink["label"] for sink in sinks}) == len(sinks), "a sink was created twice"
@@ -85,7 +85,7 @@ def held(client: httpx.Client) -> dict[str, dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300 + 30 * ROUNDS)
-def test_kills_under_faults_end_exact_and_with_no_lane_waiting(tmp_path: Path) -> None:
+def test_kills_during_faults_end_in_the_exact_state_with_no_waiting_lane(tmp_path: Path) -> None:
     data = tmp_path / "service"
     key = new_key(data)
     with (
@@ -105,7 +105,7 @@ def test_kills_under_faults_end_exact_and_with_no_lane_waiting(tmp_path: Path) -
         last = scene.waiting()
         daemon = scene.start()
         try:
-            # The faults go on. The daemon delivers all by itself: no lane waits for anything but the next try.
+            # The faults continue. The daemon delivers everything without help: lanes wait only for their next attempt.
             for pipeline, file in last:
                 daemon.wait_for("partition_settled", pipeline=pipeline, partition=file)
             scene.drop()

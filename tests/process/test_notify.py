@@ -1,4 +1,4 @@
-"""Both daemons report to a real notify socket, as systemd would listen to it."""
+"""Both daemons report to a real notify socket, as systemd provides it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.document_server import DocumentServer
 WATCHDOG_USEC = "600000"
 
 
-def test_the_daemon_reports_readiness_numbers_life_and_its_end(tmp_path: Path) -> None:
+def test_the_daemon_reports_readiness_status_watchdog_and_stop(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4})
@@ -25,7 +25,7 @@ def test_the_daemon_reports_readiness_numbers_life_and_its_end(tmp_path: Path) -
             assert ready["STATUS"].startswith("2 pipelines,")
             daemon.wait_for("partition_settled", pipeline="p0")
             daemon.wait_for("partition_settled", pipeline="p1")
-            # Not the one that came with READY: the numbers have changed since.
+            # Not the status of READY: the numbers have changed since.
             manager.wait_for("STATUS", "2 pipelines, 0 pending, 0 rejected.", after=manager.messages.index(ready) + 1)
             seen = len(manager.messages)
             manager.wait_for("WATCHDOG", "1", after=seen)
@@ -45,7 +45,7 @@ def test_the_status_names_a_blocked_sink_and_its_blocker(tmp_path: Path) -> None
             assert daemon.stop() == 0
 
 
-def test_a_daemon_that_hangs_feeds_the_watchdog_no_more(tmp_path: Path) -> None:
+def test_a_hanging_daemon_stops_pinging_the_watchdog(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -62,7 +62,7 @@ def test_a_daemon_that_hangs_feeds_the_watchdog_no_more(tmp_path: Path) -> None:
             assert daemon.stop() == 0
 
 
-def test_without_a_service_manager_the_daemon_runs_as_well(tmp_path: Path) -> None:
+def test_the_daemon_runs_without_a_service_manager(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -87,7 +87,7 @@ def test_a_missing_service_manager_is_reported_once_and_does_not_stop_the_daemon
             assert nowhere in reported[0]["reason"]
 
 
-def test_the_service_reports_readiness_life_and_its_end(tmp_path: Path) -> None:
+def test_the_service_reports_readiness_watchdog_and_stop(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with running_daemon(
         tmp_path, "serve", "--data", data, "--port", "0", module="workspaced", WATCHDOG_USEC=WATCHDOG_USEC

@@ -13,19 +13,19 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.one_of_each import one_of_each
 from tests.support.postgres_databases import databases
+from tests.support.sample_workspace import create_sample_workspace
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, workspaced
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / "tests" / "support" / "conformance" / "schemathesis.toml"
 EXAMPLES = 6
-TIMEOUT_SECONDS = 570  # it takes a minute, but not on a machine that others use
+TIMEOUT_SECONDS = 570  # it takes a minute on an idle machine
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    """The environment that makes the service use it."""
+    """Return the environment that makes the service use it."""
     if request.param == "sqlite":
         yield {}
         return
@@ -43,7 +43,7 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
     made = workspaced("keys", "create", "svc:test", "--role", "owner", "--data", str(data), environment=environment)
     key = made.stdout.strip()
     with WorkspaceService(data, environment=environment) as service:
-        world = asyncio.run(_world(service.url, key))
+        sample = asyncio.run(_world(service.url, key))
         words = (
             "--config-file",
             str(CONFIGURATION),
@@ -55,7 +55,7 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
         ran = subprocess.run(
             [Path(sys.executable).with_name("schemathesis"), *words, "--no-color"],
             cwd=ROOT,
-            env={**os.environ, "WORKSPACED_TEST_KEY": key, "WORKSPACED_TEST_WORLD": json.dumps(world)},
+            env={**os.environ, "WORKSPACED_TEST_KEY": key, "WORKSPACED_TEST_WORLD": json.dumps(sample)},
             capture_output=True,
             text=True,
             timeout=TIMEOUT_SECONDS,
@@ -68,10 +68,10 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
 
 
 async def _world(url: str, key: str) -> dict[str, str]:
-    """One of each, as the hooks take it."""
+    """Return one resource of each kind, as the hooks need it."""
     headers = {"x-api-key": key, "ClientId": "tests"}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=DEADLINE_SECONDS) as http:
-        made = await one_of_each(http, tried=True)
+        made = await create_sample_workspace(http, tried=True)
     return {
         "/v1/workspace/{id}": made.workspace,
         "/v1/workspace/{workspaceId}/blocks/": made.block,

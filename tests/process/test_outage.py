@@ -1,4 +1,4 @@
-"""Twenty pipelines and a service that is killed and comes back: every lane delivers again, and so does every later file."""
+"""Twenty pipelines and a service that is killed and restarted: every lane delivers again, and so does every later file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_lane_delivers_again_after_an_outage(tmp_path: Path) -> None:
             wait_until_archived(daemon, 1)
             service.kill()
             drop_for_all(tmp_path, 2)
-            # The lanes have found out, and the service was asked again and again in vain.
+            # The lanes have noticed the outage and have probed the service several times.
             daemon.wait_for("service_away", nth=4)
             with WorkspaceService(data, "--port", service.url.rpartition(":")[2]):
                 daemon.wait_for("service_back")

@@ -1,4 +1,4 @@
-"""Entries that an earlier state file, pipeline or mapping wrote: the sink ends equal to the source, and `drift` says so."""
+"""Entries of an earlier state file, pipeline or mapping: the sink becomes equal to the source, and `drift` reports it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engineering_folder import LABEL, Folder, Neighbour, workspaced_neighbour
+from tests.support.engineering_folder import LABEL, Folder, OtherProgram, program_beside_workspaced
 from tests.support.workspaced_process import new_key
 
 BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
@@ -19,9 +19,9 @@ DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Neighbour]:
-    with workspaced_neighbour(tmp_path / "data") as neighbour:
-        yield neighbour
+def service(tmp_path: Path) -> Iterator[OtherProgram]:
+    with program_beside_workspaced(tmp_path / "data") as program:
+        yield program
 
 
 class OneFile(Folder):
@@ -36,7 +36,7 @@ class OneFile(Folder):
             f"     sink: {{workspace: Bench, label: {LABEL}}}, entries: {{key: '{key}', value: '{{mass}}'}}{more}}}\n"
         )
 
-    def __init__(self, path: Path, service: Neighbour) -> None:
+    def __init__(self, path: Path, service: OtherProgram) -> None:
         super().__init__(path, service)
         self._service = service
         self.configure()
@@ -66,7 +66,7 @@ class OneFile(Folder):
         return run.returncode, run.stdout
 
 
-def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Path, service: Neighbour) -> None:
+def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -78,8 +78,8 @@ def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Pat
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_rows_that_vanish_while_all_that_is_known_is_lost_are_listed_and_removed_where_that_is_configured(
-    tmp_path: Path, service: Neighbour
+def test_rows_that_vanish_while_all_state_is_lost_are_listed_and_removed_if_configured(
+    tmp_path: Path, service: OtherProgram
 ) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
@@ -87,7 +87,7 @@ def test_rows_that_vanish_while_all_that_is_known_is_lost_are_listed_and_removed
     folder.lose_state(everything=True)
     folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
     folder.sync()
-    assert service.values() == DELIVERED, "nothing says that this daemon wrote them"
+    assert service.values() == DELIVERED, "no evidence shows that this daemon wrote them"
     code, output = folder.drift()
     assert code == 0
     assert "as delivered" not in output
@@ -102,7 +102,7 @@ def test_rows_that_vanish_while_all_that_is_known_is_lost_are_listed_and_removed
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(tmp_path: Path, service: Neighbour) -> None:
+def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -119,8 +119,8 @@ def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(tmp_path
         assert "2 that no source explains" in folder.drift()[1]
 
 
-def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_away_or_a_row_is_rejected(
-    tmp_path: Path, service: Neighbour
+def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_unavailable_or_a_row_is_rejected(
+    tmp_path: Path, service: OtherProgram
 ) -> None:
     folder = OneFile(tmp_path, service)
     second = (
@@ -147,11 +147,11 @@ def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_away_or_a_row_is_rej
     assert service.values() == {"00417.mass": "0.10", "X.mass": "1"}
 
 
-def test_entries_written_with_another_key_are_never_treated_as_ours(tmp_path: Path, service: Neighbour) -> None:
+def test_entries_written_with_another_key_are_never_removed(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
-    with closing(Neighbour(service.url, new_key(tmp_path / "data", name="ada"))) as ada:
+    with closing(OtherProgram(service.url, new_key(tmp_path / "data", name="ada"))) as ada:
         ada.add("note by Ada", "9")
         ada.change("00418.mass", "3")
     folder.lose_state()
@@ -161,7 +161,7 @@ def test_entries_written_with_another_key_are_never_treated_as_ours(tmp_path: Pa
     assert "2 that no source explains" in folder.drift()[1]
 
 
-def test_the_running_daemon_removes_what_the_lost_state_file_knew(tmp_path: Path, service: Neighbour) -> None:
+def test_the_running_daemon_removes_entries_of_the_lost_state_file(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -174,7 +174,7 @@ def test_the_running_daemon_removes_what_the_lost_state_file_knew(tmp_path: Path
     assert service.values() == {"00417.mass": "0.10"}
 
 
-def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service: Neighbour) -> None:
+def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -185,7 +185,7 @@ def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_entries_of_a_pipeline_that_was_taken_out_are_listed_with_its_name(tmp_path: Path, service: Neighbour) -> None:
+def test_entries_of_a_removed_pipeline_are_listed_with_its_name(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -201,7 +201,7 @@ def test_entries_of_a_pipeline_that_was_taken_out_are_listed_with_its_name(tmp_p
     )
 
 
-def test_a_changed_key_template_leaves_no_key_of_the_former_one(tmp_path: Path, service: Neighbour) -> None:
+def test_a_changed_key_template_removes_all_previous_keys(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -211,7 +211,7 @@ def test_a_changed_key_template_leaves_no_key_of_the_former_one(tmp_path: Path, 
     assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
 
 
-def test_another_file_in_the_same_pipeline_leaves_no_row_of_the_former_one(tmp_path: Path, service: Neighbour) -> None:
+def test_another_file_in_the_same_pipeline_removes_all_previous_rows(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -222,7 +222,7 @@ def test_another_file_in_the_same_pipeline_leaves_no_row_of_the_former_one(tmp_p
 
 
 def backed_up(folder: OneFile) -> Path:
-    """A copy of the state file as it is, made the way that SQLite offers."""
+    """Return a backup of the state file, made with SQLite's backup function."""
     copy = folder.path / "backup.db"
     with closing(sqlite3.connect(folder.state)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
@@ -235,8 +235,8 @@ def restore(folder: OneFile, copy: Path) -> None:
     shutil.copyfile(copy, folder.state)
 
 
-def test_values_that_changed_and_changed_back_after_a_backup_are_repaired_once_it_is_restored(
-    tmp_path: Path, service: Neighbour
+def test_values_that_changed_twice_after_a_backup_are_repaired_once_it_is_restored(
+    tmp_path: Path, service: OtherProgram
 ) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
@@ -252,10 +252,10 @@ def test_values_that_changed_and_changed_back_after_a_backup_are_repaired_once_i
     assert "replaced by an older copy" in run.stderr
     assert service.values() == DELIVERED
     assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
-    assert "older copy" not in folder.here("sync").stderr, "once is enough"
+    assert "older copy" not in folder.here("sync").stderr, "a second one has no effect"
 
 
-def test_a_restored_state_is_shown_until_its_sinks_are_repaired(tmp_path: Path, service: Neighbour) -> None:
+def test_a_restored_state_file_is_reported_until_its_sinks_are_repaired(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -276,7 +276,7 @@ def test_a_restored_state_is_shown_until_its_sinks_are_repaired(tmp_path: Path, 
     assert "replaced by an older copy" not in folder.here("status").stdout
 
 
-def test_a_state_file_that_is_the_newest_costs_no_reading_back(tmp_path: Path, service: Neighbour) -> None:
+def test_the_newest_state_file_causes_no_reading_back(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()

@@ -1,7 +1,7 @@
-"""`ingestd sync` as a process, on files of other authors, against both kinds of service.
+"""`ingestd sync` as a process, with files of other authors and both kinds of service.
 
-The sink ends equal to what Python's own csv and json modules read from the file, value by value; what did not change is
-not written again; what changed is written once.
+The sink becomes equal to what Python's csv and json modules read from the file, value by value; unchanged values are not
+written again; changed values are written once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Service = DocumentServer | RecordedWorkspaced
 
 @pytest.fixture(params=["workspaced", "document only"])
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    """The workspace service with bulk, and a server that knows the document alone and creates nothing by mass-update."""
+    """Run the workspace service with bulk, or a server that implements only the document and creates nothing by mass-update."""
     if request.param == "workspaced":
         with RecordedWorkspaced(tmp_path / "workspaced") as workspaced:
             yield workspaced
@@ -57,7 +57,7 @@ def configure(folder: Path, service: Service, file: RealFile, columns: tuple[str
 
 
 def drop(folder: Path, file: RealFile, rows: list[Row]) -> None:
-    """As exporters should: written beside the folder, then renamed into it."""
+    """Write the file outside the folder, then rename it into the folder, as exporters should."""
     (folder / "drop").mkdir(exist_ok=True)
     written = folder / "being-written"
     written.write_text(file.text(rows), encoding="utf-8", newline="")
@@ -70,7 +70,7 @@ def sync(folder: Path) -> tuple[int, str]:
 
 
 def change_three(file: RealFile, rows: list[Row], column: str) -> list[str]:
-    """Change a value in three rows that alone decide about their keys; the keys of the entries that change with them."""
+    """Change a value in three rows that alone determine their keys; return the keys of the changed entries."""
     owners = Counter(file.key_of(row) for row in rows)
     chosen = [row for row in rows if owners[file.key_of(row)] == 1 and file.key_of(row) and row[column] is not None]
     picked = [chosen[0], chosen[len(chosen) // 2], chosen[-1]]
@@ -81,8 +81,8 @@ def change_three(file: RealFile, rows: list[Row], column: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_sink_equals_the_file_and_only_changes_travel(tmp_path: Path, service: Service, file: RealFile) -> None:
-    # One request an entry is what the single form costs, so one column represents all there.
+def test_the_sink_equals_the_file_and_only_changes_are_sent(tmp_path: Path, service: Service, file: RealFile) -> None:
+    # The single form needs a request for each entry, so it is tested with one column.
     columns = file.columns if isinstance(service, RecordedWorkspaced) else file.columns[-1:]
     rows = file.rows()
     configure(tmp_path, service, file, columns)
@@ -112,8 +112,8 @@ def test_the_sink_equals_the_file_and_only_changes_travel(tmp_path: Path, servic
     assert service.values(file.name) == {key: (value, "text") for key, value in wanted.items()}
 
 
-def test_the_converted_files_hold_the_characters_of_the_originals() -> None:
-    """The reference is worth something only if nothing was reprinted on the way into it."""
+def test_the_converted_files_have_the_characters_of_the_originals() -> None:
+    """The reference is valid only if its conversion reformatted nothing."""
     for file in FILES:
         original = (FOLDER / file.name).read_text(encoding="utf-8")
         for row in file.rows():

@@ -72,7 +72,7 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
         assert len(held) == 999
         assert (held["Teil-10"], held["Teil-500"]) == (("10,5", "scalar"), ("500,5", "scalar"))
         assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == corrected
-        assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is here again"
+        assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is rejected again"
         assert daemon.stop() == 0
 
     trace = ingestd(tmp_path, "trace", "Teil-500", "-c", str(config))
@@ -84,7 +84,7 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
     assert "The row was resubmitted without a change: " in listed.stdout
 
 
-def test_a_file_that_can_t_be_read_is_put_aside_and_its_name_is_free(tmp_path: Path, server: DocumentServer) -> None:
+def test_an_unreadable_file_is_moved_and_its_name_can_be_used_again(tmp_path: Path, server: DocumentServer) -> None:
     config = configure(tmp_path, server.url)
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY", "1")

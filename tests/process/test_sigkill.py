@@ -1,4 +1,4 @@
-"""The real daemon and the real service are killed again and again while their sources change, and end in the exact state."""
+"""The real daemon and the real service are killed repeatedly while their sources change, and end in the exact state."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.support.busy_sources import STABLE_SECONDS, BusySources
 from tests.support.daemon_process import Daemon, environment, ingestd
 
 ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "15"))
-"""`make kill-test ROUNDS=200` is run by hand."""
+"""`make kill-test ROUNDS=200` runs more."""
 
 
 class Child:
-    """A process of ours that can be killed and started again."""
+    """A process that can be killed and restarted."""
 
     def __init__(self, folder: Path, ready: str, *command: str) -> None:
         self._folder = folder
@@ -42,20 +42,20 @@ class Child:
         self.process.wait_for(self._ready)
 
     def kill(self) -> None:
-        """SIGKILL; it must have lived until then."""
+        """Send SIGKILL; the process must have run until then."""
         assert self.process is not None
         assert self.process.process.poll() is None, "it ended by itself:\n" + "\n".join(self.process.lines[-30:])
         assert self.process.stop(signal.SIGKILL) == -signal.SIGKILL
         self.forget()
 
     def stop(self) -> None:
-        """SIGTERM, and the orderly end."""
+        """Send SIGTERM and wait for a clean end."""
         assert self.process is not None
         assert self.process.stop(signal.SIGTERM, seconds=30) == 0, "\n".join(self.process.lines[-30:])
         self.forget()
 
     def forget(self) -> None:
-        """Whatever it is doing, it is gone afterwards."""
+        """Kill the process in any state."""
         if self.process is None:
             return
         if self.process.process.poll() is None:
@@ -67,7 +67,7 @@ class Child:
 
 
 class Scene:
-    """A service with one workspace, a daemon with two pipelines, and a caller who looks into the service."""
+    """A service with one workspace, a daemon with two pipelines, and a client that reads from the service."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -115,7 +115,7 @@ class Scene:
         (self.folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
 
     def held(self, label: str) -> dict[str, str]:
-        """What the one sink of this label holds."""
+        """Return what the only sink with this label holds."""
         (workspace,) = self.ask("GET", "/v1/workspace")
         path = f"/v1/workspace/{workspace['id']}/data-sink"
         (sink,) = [sink for sink in self.ask("GET", path) if sink["label"] == label]
@@ -144,11 +144,11 @@ def test_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int)
         scene.daemon.start()
         for _ in range(ROUNDS):
             victims = rng.choice([[scene.daemon]] * 5 + [[scene.service]] * 3 + [[scene.daemon, scene.service]] * 2)
-            # Mostly at work, sometimes while it is starting.
+            # mostly during work, sometimes during the start
             if rng.random() < 0.8:
                 scene.service.wait_until_ready()
                 scene.daemon.wait_until_ready()
-            time.sleep(rng.uniform(0, 1))  # the moment of the crash; nothing is waited for
+            time.sleep(rng.uniform(0, 1))  # the moment of the crash; no condition is waited for
             for child in victims:
                 child.kill()
             for child in reversed(victims):

@@ -1,4 +1,4 @@
-"""The units are what systemd itself accepts and finds hardened, and what they forbid the daemons do without."""
+"""systemd accepts the units and rates them as hardened, and the daemons work under their restrictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BINARIES = Path(sys.executable).parent
 
 
 def tool(name: str) -> str:
-    """The path of one of systemd's programs; without it the test is skipped, but never in CI."""
+    """Return the path of one of systemd's programs; without it the test is skipped, but never in CI."""
     path = shutil.which(name)
     if path is None:
         sentence = f"{name} is missing: install Debian's package systemd"
@@ -29,7 +29,7 @@ def tool(name: str) -> str:
 
 @pytest.fixture(params=NAMES)
 def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The unit as it is, but for the folder of the programs: systemd looks whether they are there."""
+    """Return the unit with another folder of the programs, because systemd verifies that they exist."""
     text = (UNITS / f"{request.param}.service").read_text()
     assert "/opt/ingestd/bin/" in text
     copy = tmp_path / f"{request.param}.service"
@@ -42,7 +42,7 @@ def setting(unit: str, name: str) -> list[str]:
     return re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
 
 
-def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
+def test_systemd_accepts_the_unit_without_a_warning(unit: Path) -> None:
     analyze = tool("systemd-analyze")
     run = subprocess.run(
         [analyze, "verify", "--man=no", "--recursive-errors=no", str(unit)], capture_output=True, text=True, check=False
@@ -67,7 +67,7 @@ def test_systemd_finds_the_unit_well_hardened(unit: Path) -> None:
         text=True,
         check=False,
     )
-    assert run.returncode == 0, run.stdout  # above 1.5 of 10 the exit code says so
+    assert run.returncode == 0, run.stdout  # above 1.5 of 10 the exit code is not 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,7 +85,7 @@ def test_permanent_failures_are_not_restarted_and_all_others_are_without_limit(n
     assert set(setting(name, "RestartPreventExitStatus")[0].split()) == permanent
     assert setting(name, "Restart") == ["on-failure"]
     assert setting(name, "StartLimitIntervalSec") == ["0"]
-    # systemd looks at the exit status of the main process only: a check before it would be repeated for ever.
+    # systemd evaluates the exit status of the main process only: a failing check before it would be repeated for ever.
     assert setting(name, "ExecStartPre") == []
 
 
@@ -102,19 +102,19 @@ def test_a_wrong_configuration_ends_the_main_process_of_the_unit_with_a_status_t
     assert str(run.returncode) in setting("ingestd", "RestartPreventExitStatus")[0].split(), run.stderr
 
 
-def test_a_reload_of_the_unit_asks_the_daemon_that_it_runs() -> None:
+def test_a_reload_of_the_unit_reaches_the_running_daemon() -> None:
     (reload,), (run,) = setting("ingestd", "ExecReload"), setting("ingestd", "ExecStart")
     assert reload.replace(" reload ", " run ") == run
 
 
-def test_users_and_folders_are_made_as_the_units_expect_them(tmp_path: Path) -> None:
+def test_users_and_folders_are_created_as_the_units_require(tmp_path: Path) -> None:
     sysusers, tmpfiles = tool("systemd-sysusers"), tool("systemd-tmpfiles")
     for kind in ("sysusers", "tmpfiles"):
         folder = tmp_path / "usr/lib" / f"{kind}.d"
         folder.mkdir(parents=True)
         text = (UNITS / f"ingestd.{kind}.conf").read_text()
         if kind == "tmpfiles" and os.geteuid() != 0:
-            # Only root can give folders away; the lines are otherwise the same.
+            # Only root can change the owner of folders; the other lines are the same.
             text = re.sub(r"^([dz] +\S+ +\d+ +)\S+( +)\S+", r"\1-\2-", text, flags=re.MULTILINE)
         (folder / "ingestd.conf").write_text(text)
     (tmp_path / "etc").mkdir()
@@ -129,7 +129,7 @@ def test_users_and_folders_are_made_as_the_units_expect_them(tmp_path: Path) -> 
     assert (tmp_path / "etc/ingestd").stat().st_mode & 0o7777 == 0o750
 
 
-# A process of its own, because the ban holds for a process and its children: not for the one that runs the tests.
+# A separate process, because the restriction applies to a process and its children.
 _WITHOUT_WRITTEN_CODE = """
 import ctypes, os, sys
 PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
@@ -148,7 +148,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
     ],
     ids=["libraries", "demo"],
 )
-def test_both_daemons_run_where_no_code_can_be_written_into_memory(command: list[str]) -> None:
+def test_both_daemons_run_with_memory_deny_write_execute(command: list[str]) -> None:
     assert setting("ingestd", "MemoryDenyWriteExecute") == setting("workspaced", "MemoryDenyWriteExecute") == ["yes"]
     variables = dict(entry.split("=", 1) for entry in setting("ingestd", "Environment"))
     run = subprocess.run(

@@ -29,7 +29,7 @@ def test_other_clients_read_long_responses_while_more_clients_than_streams_do_no
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             wire.connect((host, int(port)))
             wire.sendall(f"GET {sinks[0]} HTTP/1.1\r\nHost: s\r\nx-api-key: {reader}\r\n\r\n".encode())
-        await_deleted_files(service)  # what they do not read waits in files
+        await_deleted_files(service)  # unread responses are stored in files
         for _ in range(3):
             assert len(http.get(sinks[1]).json()["entries"]) == ENTRIES
             assert len(http.get(f"/v1/workspace/{workspaces[1]}/data-sink").json()[0]["entries"]) == ENTRIES
@@ -52,7 +52,7 @@ def new_key_of(http: httpx.Client, workspace: str) -> str:
 
 
 def await_deleted_files(service: WorkspaceService) -> None:
-    """Until the process has files open that have no name; it gives no signal of them."""
+    """Poll until the process has open deleted files, because it gives no signal of them."""
     end = time.monotonic() + DEADLINE_SECONDS
     while not any("(deleted)" in target for target in open_files(service)):
         assert time.monotonic() < end
@@ -64,6 +64,6 @@ def open_files(service: WorkspaceService) -> list[str]:
     for entry in Path(f"/proc/{service.process.pid}/fd").iterdir():
         try:
             found.append(str(entry.readlink()))
-        except FileNotFoundError:  # closed meanwhile
+        except FileNotFoundError:  # closed in the meantime
             continue
     return found

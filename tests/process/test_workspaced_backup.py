@@ -1,4 +1,4 @@
-"""A backup that is made while the service runs, and a service that runs on what was restored from it."""
+"""A backup during operation, and a service that uses the restored data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def postgres_databases() -> Iterator[Databases]:
 
 
 def _filled(http: httpx.Client) -> tuple[str, str]:
-    """A sink with entries, and a file; the paths of the sink and of the file's bytes."""
+    """Create a sink with entries, and a file; return the paths of the sink and of the file's bytes."""
     workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
     sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
     items = [{"key": f"k{number}", "value": str(number)} for number in range(500)]
@@ -44,7 +44,7 @@ def _keys(http: httpx.Client, sink: str) -> set[str]:
     return {entry["key"] for entry in http.get(sink).json()["entries"]}
 
 
-def test_what_was_there_at_the_backup_is_there_after_the_restore_and_nothing_later(tmp_path: Path) -> None:
+def test_a_restore_has_exactly_the_state_of_the_backup(tmp_path: Path) -> None:
     # contract P7
     data, copy = tmp_path / "data", tmp_path / "backups" / "monday"
     key = new_key(data)
@@ -97,9 +97,7 @@ def test_the_bytes_of_files_are_copied_under_their_names(tmp_path: Path) -> None
     assert (tmp_path / "copy" / "blobs" / digest[:2] / digest[2:]).read_bytes() == _BYTES
 
 
-def test_a_backup_that_can_not_be_made_says_why_and_leaves_nothing(
-    tmp_path: Path, postgres_databases: Databases
-) -> None:
+def test_a_failed_backup_reports_the_reason_and_leaves_nothing(tmp_path: Path, postgres_databases: Databases) -> None:
     data, there = tmp_path / "data", tmp_path / "there"
     new_key(data)
     there.mkdir()

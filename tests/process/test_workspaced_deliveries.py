@@ -1,4 +1,4 @@
-"""Deliveries of the real service when its process is killed in the middle of one."""
+"""Deliveries when the process of the real service is killed during one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _sink(http: httpx.Client) -> str:
     return str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
 
 
-def test_what_a_killed_process_was_delivering_is_delivered_when_its_lease_ends(tmp_path: Path) -> None:
+def test_deliveries_of_a_killed_process_are_repeated_when_its_lease_ends(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     environment = {"WORKSPACED_LEASE_SECONDS": "2"}
@@ -62,12 +62,12 @@ def test_a_second_process_delivers_what_a_killed_one_held(tmp_path: Path) -> Non
         held = receiver.next()
         victim.kill()
         with survivor.client(key) as other:
-            _sink(other)  # wakes the survivor, which finds the lease and waits for its end
+            _sink(other)  # wakes the other process, which finds the lease and waits for its end
         assert receiver.next().headers["webhook-id"] == held.headers["webhook-id"]
         assert receiver.next().event["type"] == "data_sink.created"
 
 
-def test_two_failures_and_a_success_are_three_attempts_and_sigterm_ends_in_order(tmp_path: Path) -> None:
+def test_two_failures_and_a_success_are_three_attempts_and_sigterm_ends_cleanly(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     environment = {
@@ -87,7 +87,7 @@ def test_two_failures_and_a_success_are_three_attempts_and_sigterm_ends_in_order
         assert all(secret.encode() not in file.read_bytes() for file in data.iterdir() if file.is_file())
 
 
-def test_without_dev_plain_http_and_this_machine_are_refused(tmp_path: Path) -> None:
+def test_without_dev_plain_http_and_this_machine_are_rejected(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data) as service, service.client(key) as http:
@@ -96,7 +96,7 @@ def test_without_dev_plain_http_and_this_machine_are_refused(tmp_path: Path) -> 
             assert (refused.status_code, refused.json()["code"]) == (422, "unsafe_url")
 
 
-def test_a_setting_of_webhooks_that_can_not_be_read_is_named_and_no_secret_is_quoted(tmp_path: Path) -> None:
+def test_an_invalid_webhook_setting_is_named_and_no_secret_is_quoted(tmp_path: Path) -> None:
     for name, text in (
         ("WORKSPACED_ENCRYPTION_KEY", "c2hvcnQ="),
         ("WORKSPACED_RETRY_SECONDS", "soon"),

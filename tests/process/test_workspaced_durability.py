@@ -24,7 +24,7 @@ def postgres_databases() -> Iterator[Databases]:
 
 @pytest.fixture(params=["sqlite", "postgres"], autouse=True)
 def _database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every process of a test uses a SQLite file in its data folder, or one PostgreSQL database."""
+    """Configure a SQLite file in the data folder, or one PostgreSQL database, for all processes of a test."""
     if request.param == "sqlite":
         yield
         return
@@ -40,7 +40,7 @@ def _sink(http: httpx.Client) -> str:
 
 
 @pytest.mark.slow
-def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or_double(tmp_path: Path) -> None:
+def test_eight_processes_that_create_50_sinks_each_give_400_serials_without_gap_or_duplicate(tmp_path: Path) -> None:
     # contract P1, S4
     data = tmp_path / "data"
     key = new_key(data)
@@ -62,7 +62,7 @@ def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or
     assert sorted(serial for _, serial in made) == list(range(1, 401))
 
 
-def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_each_others_way(tmp_path: Path) -> None:
+def test_two_processes_that_write_the_same_keys_in_opposite_order_do_not_deadlock(tmp_path: Path) -> None:
     # contract M4
     data = tmp_path / "data"
     key = new_key(data)
@@ -72,7 +72,9 @@ def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_e
         keys = [f"k{number:03}" for number in range(500)]
 
         def push(worker: int) -> list[int]:
-            """Bulks of all keys into both sinks, and single writes between them; one goes up, the other down."""
+            """Send bulks of all keys to both sinks, and single writes between them; one process ascending, the other
+            descending.
+            """
             http, step = clients[worker], 1 if worker == 0 else -1
             statuses: list[int] = []
             for turn in range(6):
@@ -94,7 +96,7 @@ def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_e
             assert {entry["value"] for entry in entries} <= {"0.5", "1.5"}
 
 
-def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_was_acknowledged_stays(
+def test_a_bulk_update_interrupted_by_sigkill_is_applied_completely_or_not_at_all_and_acknowledged_ones_stay(
     tmp_path: Path,
 ) -> None:
     # contract M7
@@ -115,7 +117,7 @@ def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_
             entries = http.get(sink).json()["entries"]
         values = {int(entry["value"]) for entry in entries}
         assert len(entries) in {0, size}
-        assert len(values) <= 1, "a bulk was written in part"
+        assert len(values) <= 1, "a bulk was written partly"
         assert max(values, default=-1) in {acknowledged, acknowledged + 1}
         acknowledged = max(values, default=-1)
     assert acknowledged > 0
@@ -124,7 +126,7 @@ def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_
 def _send_bulks_until_the_end(
     http: httpx.Client, sink: str, size: int, last: int, *, after_the_first: Callable[[], None]
 ) -> int:
-    """Each bulk sets all keys to its own number; the number of the last one that was acknowledged."""
+    """Send bulks that set all keys to the bulk's number; return the number of the last acknowledged one."""
     first = last + 1
     while True:
         items = [{"key": f"k{number}", "value": str(last + 1)} for number in range(size)]
@@ -138,7 +140,7 @@ def _send_bulks_until_the_end(
             after_the_first()
 
 
-def test_single_writes_that_were_acknowledged_survive_sigkill_however_they_shared_their_commits(
+def test_acknowledged_single_writes_survive_sigkill_with_any_grouping_of_commits(
     tmp_path: Path,
 ) -> None:
     # contract M7

@@ -1,4 +1,4 @@
-"""``workspaced keys``, as a person uses it."""
+"""The command ``workspaced keys``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
 
 
-def test_create_prints_the_key_and_nothing_else_and_it_is_stored_nowhere(tmp_path: Path) -> None:
+def test_create_prints_only_the_key_and_stores_it_nowhere(tmp_path: Path) -> None:
     # contract A2
     made = workspaced("keys", "create", "svc:ingest", "--role", "pusher", "--data", str(tmp_path))
     assert (made.returncode, made.stderr) == (0, "")
@@ -50,7 +50,7 @@ def test_rotate_prints_a_new_key_under_the_old_id(tmp_path: Path) -> None:
                 assert http.get("/v1/workspace").status_code == status
 
 
-def test_mistakes_are_sentences(tmp_path: Path) -> None:
+def test_mistakes_are_reported_as_sentences(tmp_path: Path) -> None:
     unknown = workspaced("keys", "revoke", "unknown", "--data", str(tmp_path))
     assert unknown.returncode == 1
     assert unknown.stderr.startswith("workspaced: There is no key 'unknown'")

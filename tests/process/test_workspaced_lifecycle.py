@@ -1,4 +1,4 @@
-"""How the real service starts, ends and refuses to start."""
+"""Start, end and rejected start of the real service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService,
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order_with_exit_code_0(tmp_path: Path, number: int) -> None:
+def test_a_signal_ends_it_cleanly_with_exit_code_0(tmp_path: Path, number: int) -> None:
     with WorkspaceService(tmp_path / "data") as service:
         assert httpx.get(f"{service.url}/readyz").status_code == 200
         assert service.stop(number) == 0
@@ -38,7 +38,7 @@ def test_a_request_in_flight_gets_its_response_before_the_exit(tmp_path: Path) -
                 f"POST /v1/workspace HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\n"
                 f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode()
             )
-            assert wire.recv(4096).startswith(b"HTTP/1.1 100 ")  # so the request is under way
+            assert wire.recv(4096).startswith(b"HTTP/1.1 100 ")  # so the request is in flight
             service.process.send_signal(signal.SIGTERM)
             wait_until_refused(host, int(port))
             wire.sendall(body)
@@ -53,12 +53,12 @@ def wait_until_refused(host: str, port: int) -> None:
             socket.create_connection((host, port), timeout=DEADLINE_SECONDS).close()
         except ConnectionRefusedError:
             return
-        except ConnectionResetError:  # taken by the system while the listener was being closed
+        except ConnectionResetError:  # accepted by the system while the listener was being closed
             continue
     raise AssertionError("the service still takes connections")
 
 
-def test_it_notifies_the_service_manager_when_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
+def test_it_notifies_the_service_manager_of_readiness_watchdog_and_stop(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
@@ -75,7 +75,7 @@ def test_it_notifies_the_service_manager_when_it_is_ready_alive_and_stopping(tmp
             assert service.process.wait(DEADLINE_SECONDS) == 0
 
 
-def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refused = workspaced("serve", "--data", str(tmp_path / "data"), "--port", port)
@@ -87,7 +87,7 @@ def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     refused = workspaced("serve", "--data", str(tmp_path / "file" / "data"), "--port", "0")
     assert refused.returncode == 78
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     )
 
 
-def test_a_database_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_version_is_rejected_and_unchanged(tmp_path: Path) -> None:
     # contract P3
     new_key(tmp_path)
     database = sqlite3.connect(tmp_path / "workspaced.db")
@@ -109,19 +109,19 @@ def test_a_database_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path)
     database.close()
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "workspaced.db").write_bytes(b"not a database" * 1000)
     refused = workspaced("serve", "--data", str(tmp_path), "--port", "0")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (78, 1)
 
 
-def test_a_limit_that_is_no_number_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_limit_that_is_no_number_is_rejected_with_its_name(tmp_path: Path) -> None:
     refused = workspaced("serve", "--data", str(tmp_path), "--port", "0", environment={"WORKSPACED_BULK_ITEMS": "many"})
     assert refused.returncode == 78
     assert refused.stderr == "workspaced: WORKSPACED_BULK_ITEMS is 'many', but must be a whole number of at least 1.\n"
 
 
-def test_a_limit_from_the_environment_is_announced_and_held(tmp_path: Path) -> None:
+def test_a_limit_from_the_environment_is_announced_and_enforced(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     with (
         WorkspaceService(tmp_path / "data", environment={"WORKSPACED_BULK_ITEMS": "2"}) as service,
@@ -135,7 +135,7 @@ def test_a_limit_from_the_environment_is_announced_and_held(tmp_path: Path) -> N
         assert http.post(f"{created.headers['Location']}/mass", json=items[:2]).status_code == 200
 
 
-def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_path: Path) -> None:
+def test_a_204_response_has_no_body_and_no_content_length(tmp_path: Path) -> None:
     # contract G11
     key = new_key(tmp_path / "data")
     with WorkspaceService(tmp_path / "data") as service, service.client(key) as http:
@@ -151,7 +151,7 @@ def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_p
             assert "Content-Type" not in response.headers
 
 
-def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
+def test_a_chunked_body_beyond_the_limit_is_aborted(tmp_path: Path) -> None:
     # contract G9
     key = new_key(tmp_path / "data")
     with WorkspaceService(tmp_path / "data") as service:

@@ -1,4 +1,4 @@
-"""Entries as they arrive: the stream of events behind a sink's page, of real processes."""
+"""Live entries: the event stream of a sink's page, with real processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService,
 
 
 class Stream:
-    """What comes over one connection, event by event."""
+    """Reads events of one connection."""
 
     def __init__(self, response: httpx.Response) -> None:
         assert response.status_code == 200, response.status_code
@@ -25,7 +25,7 @@ class Stream:
         self._lines = response.iter_lines()
 
     def next(self) -> tuple[str, str, Any]:
-        """Kind, id and data of the next event; comments and the interval of coming back are none."""
+        """Return kind, id and data of the next event; comments and the retry interval are skipped."""
         fields: dict[str, str] = {}
         for line in self._lines:
             name, _, value = line.partition(": ")
@@ -37,7 +37,7 @@ class Stream:
 
     @property
     def ended(self) -> bool:
-        """Whether the service ends it, without another event."""
+        """Return whether the service ends the stream without another event."""
         return not [line for line in self._lines if line.startswith("event")]
 
 
@@ -89,7 +89,7 @@ def browser(running: Running) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_only_what_the_page_does_not_have_yet_is_sent(running: Running, browser: httpx.Client) -> None:
+def test_only_entries_that_the_page_lacks_are_sent(running: Running, browser: httpx.Client) -> None:
     sink = make_sink(running.http)
     with following(browser, sink) as stream:
         kind, version, news = stream.next()
@@ -100,7 +100,7 @@ def test_only_what_the_page_does_not_have_yet_is_sent(running: Running, browser:
         assert kind == "entries"
         assert "a&lt;b&gt;" in news["rows"]
     with following(browser, sink, since=version, **{"Last-Event-ID": newer}) as stream:
-        push(running.http, sink, "c")  # what was in the last event is not sent again, so this is the next one
+        push(running.http, sink, "c")  # an entry of the last event is not sent again, so this is the next one
         assert "<bdi>c</bdi>" in stream.next()[2]["rows"]
 
 
@@ -125,7 +125,7 @@ def test_signing_out_in_another_tab_ends_the_stream(running: Running, browser: h
         assert stream.ended
 
 
-def test_a_sink_that_is_deleted_ends_the_stream_with_a_sentence(running: Running, browser: httpx.Client) -> None:
+def test_deleting_a_sink_ends_the_stream_with_a_message(running: Running, browser: httpx.Client) -> None:
     sink = make_sink(running.http)
     with following(browser, sink) as stream:
         stream.next()
@@ -134,7 +134,7 @@ def test_a_sink_that_is_deleted_ends_the_stream_with_a_sentence(running: Running
         assert (kind, reported["sentence"]) == ("ended", "There is no such data sink in this workspace.")
 
 
-def test_no_more_streams_than_allowed_are_open_and_one_that_ends_makes_room(tmp_path: Path) -> None:
+def test_the_number_of_open_streams_is_limited_and_a_closed_one_can_be_replaced(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     environment = {"WORKSPACED_LIVE_STREAMS": "1"}
@@ -158,7 +158,7 @@ def test_no_more_streams_than_allowed_are_open_and_one_that_ends_makes_room(tmp_
             assert stream.next()[0] == "entries"
 
 
-def test_the_streams_of_one_key_leave_room_for_other_users(tmp_path: Path) -> None:
+def test_the_streams_of_one_key_do_not_exclude_other_users(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     environment = {
@@ -189,7 +189,7 @@ def test_the_streams_of_one_key_leave_room_for_other_users(tmp_path: Path) -> No
             assert [stream.next()[0] for stream in streams] == ["entries"] * 4
 
 
-def test_an_open_stream_does_not_hold_up_the_end_of_the_service(tmp_path: Path) -> None:
+def test_an_open_stream_does_not_delay_the_end_of_the_service(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data) as service, service.client(key) as http, signed_in(service, key) as browser:
@@ -200,7 +200,7 @@ def test_an_open_stream_does_not_hold_up_the_end_of_the_service(tmp_path: Path) 
         assert service.process.wait(10) == 0
 
 
-def test_who_is_not_signed_in_gets_no_stream_and_neither_key_nor_cookie_is_in_the_log(
+def test_without_a_session_there_is_no_stream_and_the_log_contains_neither_key_nor_cookie(
     running: Running, browser: httpx.Client
 ) -> None:
     sink = make_sink(running.http)

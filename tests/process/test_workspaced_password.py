@@ -1,4 +1,4 @@
-"""A wrong password for PostgreSQL is reported at the start and not retried without end."""
+"""A wrong password for PostgreSQL is reported at the start and not retried for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def database() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("password", "words"), [(WRONG, "password authentication failed"), ("", "no password supplied")]
 )
-def test_a_start_with_a_wrong_password_or_none_ends_with_a_sentence_and_78(
+def test_a_start_with_a_wrong_or_missing_password_ends_with_a_sentence_and_78(
     database: str, tmp_path: Path, more: tuple[str, ...], password: str, words: str
 ) -> None:
     ended = workspaced(
@@ -37,7 +37,7 @@ def test_a_start_with_a_wrong_password_or_none_ends_with_a_sentence_and_78(
 
 
 @pytest.mark.parametrize("command", [("migrate",), ("keys", "list")], ids=" ".join)
-def test_a_command_says_so_too(database: str, command: tuple[str, ...]) -> None:
+def test_a_command_with_a_wrong_password_reports_it(database: str, command: tuple[str, ...]) -> None:
     refused = workspaced(*command, "--database", database, environment={"PGPASSWORD": WRONG})
     assert refused.returncode == 78
     assert refused.stderr.startswith("workspaced: The database postgresql://someone@127.0.0.1:")

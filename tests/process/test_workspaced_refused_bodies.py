@@ -1,4 +1,4 @@
-"""A request that is refused before its body has arrived: a client on a real connection can read the response."""
+"""A request that is rejected before its body has arrived: a client on a real connection can read the response."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_body_over_the_limit_gets_413_with_and_without_a_declared_length
             assert response.headers["Connection"] == "close"
 
 
-async def test_the_typed_client_raises_the_reason_of_the_refusal(service: tuple[WorkspaceService, str]) -> None:
+async def test_the_typed_client_raises_the_reason_of_the_rejection(service: tuple[WorkspaceService, str]) -> None:
     running, key = service
     async with AsyncClient(running.url, api_key=key) as client:
         workspace = await client.create_workspace("Rover")
@@ -46,7 +46,7 @@ async def test_the_typed_client_raises_the_reason_of_the_refusal(service: tuple[
 
 
 @pytest.mark.parametrize("more", ["", "Connection: close\r\n"])
-def test_a_client_refused_before_its_body_is_read_gets_the_response_before_it_has_sent_all(
+def test_a_client_that_is_rejected_early_gets_the_response_before_it_has_sent_all(
     service: tuple[WorkspaceService, str], more: str
 ) -> None:
     # contract G33
@@ -57,7 +57,7 @@ def test_a_client_refused_before_its_body_is_read_gets_the_response_before_it_ha
         assert _status(wire) == 401
         wire.sendall(b" " * (8 * MEBIBYTE))
         if more:
-            assert wire.recv(65_536) == b""  # closed in order, not reset
+            assert wire.recv(65_536) == b""  # closed cleanly, not reset
         else:
             wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert _status(wire) == 200

@@ -1,4 +1,4 @@
-"""The data folder may be given relative to where the service was started, as people do who try it."""
+"""The data folder may be relative to the working directory of the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.support.workspaced_process import DEADLINE_SECONDS, new_key
 
 
-def test_what_runs_elsewhere_finds_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_processes_find_a_relative_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     key = new_key(Path("data"))
     words = (sys.executable, "-m", "workspaced", "serve", "--data", "data", "--port", "0", "--admin-port", "0")
@@ -30,7 +30,7 @@ def test_what_runs_elsewhere_finds_the_data_folder(tmp_path: Path, monkeypatch: 
             deadline = time.monotonic() + DEADLINE_SECONDS
             while (found := http.get(f"/v1/cloud-storage/{file}").json()["conversion"])["state"] != "succeeded":
                 assert time.monotonic() < deadline, json.dumps(found)
-                time.sleep(0.05)  # a caller has nothing to be woken by
+                time.sleep(0.05)  # a caller gets no notification
     finally:
         service.terminate()
         service.wait(DEADLINE_SECONDS)

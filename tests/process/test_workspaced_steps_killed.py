@@ -1,4 +1,4 @@
-"""What a request leaves to be done in steps, of a service that is killed before it is done."""
+"""Deferred work of a request, of a service that is killed before it is done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _bulk(http: httpx.Client, sink: str, entries: int) -> None:
 
 
 def _until(data: Path, query: str, wanted: tuple[int, ...]) -> None:
-    """Wait until the database has what is expected. The service sends no signal when it is done."""
+    """Poll until the database has the expected content, because the service sends no signal."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     with closing(sqlite3.connect(data / "workspaced.db", timeout=DEADLINE_SECONDS)) as database:
         while (found := database.execute(query).fetchone()) != wanted:

@@ -1,4 +1,4 @@
-"""Several worker processes under a parent, and the listener for those who run the service."""
+"""Several worker processes with a parent, and the admin listener."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def postgres_databases() -> Iterator[Databases]:
 
 @pytest.fixture
 def postgres(postgres_databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The commands of the test use a PostgreSQL database of its own: SQLite serves one process only."""
+    """Use a PostgreSQL database, because SQLite serves one process only."""
     with postgres_databases.migrated() as url:
         monkeypatch.setenv("WORKSPACED_DATABASE_URL", url)
         yield
@@ -41,7 +41,7 @@ on_postgres = pytest.mark.usefixtures("postgres")
 
 @contextmanager
 def service_of(data: Path, workers: int, **environment: str) -> Iterator[tuple[WorkspaceService, str]]:
-    """A service and the URL of its admin listener."""
+    """Run a service; yield it with the URL of its admin listener."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     words = ("--workers", str(workers), "--admin-port", port)
@@ -54,7 +54,7 @@ def workers_of(service: WorkspaceService) -> list[psutil.Process]:
 
 
 def numbers(admin: str) -> dict[str, float]:
-    """Every sample, by its name and labels."""
+    """Return every sample by its name and labels."""
     response = httpx.get(f"{admin}/metrics", timeout=DEADLINE_SECONDS)
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     return {
@@ -78,13 +78,13 @@ def sink_of(http: httpx.Client) -> str:
 
 
 @on_postgres
-def test_two_workers_share_the_port_and_their_numbers_are_added_up(tmp_path: Path) -> None:
+def test_two_workers_share_the_port_and_their_metrics_are_summed(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 2) as (service, admin):
         assert len(workers_of(service)) == 2
         with service.client(key) as http:
             sink = sink_of(http)
-        for number in range(40):  # a connection each, so that the kernel deals them out
+        for number in range(40):  # separate connections, so that the kernel distributes them
             with service.client(key) as http:
                 assert http.post(f"{sink}/mass", json={"key": f"k{number}", "value": "v"}).status_code == 200
         with service.client(key) as http:
@@ -112,7 +112,7 @@ def test_two_workers_share_the_port_and_their_numbers_are_added_up(tmp_path: Pat
         assert key not in service.log
 
 
-def test_one_worker_is_the_process_itself_and_reports_the_same_numbers(tmp_path: Path) -> None:
+def test_one_worker_is_the_process_itself_and_reports_the_same_metrics(tmp_path: Path) -> None:
     # contract G23
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 1) as (service, admin):
@@ -130,7 +130,7 @@ def test_one_worker_is_the_process_itself_and_reports_the_same_numbers(tmp_path:
 
 
 @on_postgres
-def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path: Path) -> None:
+def test_a_killed_worker_is_restarted_and_its_metrics_are_kept(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 2) as (service, admin):
         with service.client(key) as http:
@@ -177,7 +177,7 @@ def test_sigterm_completes_the_requests_in_flight_in_every_worker(tmp_path: Path
 
 
 @on_postgres
-def test_ctrl_c_is_passed_on_once_and_does_not_cut_requests_off(tmp_path: Path) -> None:
+def test_ctrl_c_is_forwarded_once_and_does_not_interrupt_requests(tmp_path: Path) -> None:
     with service_of(tmp_path / "data", 2) as (service, _):
         groups = {os.getpgid(process.pid) for process in workers_of(service)}
         assert os.getpgid(service.process.pid) not in groups, "a terminal's Ctrl-C reaches the parent alone"
@@ -195,7 +195,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 
 
 @on_postgres
-def test_the_parent_speaks_to_the_service_manager_for_all_and_only_while_all_live(tmp_path: Path) -> None:
+def test_the_parent_notifies_the_service_manager_only_while_all_workers_live(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
@@ -221,7 +221,7 @@ def test_the_parent_speaks_to_the_service_manager_for_all_and_only_while_all_liv
 
 
 @on_postgres
-def test_workers_that_can_not_begin_end_the_parent_with_one_sentence(tmp_path: Path) -> None:
+def test_workers_that_cannot_start_end_the_parent_with_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "blobs").write_text("a file where the service needs a folder")
     refused = workspaced("serve", "--data", str(tmp_path), "--port", "0", "--workers", "2")
     assert (refused.returncode, refused.stdout) == (78, "")
@@ -231,7 +231,7 @@ def test_workers_that_can_not_begin_end_the_parent_with_one_sentence(tmp_path: P
 
 
 @pytest.mark.parametrize("given", ["--workers", "WORKSPACED_WORKERS"])
-def test_several_workers_on_sqlite_are_refused_before_anything_is_touched(tmp_path: Path, given: str) -> None:
+def test_several_workers_on_sqlite_are_rejected_before_any_change(tmp_path: Path, given: str) -> None:
     words = ("--workers", "2") if given == "--workers" else ()
     refused = workspaced(
         *("serve", "--data", str(tmp_path / "data"), "--port", "0", *words),
@@ -255,7 +255,7 @@ def test_ports_in_use_are_named_with_their_option(tmp_path: Path) -> None:
 
 
 @on_postgres
-def test_two_services_do_not_share_a_port_by_mistake(tmp_path: Path) -> None:
+def test_two_services_cannot_share_a_port_by_mistake(tmp_path: Path) -> None:
     with service_of(tmp_path / "data", 2) as (service, _):
         port = service.url.rpartition(":")[2]
         second = workspaced("serve", "--data", str(tmp_path / "other"), "--workers", "2", "--port", port)

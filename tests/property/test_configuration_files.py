@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.settings import Settings
-from tests.support.configured import CONNECTORS, GOOD, RigOptions, load, with_source
+from tests.support.sample_connectors import CONNECTORS, GOOD, RigOptions, load, with_source
 
 _KEYS = sorted(
     {"service", "url", "api_key", "state", "pipelines", "name", "source", "connector", "entries", "key", "value"}
@@ -59,7 +59,7 @@ _DOCUMENTS = st.one_of(
 
 
 def outcome(text: str | bytes) -> Settings | ConfigurationError:
-    """The settings, or the mistakes; any other exception fails the test."""
+    """Return the settings or the mistakes; any other exception fails the test."""
     with TemporaryDirectory() as folder:
         try:
             return load(text, Path(folder), KEY="hunter22-secret")
@@ -80,22 +80,22 @@ def written(value: Any) -> str:
 
 
 @given(_DOCUMENTS)
-def test_any_document_is_settings_or_mistakes(document: Any) -> None:
+def test_any_document_gives_settings_or_mistakes(document: Any) -> None:
     outcome(written(document))
 
 
 @given(st.one_of(st.text(max_size=200), st.text("{}[]:-,&*!|>'\"%@`#? \n\tab01\\${", max_size=60)))
-def test_any_text_is_settings_or_mistakes(text: str) -> None:
+def test_any_text_gives_settings_or_mistakes(text: str) -> None:
     outcome(text.encode("utf-8", "surrogatepass"))
 
 
 @given(st.binary(max_size=100))
-def test_any_bytes_are_settings_or_mistakes(content: bytes) -> None:
+def test_any_bytes_give_settings_or_mistakes(content: bytes) -> None:
     outcome(content)
 
 
 @given(st.data())
-def test_a_good_file_that_was_damaged_anywhere_is_settings_or_mistakes(data: st.DataObject) -> None:
+def test_a_damaged_file_gives_settings_or_mistakes(data: st.DataObject) -> None:
     good = with_source('{connector: rig, path: "${env:KEY}", pattern: [a, b], password: "${env:KEY}"}') + GOOD
     at = data.draw(st.integers(0, len(good)))
     length = data.draw(st.integers(0, 12))

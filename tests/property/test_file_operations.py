@@ -1,4 +1,4 @@
-"""Whatever happens to the files of a folder, the service ends with exactly the last stable files."""
+"""After any operations on the files of a folder, the service has exactly the last stable files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED = 20
 
 
 def play(folder: Path, mounts: str, *before: str) -> set[str]:
-    """Plays the rounds; which kinds of things were done."""
+    """Run the rounds; return the kinds of operations."""
     command = [
         *before,
         sys.executable,
@@ -42,11 +42,11 @@ def test_any_sequence_of_operations_restarts_and_kills_ends_with_the_last_stable
     assert done == {"create", "append", "replace", "truncate", "rename", "delete", "calm", "restart", "killed"}
 
 
-def test_a_share_that_comes_and_goes_changes_nothing_of_that(tmp_path: Path) -> None:
+def test_mounting_and_unmounting_the_share_changes_no_result(tmp_path: Path) -> None:
     probe = "mkdir a b && mount --bind a b && umount b"
     tried = subprocess.run(
         ["unshare", "-m", "sh", "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     if tried.returncode:
-        pytest.skip(f"this account may not mount in a namespace of its own: {tried.stderr.strip()}")
+        pytest.skip(f"this account may not mount in a private namespace: {tried.stderr.strip()}")
     assert "unmount" in play(tmp_path, "mount", "unshare", "-m")

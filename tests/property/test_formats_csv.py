@@ -1,4 +1,4 @@
-"""The CSV reader against Python's own csv module, at every block size."""
+"""The CSV reader compared with Python's csv module, at every block size."""
 
 import contextlib
 import csv
@@ -51,7 +51,7 @@ def records(chunks: Sequence[RecordChunk]) -> list[tuple[int, tuple[str, ...]]]:
 
 @dataclass
 class StrictRecord:
-    """A record as RFC 4180 has it, with the ends of lines and the plain quotes that docs/formats.md allows besides."""
+    """A record by RFC 4180, with the line ends and plain quotes that docs/formats.md additionally permits."""
 
     fields: list[str] = field(default_factory=list)
     lines: int = 1
@@ -59,7 +59,7 @@ class StrictRecord:
 
 
 def strictly_read(body: str) -> list[StrictRecord]:
-    """Character by character. A quote is text in a field that does not begin with one; behind a closing one nothing may come."""
+    """Read character by character. A quote inside an unquoted field is text; nothing may follow a closing quote."""
     found: list[StrictRecord] = []
     at = 0
     while at < len(body):
@@ -115,7 +115,7 @@ def check_against_strict_reader(body: str, columns: int, block_bytes: int) -> No
 
 
 def _start_of_last(body: str) -> int:
-    """The byte offset of the last record, found without the code under test."""
+    """Return the byte offset of the last record, found without the code under test."""
     offset = 0
     lines = io.StringIO(body, newline="").readlines()
     while lines:
@@ -156,7 +156,7 @@ def test_any_text_is_read_as_a_strict_reader_reads_it(body: str, columns: int, b
     end=st.sampled_from(["\n", "\r\n", "\r"]),
     quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
 )
-def test_what_the_csv_module_writes_comes_back(
+def test_output_of_the_csv_module_is_read_back(
     rows: list[list[str]], block_bytes: int, end: str, quoting: Literal[1, 2]
 ) -> None:
     out = io.StringIO(newline="")
@@ -171,7 +171,7 @@ def test_what_the_csv_module_writes_comes_back(
 @example(body="\ufeffa,b\n", columns=2)
 @example(body="a,b,\nc\n", columns=2)
 @example(body="a,b,c\nd\n", columns=2)
-def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(body: str, columns: int) -> None:
+def test_a_block_on_the_fast_path_is_read_as_by_the_csv_module(body: str, columns: int) -> None:
     frame = read_fast(body.encode(), [f"c{number}" for number in range(columns)])
     if frame is not None:
         assert [list(row) for row in frame.rows()] == as_python_reads(body)
@@ -186,7 +186,7 @@ def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(bod
     quote=st.sampled_from(["'", "$", ""]),
 )
 @example(body='a,""\n"","q""q"\n', columns=2, delimiter=";", quote="'")
-def test_so_it_is_in_every_dialect(body: str, columns: int, delimiter: str, quote: str) -> None:
+def test_every_dialect_is_read_as_by_the_csv_module(body: str, columns: int, delimiter: str, quote: str) -> None:
     body = body.replace(delimiter, "x").translate({ord(","): delimiter, ord('"'): quote or '"'})
     frame = read_fast(
         body.encode(), [f"c{number}" for number in range(columns)], Dialect(delimiter=delimiter, quote=quote)
@@ -203,7 +203,7 @@ def test_so_it_is_in_every_dialect(body: str, columns: int, delimiter: str, quot
     ),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_the_fast_path_takes_every_clean_block(rows: list[list[str]], end: str) -> None:
+def test_the_fast_path_accepts_every_clean_block(rows: list[list[str]], end: str) -> None:
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator=end).writerows(rows)
     frame = read_fast(out.getvalue().encode(), [f"c{number}" for number in range(len(rows[0]))])
@@ -236,7 +236,7 @@ def test_the_scanner_ends_a_record_where_the_csv_module_does(body: str, size: in
 
 
 @given(body=NASTY, block_bytes=st.integers(1, 32), which=st.integers(0, 50))
-def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: int, which: int) -> None:
+def test_reading_that_resumes_after_any_chunk_gives_the_rest(body: str, block_bytes: int, which: int) -> None:
     data = ("a,b\n" + body).encode()
     chunks = read_whole(data, block_bytes)
     done, rest = chunks[: which % len(chunks) + 1], chunks[which % len(chunks) + 1 :]
@@ -256,7 +256,7 @@ def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: 
 
 
 @given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32))
-def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(data: bytes, block_bytes: int) -> None:
+def test_any_bytes_give_records_rejects_or_one_sentence(data: bytes, block_bytes: int) -> None:
     chunks: list[RecordChunk] = []
     with contextlib.suppress(SourceBroken):
         chunks = read_whole(data, block_bytes)
@@ -272,7 +272,7 @@ def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(data: bytes, b
 
 
 @given(body=NASTY, block_bytes=st.integers(1, 24), record_bytes=st.integers(8, 24))
-def test_a_record_beyond_the_bound_is_parked_and_its_neighbours_are_read(
+def test_a_record_beyond_the_limit_is_rejected_and_other_records_are_read(
     body: str, block_bytes: int, record_bytes: int
 ) -> None:
     data = ("a,b\n" + body).encode()

@@ -1,4 +1,4 @@
-"""JSON documents against Python's own json module, at every block size."""
+"""JSON documents compared with Python's json module, at every block size."""
 
 import io
 import json
@@ -13,7 +13,7 @@ TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=8)
 NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="."), max_size=4)
 VALUES = st.one_of(TEXT, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
 RECORDS = st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), max_size=6)
-# The text around the array must not matter, whatever brackets and quotes it holds.
+# The text around the array must have no effect, with any brackets and quotes.
 OTHERS = st.recursive(VALUES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(TEXT, inside, max_size=3))
 
 
@@ -37,7 +37,7 @@ def read(document: Any, path: list[str], block_bytes: int, **layout: Any) -> lis
     block_bytes=st.integers(1, 64),
     layout=st.tuples(st.sampled_from([None, 0, 2]), st.booleans()),
 )
-def test_what_the_json_module_writes_comes_back(
+def test_output_of_the_json_module_is_read_back(
     records: list[dict[str, Any]],
     around: tuple[Any, Any],
     path: list[str],

@@ -1,4 +1,4 @@
-"""The NDJSON reader against Python's own json module, with every number kept as its characters."""
+"""The NDJSON reader compared with Python's json module, with the characters of every number kept."""
 
 import io
 import json
@@ -118,7 +118,7 @@ def test_the_fast_path_and_the_exact_one_agree(lines: list[str]) -> None:
 @given(
     lines=st.lists(st.one_of(FLAT, st.just("{"), st.just("[1]"), st.just("")), max_size=10), which=st.integers(0, 20)
 )
-def test_reading_taken_up_at_any_stretch_gives_the_rest(lines: list[str], which: int) -> None:
+def test_reading_that_resumes_after_any_chunk_gives_the_rest(lines: list[str], which: int) -> None:
     data = "\n".join(["{}", *lines]).encode()
     chunks = read_whole(data, 16, cells=4)
     at = which % len(chunks)
@@ -128,9 +128,7 @@ def test_reading_taken_up_at_any_stretch_gives_the_rest(lines: list[str], which:
 
 @given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32), record_bytes=st.integers(4, 40))
 @example(data=b'{"a":1}' + b" " * 60 + b'\n{"a":2}', block_bytes=3, record_bytes=20)
-def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(
-    data: bytes, block_bytes: int, record_bytes: int
-) -> None:
+def test_any_bytes_give_records_rejects_or_one_sentence(data: bytes, block_bytes: int, record_bytes: int) -> None:
     body = data.removeprefix(b"\xef\xbb\xbf")
     if not body:
         with pytest.raises(SourceBroken, match=r"^x\.ndjson"):
@@ -139,8 +137,8 @@ def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(
     chunks = read_whole(data, block_bytes, record_bytes)
     expected = [number for number, line in enumerate(body.split(b"\n"), start=1) if line.strip(b" \t\r\n")]
     read = [position for chunk in chunks for position in chunk.positions]
-    parked = [reject.position for chunk in chunks for reject in chunk.rejects]
-    assert sorted([*read, *parked]) == expected
+    rejected = [reject.position for chunk in chunks for reject in chunk.rejects]
+    assert sorted([*read, *rejected]) == expected
     assert chunks[-1].end.offset == len(data)
 
 
@@ -162,9 +160,7 @@ def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(
         (b'{"a": 1} {"a": 2}', "not valid JSON"),
     ],
 )
-def test_a_line_that_is_no_record_is_parked_with_the_reason_and_its_neighbours_are_read(
-    line: bytes, words: str
-) -> None:
+def test_an_invalid_line_is_rejected_with_the_reason_and_other_lines_are_read(line: bytes, words: str) -> None:
     with pytest.raises(LineUnreadable, match=words):
         parse_record(line)
     (chunk,) = read_whole(b'{"a": 1}\n' + line + b'\n{"a": 3}\n')

@@ -1,4 +1,4 @@
-"""What is written back reads as it was: rows of every dialect and encoding, lines of every record."""
+"""Written rows and lines are read back unchanged, in every dialect and encoding."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def lines(names: list[str]) -> st.SearchStrategy[list[list[str]]]:
 
 
 @given(dialect=dialects(), names=NAMES, data=st.data(), end=st.sampled_from(["\r\n", "\n"]))
-def test_rows_that_were_written_read_as_they_were(
+def test_written_rows_are_read_back_unchanged(
     dialect: Dialect, names: list[str], data: st.DataObject, end: str
 ) -> None:
     rows = data.draw(lines(names))
@@ -79,7 +79,7 @@ def test_rows_that_were_written_read_as_they_were(
 
 
 @given(dialect=dialects())
-def test_a_delimiter_is_known_by_the_name_that_it_was_given(dialect: Dialect) -> None:
+def test_a_delimiter_is_recognised_by_its_configured_name(dialect: Dialect) -> None:
     assert delimiter_by_name(dialect.delimiter_name) == dialect.delimiter
 
 
@@ -90,7 +90,7 @@ def test_a_delimiter_is_known_by_the_name_that_it_was_given(dialect: Dialect) ->
         max_size=6,
     )
 )
-def test_lines_that_were_written_read_as_they_were(records: list[dict[str, str | None]]) -> None:
+def test_written_lines_are_read_back_unchanged(records: list[dict[str, str | None]]) -> None:
     text = "".join(map(encode_line, records))
     read: list[dict[str, str | None]] = []
     for chunk in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):

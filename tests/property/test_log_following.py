@@ -1,4 +1,4 @@
-"""Whatever is done to a log, every line that was appended is handed over once, in order, through restarts and kills."""
+"""After any operations on a log, every appended line is read once, in order, through restarts and kills."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADER = "n,text\n"
 
 
 class LogMachine(RuleBasedStateMachine):
-    """A writer, a rotation by name, by copy and by packing, and a reader that may forget everything but its cursor."""
+    """A writer, a rotation by name, by copy and by compression, and a reader that may lose everything except its cursor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4), same=st.booleans())
     def append(self, count: int, same: bool) -> None:
-        """Lines of one length, so that a file that was cut soon has its old size; and of others."""
+        """Append lines of one length, so that a truncated file soon has its old size; and of others."""
         with self.log.open("a", newline="") as log:
             if not log.tell():
                 log.write(_HEADER)
@@ -82,7 +82,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(looks=st.booleans())
     def rotate_under_a_writer(self, looks: bool) -> None:
-        """Which goes on in the renamed file for a line, and then begins a new one."""
+        """Rotate while the writer appends a line to the renamed file, then begins a new one."""
         if not self.log.exists() or self.half or not self.log.stat().st_size:
             return
         self.shift()
@@ -95,7 +95,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def forget_the_oldest(self) -> None:
-        """It was read, as the operator made sure, and so was something in the newest one."""
+        """Delete a file that was read, as the operator verified, when the newest one was also read in part."""
         older = sorted(self.folder.glob("bench.csv.*"), key=lambda path: int(path.name.split(".")[2]))
         if older and self.log.exists() and self.log.stat().st_size > len(_HEADER) and not self.half:
             self.look()
@@ -107,7 +107,7 @@ class LogMachine(RuleBasedStateMachine):
             return
         self.shift()
         copy = self.folder / "bench.csv.1"
-        if looks:  # in the middle of the copying, too
+        if looks:  # also during the copying
             copy.write_bytes(self.log.read_bytes()[: self.log.stat().st_size // 2])
             self.look()
         shutil.copyfile(self.log, copy)
@@ -140,7 +140,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(batches=st.integers(0, 2))
     def be_killed(self, batches: int) -> None:
-        """In the middle of a reading; what was durable is all that is known afterwards."""
+        """Kill the reader during a reading; only durable state is kept."""
         self.read(give_up_after=batches)
         self.reader = self.opened()
 
@@ -149,7 +149,7 @@ class LogMachine(RuleBasedStateMachine):
         assert not [sentence for sentence in self.events if "missed" in sentence or "missing" in sentence]
 
     def shift(self) -> None:
-        """bench.csv.2.gz becomes bench.csv.3.gz and so on."""
+        """Rename bench.csv.2.gz to bench.csv.3.gz and so on."""
         older = sorted(self.folder.glob("bench.csv.*"), key=lambda path: -int(path.name.split(".")[2]))
         for path in older:
             name, end, number, *packed = path.name.split(".")

@@ -1,4 +1,4 @@
-"""The mapping by columns does what a mapping record by record would do, on whatever records."""
+"""The mapping by columns has the results of a mapping record by record, on any records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ingestd.core.mapping import Mapping as Rule
 from ingestd.core.template import Field, Literal, parse_template
 
 Record = dict[str, str | None]
-# Names that mean something to templates, to polars or to Python are among them.
+# Some of the names are special to templates, to polars or to Python.
 NAMES = ["part", "mass kg", "*", "^p.*$", "ä.ö", "file", "a/b", "$", "^"]
 FACTS = {"file.name": "run 7.csv", "file.stem": "run 7", "file.owner": ""}
 TEXTS = st.text(st.sampled_from("ab01 .-{}\"'\\,\n\0äß\u2028🚀*^$"), max_size=6)
@@ -63,7 +63,7 @@ class Spec:
         return EntrySpec(key=self.key.text, value=value, columns=self.columns, type=self.type.text)
 
     def entries(self, record: Record) -> Iterator[tuple[str, str | None, str] | None]:
-        """(key, value, type) of each entry, value None where there is nothing to say; None where it can't be addressed."""
+        """Return (key, value, type) of each entry, with value None if there is none; None if it cannot be addressed."""
         for column in self.columns or (None,):
             known: dict[str, str | None] = dict.fromkeys(NAMES) | record | FACTS
             if column is not None:
@@ -88,7 +88,7 @@ records = st.lists(st.dictionaries(st.sampled_from(NAMES), CELLS), max_size=5)
 
 
 def frame_of(rows: Sequence[Record]) -> pl.DataFrame:
-    """As a connector hands records over: a column for each name that occurs."""
+    """Return records as a connector yields them: a column for each name that occurs."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     frame = pl.DataFrame(
         {name: [row.get(name) for row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
@@ -124,7 +124,7 @@ def test_entries_and_rejects_are_those_of_a_mapping_record_by_record(specs: list
 
 
 @given(specs=specs, rows=records)
-def test_two_records_have_one_hash_if_all_that_the_mapping_uses_is_equal(specs: list[Spec], rows: list[Record]) -> None:
+def test_two_records_have_one_hash_if_all_mapped_values_are_equal(specs: list[Spec], rows: list[Record]) -> None:
     rule = Rule([spec.entry_spec for spec in specs])
     hashes = rule.row_hashes(frame_of(rows), FACTS).to_list()
     used = [tuple(row.get(name) for name in rule.fields) for row in rows]
@@ -134,7 +134,7 @@ def test_two_records_have_one_hash_if_all_that_the_mapping_uses_is_equal(specs: 
 
 
 @given(specs=specs, rows=records, cut=st.integers(0, 5))
-def test_how_records_are_cut_into_batches_makes_no_difference(specs: list[Spec], rows: list[Record], cut: int) -> None:
+def test_the_division_into_batches_has_no_effect(specs: list[Spec], rows: list[Record], cut: int) -> None:
     rule = Rule([spec.entry_spec for spec in specs])
     whole = rule.row_hashes(frame_of(rows), FACTS).to_list()
     pieces = [rows[:cut], rows[cut:]]
@@ -142,7 +142,7 @@ def test_how_records_are_cut_into_batches_makes_no_difference(specs: list[Spec],
 
 
 @given(templates())
-def test_a_template_is_read_back_as_it_was_made(made: Made) -> None:
+def test_a_template_is_parsed_into_the_parts_it_was_made_of(made: Made) -> None:
     parts: list[Literal | Field] = []
     for part in made.parts:
         if isinstance(part, tuple):

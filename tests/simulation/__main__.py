@@ -1,4 +1,4 @@
-"""Simulations by hand: `make simulate SEED=n` for one with its trace, `make simulate SEEDS=n` for many."""
+"""Runs simulations from the command line: `make simulate SEED=n` for one with its trace, `make simulate SEEDS=n` for many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK = 50
 
 
 def main() -> int:
-    """Run what the arguments say; the exit code."""
+    """Run the simulations of the arguments; return the exit code."""
     parser = argparse.ArgumentParser(prog="simulate")
     parser.add_argument("--seed", type=int, help="one seed, with its trace")
     parser.add_argument("--first", type=int, default=1, help="the first of many seeds")
@@ -64,7 +64,7 @@ def _some(seeds: range) -> list[tuple[int, str]]:
 
 
 def _reason(violation: Violation) -> str:
-    """The last paragraph but one, in one line."""
+    """Return the last paragraph but one, in one line."""
     return " ".join(str(violation).rpartition("\nOnce more")[0].rpartition("\n\n")[2].split())
 
 

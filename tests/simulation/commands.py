@@ -1,7 +1,7 @@
-"""Operators' commands: the clients of the daemon's control socket, and the connections between them and the real server.
+"""Commands of operators: clients of the daemon's control socket, and their connections to the real server.
 
-The kernel's part is simulated: what is written arrives at once, in order, and a server learns that its client has left
-when it writes to it. The streams, the server and what answers are the real ones.
+Only the kernel is simulated: what is written arrives at once, in order, and a server notices that its client has disconnected
+when it writes. The streams, the server and the command handler are the real ones.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from ingestd.daemon.control.requests import CheckDrift, Request, Response, decod
 from tests.simulation.loop import SimulatedLoop
 
 Manner: TypeAlias = Literal["waits", "leaves", "sends half", "sends nothing"]
-"""What a client does: it waits for the response; it sends its request and closes; it closes after half of it; it is silent."""
+"""What a client does: wait for the response; disconnect after the request; disconnect after half of it; send nothing."""
 
 
 class Command:
-    """One connection to the control socket. ``asked_at`` and ``ended_at``: when it was opened and closed, by the loop's time."""
+    """One connection to the control socket. ``asked_at`` and ``ended_at``: the loop's times of its start and its end."""
 
-    def __init__(self, request: Request, manner: Manner, *, loop: SimulatedLoop, chance: random.Random) -> None:
+    def __init__(self, request: Request, manner: Manner, *, loop: SimulatedLoop, random_numbers: random.Random) -> None:
         self.request = request
         self.manner: Manner = manner
         self.asked_at = loop.time()
         self.response = b""
         self.has_left = False
         self.ended_at: float | None = None
-        self.nobody_listened = False
+        self.was_not_listening = False
         self._loop = loop
-        self._chance = chance
+        self._random_numbers = random_numbers
         line = encode_request(request)
-        cut = chance.randrange(1, len(line))
+        cut = random_numbers.randrange(1, len(line))
         pieces = {"sends half": [line[:cut]], "sends nothing": []}.get(manner, [line[:cut], line[cut:]])
         self._pieces = pieces
 
@@ -49,12 +49,12 @@ class Command:
         return f"{what}{named}, client {self.manner}"
 
     def connect(self) -> None:
-        """Open the connection; nobody listens at a daemon that starts or ends."""
+        """Open the connection; a daemon that starts or ends does not listen."""
         factory = self._loop.listener
         if factory is None:
-            self.nobody_listened, self.ended_at = True, self._loop.time()
+            self.was_not_listening, self.ended_at = True, self._loop.time()
             return
-        # From here on the kernel has accepted it; the server hears of that later.
+        # The kernel has accepted the connection; the server is notified later.
         self._protocol = factory()
         self._loop.call_soon(self._connected)
 
@@ -62,11 +62,11 @@ class Command:
         self._protocol.connection_made(_Connection(self, self._protocol, self._loop))
         self._later(self._send)
 
-    def answer(self) -> Response | None:
-        """What came back; None: the connection was closed without a whole response.
+    def decoded(self) -> Response | None:
+        """Return the response; None if the connection was closed before it was complete.
 
         Raises:
-            RequestRefused: the daemon refused.
+            RequestRefused: The daemon refused the request.
         """
         return decode_response(self.request, self.response) if self.response.endswith(b"\n") else None
 
@@ -81,14 +81,14 @@ class Command:
             self._protocol.eof_received()
 
     def _later(self, call: Callable[[], None]) -> None:
-        if self._chance.random() < 0.7:
+        if self._random_numbers.random() < 0.7:
             self._loop.call_soon(call)
         else:
-            self._loop.call_later(self._chance.random(), call)
+            self._loop.call_later(self._random_numbers.random(), call)
 
 
 class _Connection(asyncio.Transport):
-    """The server's end."""
+    """The server's side of a connection."""
 
     def __init__(self, command: Command, protocol: asyncio.Protocol, loop: SimulatedLoop) -> None:
         super().__init__({"socket": _peer()})
@@ -121,26 +121,28 @@ class _Connection(asyncio.Transport):
 
 @cache
 def _peer() -> socket.socket:
-    """One end of a socket pair, of which the kernel tells the account as of a client's."""
+    """Return one end of a socket pair; the kernel reports the account of this process as that of the client."""
     ours, theirs = socket.socketpair()
     _kept.append(theirs)
     return ours
 
 
 _kept: list[socket.socket] = []
-"""Open as long as the process is."""
+"""Stays open until the process ends."""
 
 
-def judged(command: Command, *, stopping: bool) -> str:
-    """What is wrong with the response to a command whose client has waited for it; empty: nothing."""
+def find_mistake(command: Command, *, stopping: bool) -> str:
+    """Return what is wrong with the response to a command with a client that waits; empty if nothing is."""
     try:
-        answer = command.answer()
+        decoded = command.decoded()
     except RequestRefused as refusal:
         return "" if stopping else f"{command}: refused: {refusal}"
-    if answer is None:
-        return "" if stopping or command.nobody_listened else f"{command}: the connection was closed without a response"
-    if isinstance(command.request, CheckDrift) and isinstance(answer, tuple):
+    if decoded is None:
         return (
-            "" if len(answer) == len(command.request.pipelines) else f"{command}: {len(answer)} sinks in the response"
+            "" if stopping or command.was_not_listening else f"{command}: the connection was closed without a response"
+        )
+    if isinstance(command.request, CheckDrift) and isinstance(decoded, tuple):
+        return (
+            "" if len(decoded) == len(command.request.pipelines) else f"{command}: {len(decoded)} sinks in the response"
         )
     return ""

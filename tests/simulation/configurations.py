@@ -1,4 +1,4 @@
-"""What the simulated daemon's configuration file says: read once for real, for reading it takes as long as a simulation."""
+"""Configurations of the simulated daemon; the file is read once, because reading takes as long as a simulation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def configuration(version: Version = "first") -> Configuration:
     """Return the configuration of pipelines p0, p1, …, each with its sink.
 
     Raises:
-        ConfigurationError: ``version`` is mistaken.
+        ConfigurationError: ``version`` has a mistake.
     """
     if version == "mistaken":
         raise ConfigurationError((Mistake(file="ingestd.yaml", line=1, column=1, key="", sentence="It is empty."),))

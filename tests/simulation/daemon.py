@@ -1,4 +1,4 @@
-"""One life of the simulated daemon: the real supervisor, dispatcher, client and control, started, and stopped or killed."""
+"""One run of the simulated daemon: the real supervisor, dispatcher, client and control server, until a stop or a kill."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EPOCH = 1_700_000_000.0
 
 
 class Daemon:
-    """Runs on a loop of its own. What is asked of it while it is not running is not done."""
+    """Runs on its own loop. Requests while it is not running are ignored."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class Daemon:
         failed_parts: FailedPartKeeper,
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
-        chance: random.Random,
+        random_numbers: random.Random,
         limits: DeliveryLimits,
     ) -> None:
         self._loop = loop
         self._emit = emit
-        self._chance = chance
+        self._random_numbers = random_numbers
         self._transport = transport
         self._readers = readers
         self._mirror = mirror
@@ -72,7 +72,7 @@ class Daemon:
         self.asked: set[asyncio.Task[object]] = set()
 
     def wake(self, sink: int) -> None:
-        """Something became pending."""
+        """Notify the dispatcher of a pending entry."""
         if self.dispatcher is not None:
             self._loop.call_soon(self.dispatcher.wake, sink)
 
@@ -81,17 +81,17 @@ class Daemon:
         self._loop.call_soon(self._stop.set)
 
     def drain(self) -> asyncio.Task[object] | None:
-        """Wait, as `ingestd sync` does, until nothing is pending."""
+        """Wait until nothing is pending, as `ingestd sync` does."""
         return self.ask(self.dispatcher.drain) if self.dispatcher is not None else None
 
     def ask(self, call: Callable[[], Coroutine[Any, Any, object]]) -> asyncio.Task[object]:
-        """Do what a command asks for."""
+        """Execute a command."""
         task = self._loop.create_task(call(), name="asked")
         self.asked.add(task)
         return task
 
     async def _run(self) -> None:
-        """As `ingestd.daemon.lifecycle` has it."""
+        """Run the parts, as `ingestd.daemon.lifecycle` does."""
 
         def now() -> float:
             return EPOCH + self._loop.time()
@@ -105,11 +105,11 @@ class Daemon:
             now=now,
             clock=self._loop.time,
         ) as client:
-            supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._chance.random)
+            supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._random_numbers.random)
             supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
                 emit=self._emit,
-                random=self._chance.random,
+                random=self._random_numbers.random,
                 keep_running=supervise,
             )
             dispatcher = self.dispatcher = Dispatcher(
@@ -117,8 +117,8 @@ class Daemon:
                 client=client,
                 emit=self._emit,
                 now=now,
-                random=self._chance.random,
-                on_acknowledged=supervisor.settled,
+                random=self._random_numbers.random,
+                on_acknowledged=supervisor.on_acknowledged,
                 keep_running=supervise,
                 limits=self._limits,
                 clock=self._loop.time,
@@ -144,14 +144,14 @@ class Daemon:
     def _command_handler(
         self, client: ServiceClient, supervisor: SourceSupervisor, dispatcher: Dispatcher
     ) -> CommandHandler:
-        """As `ingestd.daemon.assembly` has it."""
+        """Build the handler, as `ingestd.daemon.assembly` does."""
         running = configuration()
         connectors = {reader.pipeline: reader.connector for reader in self._readers}
         return CommandHandler(
             pipelines=[one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
             checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
-            request_reading=lambda name: supervisor.again(name, now=True),
+            request_reading=lambda name: supervisor.remap(name, now=True),
             explain=lambda request: explain(connectors, request),
             notices=supervisor.notices,
             reloader=Reloader(
@@ -164,8 +164,8 @@ class Daemon:
             emit=self._emit,
         )
 
-    def words(self) -> list[str]:
-        """How the lanes are, and what every task waits for."""
+    def description(self) -> list[str]:
+        """Describe the state of the lanes and what every task waits for."""
         lanes = [str(report) for report in self.dispatcher.report()] if self.dispatcher is not None else []
         return [*lanes, *_waits(self._loop)]
 

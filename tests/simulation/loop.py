@@ -1,12 +1,11 @@
 """An event loop without sockets, threads or a clock: seeded, so that a run can be repeated callback by callback.
 
-Every ready callback may run next, in any order. Time passes only when nothing is ready, and now and then between two
-callbacks, so that a timer may come between any two of them. Work for threads runs on the loop; its start and the arrival of
-its result are callbacks of their own. Work of executors that are said to pause runs in threads of its own, one at a time,
-and everything else may go on where it calls `pause`.
+The ready callbacks run in random order. Time advances only when nothing is ready, and sometimes between two callbacks, so that
+a timer can expire between any two of them. Work for threads runs on the loop; its start and the arrival of its result are
+separate callbacks. Work of pausing executors runs in threads, one at a time, and everything else may run while it pauses.
 """
 
-# Callbacks are whatever is called, with whatever arguments.
+# Callbacks take any arguments and return any value.
 # mypy: disable-error-code="override"
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
-from tests.simulation.baton import BatonThread
+from tests.simulation.pausable_thread import PausableThread
 
 T = TypeVar("T")
 
@@ -37,11 +36,11 @@ _MOST_STEPS_AT_ONCE = 200_000
 
 
 class NeverIdle(AssertionError):
-    """Callbacks follow each other without end and without time passing."""
+    """Callbacks follow each other without end, and time does not advance."""
 
 
 class _Numbered:
-    """Hashes by a number of its own: sets of it are then iterated alike in every run."""
+    """Hashes by a serial number, so that sets are iterated in the same order in every run."""
 
     number: int
 
@@ -54,7 +53,7 @@ class _Future(_Numbered, asyncio.Future[Any]):
 
 
 class _Task(_Numbered, asyncio.Task[Any]):
-    # The constructor hashes the task already, so the number has to be there before it.
+    # The constructor hashes the task, so it needs its number before.
     def __new__(cls, *_: Any, loop: SimulatedLoop, **__: Any) -> Self:
         task = super().__new__(cls)
         task.number = loop.next_number()
@@ -65,7 +64,7 @@ class _Task(_Numbered, asyncio.Task[Any]):
 
 @dataclass(slots=True)
 class _Threads:
-    """The jobs of one executor, of which so many run at a time."""
+    """The jobs of one executor; at most ``most`` of them run at a time."""
 
     most: int
     pauses: bool
@@ -74,18 +73,18 @@ class _Threads:
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Runs callbacks in an order drawn from ``chance``; its clock starts at ``now`` seconds.
+    """Runs callbacks in an order drawn from ``random_numbers``; its clock starts at ``now`` seconds.
 
-    ``thread_seconds``: the longest time that a thread's work waits for its start, and its result for its arrival.
-    ``pausing``: the prefix of the names of the threads that may pause. ``listener``: makes the server's protocol of a new
-    connection to the one Unix socket that is listened to; None: there is none.
+    ``thread_seconds``: the longest delay before a thread's work starts, and before its result arrives. ``pausing``: the name
+    prefix of threads that may pause. ``listener``: creates the server's protocol for a new connection to the only Unix socket;
+    None if nothing listens.
     """
 
-    def __init__(self, chance: random.Random, *, now: float, thread_seconds: float, pausing: str = "") -> None:
+    def __init__(self, random_numbers: random.Random, *, now: float, thread_seconds: float, pausing: str = "") -> None:
         self._ended = True
         super().__init__()
         self._ended = False
-        self._chance = chance
+        self._random_numbers = random_numbers
         self._thread_seconds = thread_seconds
         self._now = now
         self._number = 0
@@ -93,7 +92,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._threads: dict[object, _Threads] = {}
         self._pausing = pausing
-        self._paused: list[BatonThread] = []
+        self._paused: list[PausableThread] = []
         self.listener: Callable[[], asyncio.Protocol] | None = None
         self.failures: list[str] = []
         self.steps = 0
@@ -101,7 +100,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     # ------------------------------------------------------------------------------------------------ running
 
     def run(self, until: float, done: Callable[[], bool] = lambda: False) -> End:
-        """Run callbacks until ``done``, which is looked at whenever nothing is ready, or until the clock shows ``until``."""
+        """Run callbacks until ``done``, which is evaluated whenever nothing is ready, or until the clock shows ``until``."""
         with _running(self):
             at, steps = self._now, 0
             while True:
@@ -124,14 +123,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _step(self) -> None:
         ready = self._callbacks
-        chosen = int(self._chance.random() * len(ready))
+        chosen = int(self._random_numbers.random() * len(ready))
         ready[chosen], ready[-1] = ready[-1], ready[chosen]
         handle = ready.pop()
         if not handle.cancelled():
             handle._run()
         self.steps += 1
-        if self._chance.random() < _SLOW_STEP_SHARE:
-            self._now += self._chance.random() * _SLOW_STEP_SECONDS
+        if self._random_numbers.random() < _SLOW_STEP_SHARE:
+            self._now += self._random_numbers.random() * _SLOW_STEP_SECONDS
 
     def _collect_due(self) -> None:
         while self._timers and (self._timers[0][0] <= self._now or self._timers[0][2].cancelled()):
@@ -144,7 +143,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._now = max(self._now, now)
 
     def kill(self) -> list[asyncio.Task[Any]]:
-        """End as a killed process does: nothing runs any more, no clean-up either. The tasks that there were."""
+        """End as a killed process does: run nothing any more, no clean-up either. Return the tasks that existed."""
         tasks = sorted(asyncio.all_tasks(self), key=hash)
         self._callbacks.clear()
         self._timers.clear()
@@ -160,7 +159,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return tasks
 
     def finish_threads(self) -> None:
-        """Run what was handed to threads to its end, as an executor's shutdown does."""
+        """Finish the work of threads, as an executor's shutdown does."""
         for thread in self._paused:
             while not thread.resume():
                 pass
@@ -237,7 +236,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
         future = self.create_future()
-        # By itself and not by its id: an executor that is gone may leave its id to another.
+        # The key is the executor, not its id: a new executor may reuse the id of a deleted one.
         known = executor or "default"
         if known not in self._threads:
             most = executor._max_workers if isinstance(executor, ThreadPoolExecutor) else _DEFAULT_THREADS
@@ -251,7 +250,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _start_threads(self, threads: _Threads) -> None:
         while threads.jobs and threads.running < threads.most:
             threads.running += 1
-            self._some_time_later(self._work, threads)
+            self._call_later_at_random(self._work, threads)
 
     def _work(self, threads: _Threads) -> None:
         if not threads.jobs:
@@ -261,42 +260,42 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if future.cancelled():
             self._thread_is_free(threads)
         elif threads.pauses:
-            thread = BatonThread(call)
+            thread = PausableThread(call)
             self._paused.append(thread)
-            self._go_on(threads, thread, future)
+            self._resume(threads, thread, future)
         else:
             try:
                 result = call()
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
-                self._some_time_later(_fail, future, error)
+            except Exception as error:  # noqa: BLE001 - the caller that awaits the result handles it
+                self._call_later_at_random(_fail, future, error)
             else:
-                self._some_time_later(_succeed, future, result)
+                self._call_later_at_random(_succeed, future, result)
             self._thread_is_free(threads)
 
-    def _go_on(self, threads: _Threads, thread: BatonThread, future: asyncio.Future[Any]) -> None:
+    def _resume(self, threads: _Threads, thread: PausableThread, future: asyncio.Future[Any]) -> None:
         if not thread.resume():
-            self._some_time_later(self._go_on, threads, thread, future)
+            self._call_later_at_random(self._resume, threads, thread, future)
             return
         self._paused.remove(thread)
         if thread.error is not None:
-            self._some_time_later(_fail, future, thread.error)
+            self._call_later_at_random(_fail, future, thread.error)
         else:
-            self._some_time_later(_succeed, future, thread.result)
+            self._call_later_at_random(_succeed, future, thread.result)
         self._thread_is_free(threads)
 
     def _thread_is_free(self, threads: _Threads) -> None:
         threads.running -= 1
         self._start_threads(threads)
 
-    def _some_time_later(self, callback: Callable[..., object], *args: Any) -> None:
-        if self._chance.random() < 0.5:
+    def _call_later_at_random(self, callback: Callable[..., object], *args: Any) -> None:
+        if self._random_numbers.random() < 0.5:
             self.call_soon(callback, *args)
         else:
-            self.call_later(self._chance.random() * self._thread_seconds, callback, *args)
+            self.call_later(self._random_numbers.random() * self._thread_seconds, callback, *args)
 
 
 class _Listener:
-    """What an `asyncio.Server` is to whoever only closes it."""
+    """Replaces an `asyncio.Server` for a caller that only closes it."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
@@ -306,7 +305,7 @@ class _Listener:
 
 
 class _running:  # noqa: N801 - used like a function
-    """Make a loop the running one, as `asyncio.get_running_loop` has it."""
+    """Makes a loop the running one for `asyncio.get_running_loop`."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
@@ -321,7 +320,7 @@ class _running:  # noqa: N801 - used like a function
 
 
 def run_inline(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never really waits."""
+    """Run a coroutine that never waits."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -332,7 +331,7 @@ def run_inline(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _discard(coroutine: Any) -> None:
-    """Close what a killed process would never have gone on with; what its clean-up tries finds no loop."""
+    """Close the tasks of a killed process; their clean-up finds no running loop."""
     with contextlib.suppress(BaseException):
         coroutine.close()
 

@@ -1,4 +1,4 @@
-"""The two mirrors of the simulation: the real one in a file, and the one in memory behind threads of its own."""
+"""The two mirrors of the simulation: the real one in a file, and the one in memory with threads as those of the real one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.threads import in_thread
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class NotDurable(sqlite3.Connection):
-    """A connection that does not wait for the disk: nobody cuts the power here."""
+    """A connection that does not wait for the disk, because no simulation includes a power failure."""
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         if sql == "PRAGMA synchronous = FULL":
@@ -36,7 +36,7 @@ class NotDurable(sqlite3.Connection):
 
 @cache
 def _empty_state_file() -> bytes:
-    """A state file as it is after its migrations, which take longer than a whole simulation."""
+    """Return a state file as it is after its migrations, which take longer than a whole simulation."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
         SqliteMirror.open(path).close()
@@ -44,7 +44,7 @@ def _empty_state_file() -> bytes:
 
 
 class StateFolder:
-    """A folder for one state file and its socket, in memory where the system has such a place."""
+    """A folder for one state file and its socket, in memory if the system supports it."""
 
     def __init__(self) -> None:
         in_memory = Path("/dev/shm")
@@ -52,7 +52,7 @@ class StateFolder:
         self.path = self._folder / "state.db"
 
     def fill(self) -> None:
-        """Write a state file that has nothing in it yet."""
+        """Write an empty state file."""
         self.path.write_bytes(_empty_state_file())
 
     def open(self, now: Callable[[], float]) -> SqliteMirror:
@@ -63,7 +63,7 @@ class StateFolder:
 
 
 class ThreadedMirror(Deliverable):
-    """Carries calls to a mirror in memory out as the one in a file does: in threads, shielded, each at one moment."""
+    """Executes calls to a mirror in memory as the one in a file does: in threads, shielded, each atomically."""
 
     def __init__(self, inner: MemoryMirror) -> None:
         self._inner = inner
@@ -94,20 +94,20 @@ class ThreadedMirror(Deliverable):
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         return await self._in(self._writes, lambda: self._inner.adopt(sink, entries))
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        await self._in(self._writes, lambda: self._inner.settle(claim, attempt=attempt))
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        await self._in(self._writes, lambda: self._inner.acknowledge(claim, attempt=attempt))
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
         await self._in(
             self._writes,
-            lambda: self._inner.settle_some(claim, delivered=delivered, parked=parked, attempt=attempt),
+            lambda: self._inner.acknowledge_some(claim, delivered=delivered, rejected=rejected, attempt=attempt),
         )
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
@@ -118,14 +118,14 @@ class ThreadedMirror(Deliverable):
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         await self._in(self._writes, lambda: self._inner.note_attempt(sink, attempt))
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        await self._in(self._writes, lambda: self._inner.note_trouble(sink, trouble))
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        await self._in(self._writes, lambda: self._inner.note_blocker(sink, blocker))
 
 
 class ThreadedCommands(RejectionKeeper, DriftKeeper):
-    """What commands do with a mirror in memory, in one thread as the one in a file does it.
+    """Executes commands on a mirror in memory, in one thread as the one in a file does.
 
-    A mirror in memory has one pipeline for all sinks, so the pipelines that are asked for mean that one.
+    A mirror in memory has one pipeline for all sinks, so every requested pipeline means that one.
     """
 
     def __init__(self, inner: MemoryMirror, on_pending: Callable[[int], None]) -> None:
@@ -173,7 +173,7 @@ class ThreadedCommands(RejectionKeeper, DriftKeeper):
 
 
 class NoFailedParts:
-    """Keeps nothing: the simulation counts a failed part as a failure anyway."""
+    """Stores nothing: the simulation reports every failed part as a failure."""
 
     def record(self, failed: FailedPart) -> None:
         """See `FailedPartKeeper.record`."""

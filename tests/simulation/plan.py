@@ -1,4 +1,4 @@
-"""What a seed stands for: the scene and everything that happens in it, drawn before anything runs."""
+"""The plan of a simulation, drawn from its seed before anything runs: the sinks, and all actions with their times."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Kind: TypeAlias = Literal[
     "crash",
     "stop",
     "commands",
-    "meddle",
+    "foreign change",
     "source away",
     "sink deleted",
 ]
 
 _KINDS: dict[Kind, float] = {
-    "change": 6, "change all": 3, "touch": 1, "outage": 3, "storm": 2, "crash": 1.5, "stop": 1.5, "commands": 2, "meddle": 0.7,
-    "source away": 0.7, "sink deleted": 0.4,
+    "change": 6, "change all": 3, "touch": 1, "outage": 3, "storm": 2, "crash": 1.5, "stop": 1.5, "commands": 2,
+    "foreign change": 0.7, "source away": 0.7, "sink deleted": 0.4,
 }  # fmt: skip
 _GAPS_SECONDS = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 8.0)
 _SINKS = (1, 1, 2, 2, 3, 4, 8, 12, 20)
@@ -32,12 +32,12 @@ _SINKS_OF_RECORDS = (1, 1, 2, 3)
 _WIDEST_SHARE = 0.02
 _RECORDS_SHARE = 0.12
 _STOPPED_READING_SHARE = 0.4
-"""Of the scenes with real readers, how many have an additional stop soon after all sources have changed."""
+"""The share of plans with real readers that also stop the daemon soon after all sources have changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """``at``: seconds after the start. ``which`` chooses a pipeline; ``seconds``, ``fault`` and ``share`` are of faults."""
+    """``at``: seconds after the start. ``which`` chooses a pipeline; ``seconds``, ``fault`` and ``share`` belong to faults."""
 
     at: float
     kind: Kind
@@ -84,59 +84,59 @@ class Plan:
 
 
 def plan_of(seed: int) -> Plan:
-    """The plan of a seed; the same in every run and on every machine."""
-    chance = random.Random(f"plan {seed}")
-    records = chance.random() < _RECORDS_SHARE
-    sinks = chance.choice(_SINKS_OF_RECORDS) if records else chance.choice(_SINKS)
-    if not records and chance.random() < _WIDEST_SHARE:
+    """Return the plan of a seed; it is the same in every run and on every machine."""
+    random_numbers = random.Random(f"plan {seed}")
+    records = random_numbers.random() < _RECORDS_SHARE
+    sinks = random_numbers.choice(_SINKS_OF_RECORDS) if records else random_numbers.choice(_SINKS)
+    if not records and random_numbers.random() < _WIDEST_SHARE:
         sinks = 50
-    latency_seconds = chance.choice((0.001, 0.01, 0.1, 1.0))
-    thread_seconds = chance.choice((0.002, 0.02, 0.2))
+    latency_seconds = random_numbers.choice((0.001, 0.01, 0.1, 1.0))
+    thread_seconds = random_numbers.choice((0.002, 0.02, 0.2))
     actions: list[Action] = []
     at = 0.0
-    for _ in range(chance.randint(2, 4 if sinks > 20 else 7 if records or sinks > 5 else 12)):
-        at += chance.choice(_GAPS_SECONDS) * chance.random()
-        action = _action(chance, at)
-        if action.kind in {"stop", "crash"} and chance.random() < 0.7:
-            # What is under way then is what a daemon that ends is about.
+    for _ in range(random_numbers.randint(2, 4 if sinks > 20 else 7 if records or sinks > 5 else 12)):
+        at += random_numbers.choice(_GAPS_SECONDS) * random_numbers.random()
+        action = _action(random_numbers, at)
+        if action.kind in {"stop", "crash"} and random_numbers.random() < 0.7:
+            # Stop while work is in progress: a stop without work tests little.
             actions += [replace(action, kind="change all"), replace(action, kind="commands")]
-            at += chance.choice((0.0, 3 * thread_seconds, 4 * latency_seconds)) * chance.random()
+            at += random_numbers.choice((0.0, 3 * thread_seconds, 4 * latency_seconds)) * random_numbers.random()
             action = replace(action, at=at)
         actions.append(action)
-        if actions[-1].kind == "outage" and chance.random() < 0.5:
-            # What comes in meanwhile is what an outage is about.
-            at += actions[-1].seconds * chance.random()
+        if actions[-1].kind == "outage" and random_numbers.random() < 0.5:
+            # Change sources during the outage: an outage without changes tests little.
+            at += actions[-1].seconds * random_numbers.random()
             actions.append(Action(at=at, kind="change all", which=0))
-    if records and chance.random() < _STOPPED_READING_SHARE:
+    if records and random_numbers.random() < _STOPPED_READING_SHARE:
         at += 1.0
         actions.append(Action(at=at, kind="change all", which=0))
-        actions.append(Action(at=at + 3 * thread_seconds * chance.random(), kind="stop", which=0, seconds=1.0))
+        actions.append(Action(at=at + 3 * thread_seconds * random_numbers.random(), kind="stop", which=0, seconds=1.0))
     return Plan(
         seed=seed,
         records=records,
         sinks=sinks,
-        announce=chance.random() < 0.7,
-        partial=chance.random() < 0.7,
-        replay=chance.random() < 0.7,
-        mass_creates=chance.random() < 0.5,
-        max_items=chance.choice((1, 2, 5, 100)),
+        announce=random_numbers.random() < 0.7,
+        partial=random_numbers.random() < 0.7,
+        replay=random_numbers.random() < 0.7,
+        mass_creates=random_numbers.random() < 0.5,
+        max_items=random_numbers.choice((1, 2, 5, 100)),
         latency_seconds=latency_seconds,
         thread_seconds=thread_seconds,
-        keys=chance.choice((2, 3, 6, 6) if records else (1, 2, 3, 6)),
-        bad_keys=chance.random() < 0.3,
-        removes=chance.random() < 0.5,
+        keys=random_numbers.choice((2, 3, 6, 6) if records else (1, 2, 3, 6)),
+        bad_keys=random_numbers.random() < 0.3,
+        removes=random_numbers.random() < 0.5,
         actions=tuple(actions),
     )
 
 
-def _action(chance: random.Random, at: float) -> Action:
-    kind = chance.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
+def _action(random_numbers: random.Random, at: float) -> Action:
+    kind = random_numbers.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
     return Action(
         at=at,
         kind=kind,
-        which=chance.randrange(1_000_000),
-        seconds=chance.choice((0.1, 1.0, 4.0, 15.0)) * chance.random(),
-        fault=chance.choice(OUTAGES),
-        kinds=tuple(chance.sample(FAULTS, chance.randint(1, 4))),
-        share=chance.choice((0.05, 0.2, 0.6)),
+        which=random_numbers.randrange(1_000_000),
+        seconds=random_numbers.choice((0.1, 1.0, 4.0, 15.0)) * random_numbers.random(),
+        fault=random_numbers.choice(OUTAGES),
+        kinds=tuple(random_numbers.sample(FAULTS, random_numbers.randint(1, 4))),
+        share=random_numbers.choice((0.05, 0.2, 0.6)),
     )

@@ -1,4 +1,4 @@
-"""The simulated service: the rules of a real one in memory, and every fault that a network and its proxies add to them."""
+"""The simulated service: the rules of a real one in memory, and every fault of a network and its proxies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ READ_SECONDS = 10.0
 
 
 class RecordingStore(Store):
-    """Keeps the order in which each key got its values. ``written`` is called with the sink's label, the key and the value."""
+    """Records the order in which each key got its values. ``written`` receives the sink's label, the key and the value."""
 
     def __init__(self, *, mass_creates: bool, written: Callable[[str, str, str | None], None]) -> None:
         super().__init__(mass_creates=mass_creates)
@@ -72,105 +72,105 @@ class RecordingStore(Store):
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedService(httpx.AsyncBaseTransport):
-    """Answers after a latency. ``share`` of the requests meet one of ``kinds``; during an ``outage`` all of them do."""
+    """Responds after a latency. ``share`` of the requests have one of ``kinds``; during an ``outage`` all of them have it."""
 
-    chance: random.Random
+    random_numbers: random.Random
     inner: BulkService
-    tell: Callable[[str], None]
+    trace: Callable[[str], None]
     latency_seconds: float = 0.01
     share: float = 0.0
     kinds: Sequence[Fault] = ()
     outage: Fault | None = None
     requests: int = 0
     writes: int = 0
-    on_the_way: dict[int, httpx.Request] = field(default_factory=dict)
+    in_flight: dict[int, httpx.Request] = field(default_factory=dict)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await request.aread()
         self.requests += 1
         number = self.requests
         fault = self.outage
-        if fault is None and self.chance.random() < self.share:
-            fault = self.chance.choice(self.kinds)
-        self.tell(f"→ #{number} {self._words(request)}" + (f"  ({fault})" if fault else ""))
-        self.on_the_way[number] = request
+        if fault is None and self.random_numbers.random() < self.share:
+            fault = self.random_numbers.choice(self.kinds)
+        self.trace(f"→ #{number} {self._description(request)}" + (f"  ({fault})" if fault else ""))
+        self.in_flight[number] = request
         try:
-            response = await self._answer(number, request, fault)
+            response = await self._respond(number, request, fault)
         except httpx.HTTPError as error:
-            self.tell(f"← #{number} {type(error).__name__}")
+            self.trace(f"← #{number} {type(error).__name__}")
             raise
         finally:
-            self.on_the_way.pop(number, None)
-        self.tell(f"← #{number} {response.status_code}")
+            self.in_flight.pop(number, None)
+        self.trace(f"← #{number} {response.status_code}")
         return response
 
-    async def _answer(self, number: int, request: httpx.Request, fault: Fault | None) -> httpx.Response:
+    async def _respond(self, number: int, request: httpx.Request, fault: Fault | None) -> httpx.Response:
         if fault == "refused":
             raise httpx.ConnectError("refused")
         await self._latency()
-        # A service that died while the request was on the way does not answer it.
+        # A service that died in the meantime does not respond.
         if fault is None and self.outage == "refused":
             raise httpx.ReadError("reset")
-        if fault is not None and (response := await self._kept_from(fault)) is not None:
+        if fault is not None and (response := await self._response_before(fault)) is not None:
             return response
         response = self.commit(number, request)
         await self._latency()
-        return response if fault is None else await self._spoiled(fault, response)
+        return response if fault is None else await self._response_after(fault, response)
 
-    async def _kept_from(self, fault: Fault) -> httpx.Response | None:
-        """What comes instead, before the service sees the request; None: the fault lets it through."""
+    async def _response_before(self, fault: Fault) -> httpx.Response | None:
+        """Return a response that a fault sends instead of the service; None if the request reaches the service."""
         match fault:
             case "dropped before":
                 raise httpx.ReadError("reset")
             case "timeout before":
                 await asyncio.sleep(READ_SECONDS)
-                raise httpx.ReadTimeout("no answer")
+                raise httpx.ReadTimeout("no response")
             case "429 wait" | "503 wait":
-                return _problem(int(fault[:3]), {"Retry-After": str(self.chance.randint(0, 8))})
+                return _problem(int(fault[:3]), {"Retry-After": str(self.random_numbers.randint(0, 8))})
             case "429" | "503" | "500" | "502" | "408" | "401" | "403":
                 return _problem(int(fault), {})
             case "proxy 400" | "proxy 404" | "proxy 409" | "proxy 410" | "proxy 413" | "proxy 414" | "proxy 422":
-                page = "<html>Error</html>" if self.chance.random() < 0.5 else ""
+                page = "<html>Error</html>" if self.random_numbers.random() < 0.5 else ""
                 return httpx.Response(int(fault.removeprefix("proxy ")), html=page)
             case "html 200":
                 return httpx.Response(200, html="<html>Sign in</html>")
             case "slow":
-                await asyncio.sleep(self.chance.random() * READ_SECONDS)
+                await asyncio.sleep(self.random_numbers.random() * READ_SECONDS)
         return None
 
-    async def _spoiled(self, fault: Fault, response: httpx.Response) -> httpx.Response:
-        """What is left of the answer of a service that has done what was asked."""
+    async def _response_after(self, fault: Fault, response: httpx.Response) -> httpx.Response:
+        """Return what a fault leaves of the response to a request that was applied."""
         match fault:
             case "dropped after":
                 raise httpx.RemoteProtocolError("closed")
             case "timeout after":
                 await asyncio.sleep(READ_SECONDS)
-                raise httpx.ReadTimeout("no answer")
+                raise httpx.ReadTimeout("no response")
             case "truncated":
                 return httpx.Response(response.status_code, content=response.content[: len(response.content) // 2])
         return response
 
     def commit(self, number: int, request: httpx.Request) -> httpx.Response:
-        """Carry a request out, at one moment."""
-        self.on_the_way.pop(number, None)
+        """Apply a request atomically."""
+        self.in_flight.pop(number, None)
         self.writes += request.method != "GET"
         response = run_inline(self.inner.handle_async_request(request))
         self.inner.requests.clear()
         return response
 
     def client_died(self) -> None:
-        """What was on the way arrives, or does not."""
-        for number, request in list(self.on_the_way.items()):
-            if self.chance.random() < 0.5:
-                self.tell(f"  #{number} arrives although its sender was killed")
+        """Apply some requests in flight of a killed client; the others never arrive."""
+        for number, request in list(self.in_flight.items()):
+            if self.random_numbers.random() < 0.5:
+                self.trace(f"  #{number} arrives although its sender was killed")
                 self.commit(number, request)
-        self.on_the_way.clear()
+        self.in_flight.clear()
 
     async def _latency(self) -> None:
-        await asyncio.sleep(self.latency_seconds * (0.5 + self.chance.random()))
+        await asyncio.sleep(self.latency_seconds * (0.5 + self.random_numbers.random()))
 
-    def _words(self, request: httpx.Request) -> str:
-        """The request in a line, without ids."""
+    def _description(self, request: httpx.Request) -> str:
+        """Describe the request in a line, without ids."""
         segments = request.url.path.split("/")[3:]
         sink = self.inner.store.sinks.get(segments[2] if len(segments) > 2 else "", {}).get("label", "")
         body = json.loads(request.content) if request.content else None

@@ -1,4 +1,4 @@
-"""Sources of the simulation: scripted partitions that wake their pipeline, and a reader without records for wide scenes."""
+"""Sources of the simulation: scripted partitions that wake their pipeline, and a reader for plans with many sinks."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from ingestd.core.address import SinkAddress
 from ingestd.intake.reader import PassReport
 from ingestd.sdk import Batch, Cursor, Partition, Settlement, SourceUnavailable
-from tests.simulation.baton import pause
+from tests.simulation.pausable_thread import pause
 from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Script, ScriptedConnector
 
 
 class WatchedSource(ScriptedConnector):
-    """Wakes its pipeline when something was written. ``away``: for so many passes it can't be reached.
+    """Wakes its pipeline when a partition was written. ``away``: for so many passes it cannot be reached.
 
-    Between its batches, and before it takes note of what is settled, everything else may go on. ``stopped_readings``: how
-    many readings a stop has ended before their last batch.
+    Everything else may run between its batches, and before it records an acknowledgement. ``stopped_readings``: the number of
+    readings that a stop has ended before their last batch.
     """
 
     rescan_seconds = 86_400.0
-    """No help: an event that got lost is to be seen."""
+    """Ineffective, so that a lost event becomes visible."""
 
     def __init__(self, script: Script, *, watchers: dict[str, Callable[[], None]], name: str) -> None:
         super().__init__(script)
@@ -63,7 +63,7 @@ class WatchedSource(ScriptedConnector):
 
 
 class DirectReader:
-    """In place of a `Reader`, where many sinks matter and not how records become entries: rows are entries already."""
+    """Replaces a `Reader` in plans with many sinks: its rows are entries, so it tests no mapping."""
 
     def __init__(self, pipeline: str, source: WatchedSource, *, mirror: MemoryMirror, sink: SinkAddress) -> None:
         self.pipeline = pipeline
@@ -76,7 +76,7 @@ class DirectReader:
         self._acknowledged: dict[str, int] = {}
 
     def stop(self) -> None:
-        """A pass is one step here: there is none to be stopped."""
+        """Do nothing: a pass is one step here and cannot be stopped."""
 
     def again(self) -> None:
         self._read.clear()
@@ -99,13 +99,13 @@ class DirectReader:
                     self.on_pending(self._lane)
         return PassReport(pipeline=self.pipeline)
 
-    def acknowledge_settled(self) -> int:
+    def acknowledge_partitions(self) -> int:
         if self._lane is None or self._mirror.pending(self._lane):
             return 0
-        told = 0
+        acknowledged = 0
         for name, version in self._read.items():
             if self._acknowledged.get(name) != version:
                 self._acknowledged[name] = version
-                self.connector.script.settled.append((name, version))
-                told += 1
-        return told
+                self.connector.script.acknowledged.append((name, version))
+                acknowledged += 1
+        return acknowledged

@@ -1,4 +1,4 @@
-"""A thousand simulations: nothing is lost, no value goes back, nothing is sent twice, and no lane waits for ever."""
+"""A thousand simulations: nothing is lost, no older value returns, nothing is sent twice, no lane waits for ever."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def test_simulations_end_with_everything_delivered(first: int) -> None:
         simulate(seed)
 
 
-def test_a_seed_stands_for_one_simulation() -> None:
+def test_a_seed_always_gives_the_same_simulation() -> None:
     for seed in (3, 4, 5):
         assert simulate(seed).lines() == simulate(seed).lines()
 
 
-def test_two_hundred_seeds_have_commands_and_readings_in_every_state_when_the_daemon_ends() -> None:
+def test_two_hundred_seeds_stop_and_kill_the_daemon_during_commands_and_readings_of_every_kind() -> None:
     counts = sum((simulate(seed).counts for seed in range(1, 201)), Counter[str]())
     for what in (
-        "commands answered",
+        "commands with a response",
         "commands during a stop",
         "commands cut off by a kill",
         "clients that left or were silent",
@@ -54,14 +54,14 @@ def test_delivery_resumes_within_ten_seconds_after_access_is_granted(seed: int, 
     times = {line: at for at, line in world.trace if isinstance(line, str) and line.startswith("**")}
     delivered = [at for at, event in world.trace if isinstance(event, EntriesDelivered)]
     assert times["** the service is back"] < min(delivered) <= times["** the service is back"] + 10
-    # The other lanes follow at once: one has asked for all of them.
+    # The other lanes follow at once: one probe serves all of them.
     assert max(delivered) <= min(delivered) + 5
-    asked = [line for at, line in world.trace if f"({status})" in str(line) and at > times["** change all"] + 60]
-    assert 240 / 10 <= len(asked) <= 240 / 5 + 20, "one probe within ten seconds, however many lanes wait"
+    probes = [line for at, line in world.trace if f"({status})" in str(line) and at > times["** change all"] + 60]
+    assert 240 / 10 <= len(probes) <= 240 / 5 + 20, "one probe within ten seconds, for any number of waiting lanes"
 
 
 class ReplacedEvent(ChangeSignal):
-    """Waiting as it was in the limiter once: a change between reading the condition and this wait is lost."""
+    """An earlier implementation of the limiter's event: a change between reading the condition and this wait is lost."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ def test_a_lost_wake_up_is_found_within_two_hundred_seeds(monkeypatch: pytest.Mo
 
 
 async def accept_when_it_runs(self: ControlServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Accepting as it was in the control server once: a stop does not know of a connection whose task has not run yet."""
+    """An earlier implementation of the control server's accept: a stop misses a connection before its task has run."""
     task = asyncio.current_task()
     assert task is not None
     self._connections.add(task)
@@ -107,7 +107,9 @@ async def accept_when_it_runs(self: ControlServer, reader: asyncio.StreamReader,
     await self._serve(reader, writer)
 
 
-def test_a_connection_that_a_stop_overtakes_is_found_within_two_hundred_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_accepted_during_a_stop_is_found_within_two_hundred_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ControlServer, "_accept", accept_when_it_runs)
     found = find_violation(range(1, 201))
     assert "the daemon has ended, but its connection is still open" in found

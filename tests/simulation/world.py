@@ -1,4 +1,4 @@
-"""One simulation from its seed to its verdict: what is written, what happens, and what must hold."""
+"""One simulation from its seed to its result: what is written, what happens, and the invariants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.drift import DriftFound, DriftRepaired
-from tests.simulation.commands import Command, Manner, judged
+from tests.simulation.commands import Command, Manner, find_mistake
 from tests.simulation.configurations import WORKSPACE, Version, configuration
 from tests.simulation.daemon import Daemon
 from tests.simulation.loop import NeverIdle, SimulatedLoop, run_inline
@@ -32,13 +32,13 @@ from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Row, Script
 
 RECOVERY_SECONDS = 900.0
-"""After the last fault everything is delivered within this time: three of the longest waits."""
+"""Everything is delivered within this time after the last fault: three of the longest waits."""
 
 RESPONSE_SECONDS = 300.0
-"""A command is answered within this time by a daemon that keeps running, also while the service does not respond."""
+"""A running daemon responds to a command within this time, also while the service does not respond."""
 
 DRAIN_SECONDS = 8.0
-"""What the daemon has for an orderly end."""
+"""The time that the daemon has for an orderly stop."""
 
 _MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
 _MANNERS: dict[Manner, float] = {"waits": 6, "leaves": 1, "sends half": 0.5, "sends nothing": 0.3}
@@ -48,12 +48,12 @@ _LAST_LINES = 120
 
 
 class Violation(AssertionError):
-    """Something that must always hold did not; the message has the trace."""
+    """An invariant was violated; the message has the trace."""
 
 
 @dataclass(slots=True)
 class Pipeline:
-    """One source and its sink. ``wanted``: what the sink should hold; ``rows``: of its one partition."""
+    """One source and its sink. ``wanted``: the expected content of the sink; ``rows``: of its only partition."""
 
     name: str
     sink: SinkAddress
@@ -63,25 +63,25 @@ class Pipeline:
 
 
 class World:
-    """Runs one plan. ``counts``: how often something happened that should happen in some seeds."""
+    """Runs one plan. ``counts``: how often something happened that must happen in some seeds."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.trace: list[tuple[float, str | Event]] = []
         self.counts: Counter[str] = Counter()
-        self._content = random.Random(f"content {plan.seed}")
-        self._asking = random.Random(f"commands {plan.seed}")
-        self._scheduling = random.Random(f"scheduling {plan.seed}")
-        self._jitter = random.Random(f"jitter {plan.seed}")
+        self._content_numbers = random.Random(f"content {plan.seed}")
+        self._command_numbers = random.Random(f"commands {plan.seed}")
+        self._scheduling_numbers = random.Random(f"scheduling {plan.seed}")
+        self._jitter_numbers = random.Random(f"jitter {plan.seed}")
         self._now = 1_000.0
         self._counter = 0
         self._newest: dict[tuple[str, str], int] = {}
-        self._broken = ""
+        self._violation = ""
         self._stopping = False
         self._daemon: Daemon | None = None
         self._commands: list[Command] = []
-        self._meddled: set[str] = set()
-        self._loop = SimulatedLoop(self._scheduling, now=self._now, thread_seconds=plan.thread_seconds)
+        self._changed_by_others: set[str] = set()
+        self._loop = SimulatedLoop(self._scheduling_numbers, now=self._now, thread_seconds=plan.thread_seconds)
         self._loop.close()
         store = RecordingStore(mass_creates=plan.mass_creates, written=self._written)
         inner = BulkService(
@@ -93,19 +93,19 @@ class World:
             bad=lambda key: key.startswith("bad"),
         )
         self.service = SimulatedService(
-            chance=random.Random(f"service {plan.seed}"),
+            random_numbers=random.Random(f"service {plan.seed}"),
             inner=inner,
-            tell=self._tell,
+            trace=self._trace,
             latency_seconds=plan.latency_seconds,
         )
         workspace = str(store.create_workspace({"id": WORKSPACE, "label": "Bench"})["id"])
         self._watchers: dict[str, Callable[[], None]] = {}
         self.pipelines = [self._pipeline(number, workspace) for number in range(plan.sinks)]
-        self._brief: dict[Kind, Callable[[Pipeline], None]] = {
+        self._instant_actions: dict[Kind, Callable[[Pipeline], None]] = {
             "change": self._change,
             "touch": self._touch,
             "commands": self._give_commands,
-            "meddle": self._meddle,
+            "foreign change": self._change_in_service,
             "source away": self._source_away,
             "sink deleted": self._delete,
         }
@@ -125,10 +125,10 @@ class World:
     # ------------------------------------------------------------------------------------------------ the run
 
     def run(self) -> None:
-        """Everything that the plan says, then the end.
+        """Execute the plan, then verify the end.
 
         Raises:
-            Violation: something that must hold did not.
+            Violation: An invariant was violated.
         """
         try:
             self._start()
@@ -142,7 +142,7 @@ class World:
             raise
         except NeverIdle as error:
             self._fail(str(error))
-        except Exception:  # noqa: BLE001 - whatever it is, the trace is needed to understand it
+        except Exception:  # noqa: BLE001 - any exception needs the trace to be understood
             self._fail(traceback.format_exc())
         finally:
             self._kill()
@@ -152,48 +152,48 @@ class World:
         began = self._now
         ends: list[tuple[float, Callable[[], None]]] = []
         for action in self.plan.actions:
-            self._pass_until(began + action.at, ends)
-            self._tell(f"** {action}")
-            end = self._do(action)
+            self._advance_until(began + action.at, ends)
+            self._trace(f"** {action}")
+            end = self._start_action(action)
             if end is not None:
                 ends.append((self._now + action.seconds, end))
         while ends:
-            self._pass_until(min(at for at, _ in ends), ends)
+            self._advance_until(min(at for at, _ in ends), ends)
         if self._daemon is None:
             self._start()
-        self._tell("** nothing bad happens from now on")
+        self._trace("** no more faults from now on")
 
-    def _pass_until(self, at: float, ends: list[tuple[float, Callable[[], None]]]) -> None:
-        """Let time pass; what was to end meanwhile ends at its time."""
+    def _advance_until(self, at: float, ends: list[tuple[float, Callable[[], None]]]) -> None:
+        """Let time pass; end each outage that is due at its time."""
         while due := [one for one in ends if one[0] <= at]:
             first = min(due, key=lambda one: one[0])
-            self._turn(first[0])
+            self._run_loop(first[0])
             ends.remove(first)
             first[1]()
         if at > self._now:  # else it happens together with what comes before it
-            self._turn(at)
+            self._run_loop(at)
 
-    def _turn(self, until: float, done: Callable[[], bool] = lambda: False) -> str:
+    def _run_loop(self, until: float, done: Callable[[], bool] = lambda: False) -> str:
         end = self._loop.run(until, done) if self._daemon is not None else "asleep"
         self._now = max(self._now, self._loop.time(), until if end != "done" else 0.0)
         if end == "asleep" and self._daemon is not None:
             self._loop.skip_to(self._now)
-        if self._broken:
-            self._fail(self._broken)
+        if self._violation:
+            self._fail(self._violation)
         if self._loop.failures:
             self._fail("; ".join(self._loop.failures))
         for command in list(self._commands):
             if (self._now if command.ended_at is None else command.ended_at) > command.asked_at + RESPONSE_SECONDS:
                 self._fail(f"no response after {RESPONSE_SECONDS} s: {command}")
             if command.ended_at is not None:
-                self._judge(command)
+                self._check_command(command)
         if self._daemon is not None and self._daemon.task.done() and not self._stopping:
             error = self._daemon.task.exception()
             self._fail("the daemon ended: " + "".join(traceback.format_exception(error)) if error else "it ended")
         return end
 
-    def _do(self, action: Action) -> Callable[[], None] | None:
-        """Do it; what ends it, where it ends."""
+    def _start_action(self, action: Action) -> Callable[[], None] | None:
+        """Start an action; return what ends it, if it has an end."""
         pipeline = self.pipelines[action.which % len(self.pipelines)]
         match action.kind:
             case "outage":
@@ -211,32 +211,32 @@ class World:
             case "change all":
                 for one in self.pipelines:
                     self._change(one)
-        if action.kind in self._brief:
-            self._brief[action.kind](pipeline)
+        if action.kind in self._instant_actions:
+            self._instant_actions[action.kind](pipeline)
         return None
 
     # --------------------------------------------------------------------------------------------- what happens
 
     def _change(self, pipeline: Pipeline) -> None:
-        """Another content: some keys with new values, some as before, some gone where the source removes."""
+        """Write new content: some keys with new values, some unchanged, some gone if the source removes."""
         before = {str(row["k"]): str(row["v"]) for row in self._rows(pipeline)}
         rows: dict[str, str] = {} if pipeline.script.deletes == "remove" else dict(before)
         for number in range(self.plan.keys):
             key = f"bad{number}" if self.plan.bad_keys and number == 0 else f"k{number}"
-            draw = self._content.random()
+            draw = self._content_numbers.random()
             if draw < 0.6:
                 rows[key] = self._new_value()
-            elif key in before and (draw < 0.8 or key.startswith("bad")):  # the service would refuse its removal, too
+            elif key in before and (draw < 0.8 or key.startswith("bad")):  # the service would reject its removal, too
                 rows[key] = before[key]
             elif draw < 0.9:
-                rows[f"t{number}"] = self._content.choice("AB")  # goes back and forth
+                rows[f"t{number}"] = self._content_numbers.choice("AB")  # alternates between two types
         content: list[Row] = [{"k": key, "v": value} for key, value in rows.items()]
         pipeline.script.write("part", content)
         if pipeline.script.deletes == "remove":
             pipeline.wanted = rows
         else:
             pipeline.wanted |= rows
-        self._tell(f"   {pipeline.name}: " + " ".join(f"{key}={value}" for key, value in rows.items()))
+        self._trace(f"   {pipeline.name}: " + " ".join(f"{key}={value}" for key, value in rows.items()))
         self._wake(pipeline)
 
     def _new_value(self) -> str:
@@ -257,39 +257,39 @@ class World:
             self._loop.call_soon(wake)
 
     def _outage_over(self) -> None:
-        self._tell("** the service is back")
+        self._trace("** the service is back")
         self.service.outage = None
 
     def _storm_over(self) -> None:
-        self._tell("** no more faults")
+        self._trace("** no more faults")
         self.service.share = 0.0
 
     def _source_away(self, pipeline: Pipeline) -> None:
-        pipeline.source.away = self._content.randint(1, 3)
+        pipeline.source.away = self._content_numbers.randint(1, 3)
         self._wake(pipeline)
 
-    def _meddle(self, pipeline: Pipeline) -> None:
-        """Somebody else changes or removes an entry of ours in the service."""
+    def _change_in_service(self, pipeline: Pipeline) -> None:
+        """Change or remove one of the daemon's entries in the service, as another program would."""
         store = self.service.inner.store
         for sink in store.by_label(pipeline.sink.name):
             ours = [key for key in store.entries[sink] if key in pipeline.wanted and not key.startswith("bad")]
             if ours:
-                key = self._asking.choice(ours)
-                self._meddled.add(str(pipeline.sink))
-                if self._asking.random() < 0.5:
-                    store.patch_entry(pipeline.sink.workspace, sink, key, {"value": "meddled"})
+                key = self._command_numbers.choice(ours)
+                self._changed_by_others.add(str(pipeline.sink))
+                if self._command_numbers.random() < 0.5:
+                    store.patch_entry(pipeline.sink.workspace, sink, key, {"value": "changed"})
                 else:
                     store.delete_entry(pipeline.sink.workspace, sink, key)
-                self._tell(f"   {pipeline.name}: {key} is changed by somebody else")
+                self._trace(f"   {pipeline.name}: {key} is changed by another program")
 
     def _give_commands(self, pipeline: Pipeline) -> None:
-        """Operators ask for something, several at a time now and then."""
-        for _ in range(self._asking.choice((1, 1, 1, 2, 4))):
-            manner = self._asking.choices(list(_MANNERS), weights=list(_MANNERS.values()))[0]
+        """Send commands, sometimes several at a time."""
+        for _ in range(self._command_numbers.choice((1, 1, 1, 2, 4))):
+            manner = self._command_numbers.choices(list(_MANNERS), weights=list(_MANNERS.values()))[0]
             self._ask(self._request(pipeline), manner)
 
     def _request(self, pipeline: Pipeline) -> Request:
-        match self._asking.choice(_COMMANDS):
+        match self._command_numbers.choice(_COMMANDS):
             case "retry":
                 return RetryRejected(selection=Selection())
             case "reload":
@@ -299,49 +299,49 @@ class World:
             case "explain":
                 return Explain(pipeline=pipeline.name, partition="part", cursor=None)
             case mode:
-                other = self._asking.choice(self.pipelines)
+                other = self._command_numbers.choice(self.pipelines)
                 if mode == "repair":
-                    self._meddle(pipeline)
+                    self._change_in_service(pipeline)
                 names = tuple(dict.fromkeys((pipeline.name, other.name)))
                 return CheckDrift(pipelines=names, mode="repair" if mode == "repair" else "report")
 
     def _ask(self, request: Request, manner: Manner) -> None:
         if self._daemon is None:
             return
-        command = Command(request, manner, loop=self._loop, chance=self._asking)
-        self._tell(f"   asked: {command}")
+        command = Command(request, manner, loop=self._loop, random_numbers=self._command_numbers)
+        self._trace(f"   asked: {command}")
         self._commands.append(command)
         self._loop.call_soon(command.connect)
 
-    def _judge(self, command: Command) -> None:
-        """The connection of a command has ended: was it answered?"""
+    def _check_command(self, command: Command) -> None:
+        """Check the result of a command after its connection has ended."""
         self._commands.remove(command)
-        self._tell(f"   {command}: {command.response.decode().strip()[:200]}")
+        self._trace(f"   {command}: {command.response.decode().strip()[:200]}")
         if command.manner != "waits":
             self.counts["clients that left or were silent"] += 1
             return
-        if wrong := judged(command, stopping=self._stopping):
+        if wrong := find_mistake(command, stopping=self._stopping):
             self._fail(wrong)
-        if not command.nobody_listened:
-            self.counts["commands during a stop" if self._stopping else "commands answered"] += 1
+        if not command.was_not_listening:
+            self.counts["commands during a stop" if self._stopping else "commands with a response"] += 1
 
     def _reread(self) -> Configuration:
-        """What the configuration file says when it is read again."""
-        return configuration(self._asking.choice(_VERSIONS))
+        """Return the configuration as a reload reads it."""
+        return configuration(self._command_numbers.choice(_VERSIONS))
 
     def _delete(self, pipeline: Pipeline) -> None:
         store = self.service.inner.store
         for sink in store.by_label(pipeline.sink.name):
             store.delete_sink(pipeline.sink.workspace, sink)
 
-    # ---------------------------------------------------------------------------------------------- lives
+    # ---------------------------------------------------------------------------------------------- runs
 
     def _start(self) -> None:
         if self._daemon is not None:
             return
-        self._tell("** the daemon starts")
+        self._trace("** the daemon starts")
         self._loop = SimulatedLoop(
-            self._scheduling,
+            self._scheduling_numbers,
             now=self._now,
             thread_seconds=self.plan.thread_seconds,
             pausing="source" if self.plan.records else "",
@@ -379,7 +379,7 @@ class World:
             failed_parts=self._file.failed_parts if self._file is not None else NoFailedParts(),
             transport=self.service,
             emit=self._emit,
-            chance=self._jitter,
+            random_numbers=self._jitter_numbers,
             limits=DeliveryLimits(in_flight_at_most=8),
         )
         if self._file is not None:
@@ -396,9 +396,9 @@ class World:
         began = self._loop.time()
         self._stopping = True
         daemon.stop()
-        # Slow threads are no fault of the daemon; a process would be cut off and start again from its state file.
+        # Slow threads are no fault of the daemon; a real process would be killed and continue from its state file.
         seconds = DRAIN_SECONDS + 8 * self.plan.sinks * self.plan.thread_seconds
-        if self._turn(began + seconds, daemon.task.done) != "done":
+        if self._run_loop(began + seconds, daemon.task.done) != "done":
             self._fail(f"the daemon did not end within {seconds} s of being asked to")
         if (error := daemon.task.exception()) is not None:
             self._fail("the daemon failed while it ended: " + "".join(traceback.format_exception(error)))
@@ -417,7 +417,7 @@ class World:
         self._put_down()
 
     def _end_commands(self, *, killed: bool) -> None:
-        """The process is gone: whoever waits sees the end of its connection; an orderly end has closed them all."""
+        """Close the connections of a killed process; an orderly stop has closed them already."""
         for command in list(self._commands):
             if not killed:
                 self._fail(f"the daemon has ended, but its connection is still open: {command}")
@@ -436,50 +436,50 @@ class World:
     # ------------------------------------------------------------------------------------------ what must hold
 
     def _written(self, label: str, key: str, value: str | None) -> None:
-        """The service took a value: never an older one after a newer one."""
+        """Check that a written value is not older than an earlier one."""
         if value is None or not value.isdigit():
             return
         newest = self._newest.get((label, key), 0)
         if int(value) < newest:
-            self._broken = self._broken or f"{label}: {key} went from {newest} back to {value}"
+            self._violation = self._violation or f"{label}: {key} went from {newest} back to {value}"
         self._newest[label, key] = int(value)
 
     def _emit(self, event: Event) -> None:
         if self._daemon is None:
-            return  # what a killed daemon's clean-up would say is never said
+            return  # events from the clean-up of a killed daemon do not exist
         self.trace.append((self._loop.time(), event))
         self.counts["repairs"] += isinstance(event, DriftRepaired)
         if isinstance(event, PartFailed):
-            self._broken = self._broken or f"{event.part} failed: {event.sentence}\n{event.traceback}"
-        if isinstance(event, DriftFound) and event.sink not in self._meddled:
-            self._broken = self._broken or f"nobody else writes, but {event.sink} differs: {event}"
+            self._violation = self._violation or f"{event.part} failed: {event.sentence}\n{event.traceback}"
+        if isinstance(event, DriftFound) and event.sink not in self._changed_by_others:
+            self._violation = self._violation or f"no other program writes, but {event.sink} differs: {event}"
 
     def _recover(self) -> None:
-        """Everything is delivered within bounded time, and no lane sleeps while something waits for it."""
+        """Check that everything is delivered in bounded time, and that no lane sleeps while an entry waits for it."""
         limit = self._now + RECOVERY_SECONDS
-        end = self._turn(limit, self._all_delivered)
+        end = self._run_loop(limit, self._all_delivered)
         if end == "asleep" and not self._all_delivered():
             self._fail("nothing is scheduled any more, but not everything is delivered")
         if end == "time":
             self._fail(f"not everything is delivered {RECOVERY_SECONDS} s after the last fault")
-        if self._daemon is not None and (drained := self._daemon.drain()) is not None:
-            if self._turn(self._now + RECOVERY_SECONDS, drained.done) != "done":
-                self._fail("everything is delivered, but whoever waits for that is not told")
-            self._daemon.asked.discard(drained)
+        if self._daemon is not None and (drain := self._daemon.drain()) is not None:
+            if self._run_loop(self._now + RECOVERY_SECONDS, drain.done) != "done":
+                self._fail("everything is delivered, but a waiting drain does not end")
+            self._daemon.asked.discard(drain)
 
     def _repair(self) -> None:
-        """What somebody else has changed is as it was, after one repair that nothing comes in the way of."""
-        meddled = tuple(one.name for one in self.pipelines if str(one.sink) in self._meddled)
-        if not meddled:
+        """Check that one undisturbed repair restores what another program has changed."""
+        changed = tuple(one.name for one in self.pipelines if str(one.sink) in self._changed_by_others)
+        if not changed:
             return
-        self._ask(CheckDrift(pipelines=meddled, mode="repair"), "waits")
-        if self._turn(self._now + RECOVERY_SECONDS, self._all_delivered) != "done":
+        self._ask(CheckDrift(pipelines=changed, mode="repair"), "waits")
+        if self._run_loop(self._now + RECOVERY_SECONDS, self._all_delivered) != "done":
             self._fail("what a repair sends again is not delivered")
 
     def _all_delivered(self) -> bool:
         for pipeline in self.pipelines:
             for name, content in pipeline.script.contents.items():
-                if (name, content.version) not in pipeline.script.settled:
+                if (name, content.version) not in pipeline.script.acknowledged:
                     return False
         return not self._commands_wait() and self._pending() == 0
 
@@ -497,7 +497,7 @@ class World:
         return self._memory.count(Selection())
 
     def _compare(self) -> None:
-        """The service holds the last value of each key, but for those that it refuses; those are rejected, each once."""
+        """Check that the service holds the last value of each key; rejected keys are stored as rejected, each once."""
         store = self.service.inner.store
         refused = 0
         for pipeline in self.pipelines:
@@ -515,21 +515,21 @@ class World:
             self._fail(f"{refused} entries are refused by the service, but {self._rejected()} are rejected")
 
     def _was_deleted(self, pipeline: Pipeline) -> bool:
-        """A sink that was deleted when nothing was pending is only missed with the next change."""
+        """Return whether the sink was deleted: without pending entries this is noticed only at the next change."""
         deleted = [one for one in self.plan.actions if one.kind == "sink deleted"]
         return any(self.pipelines[one.which % len(self.pipelines)] is pipeline for one in deleted)
 
     def _stay_quiet(self) -> None:
-        """Where nothing changed nothing is sent."""
-        self._turn(self._now + 5.0)
+        """Check that nothing is sent if nothing changed."""
+        self._run_loop(self._now + 5.0)
         writes = self.service.writes
-        self._tell("** every source is touched, nothing has changed")
+        self._trace("** every source is touched, nothing has changed")
         for pipeline in self.pipelines:
             self._touch(pipeline)
         limit = self._now + RECOVERY_SECONDS
-        if self._turn(limit, self._all_delivered) != "done":
+        if self._run_loop(limit, self._all_delivered) != "done":
             self._fail("a source that was touched is not acknowledged")
-        self._turn(self._now + 5.0)
+        self._run_loop(self._now + 5.0)
         if self.service.writes != writes:
             self._fail(f"nothing has changed, but {self.service.writes - writes} requests write")
 
@@ -541,26 +541,26 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ the trace
 
-    def _tell(self, line: str) -> None:
+    def _trace(self, line: str) -> None:
         self.trace.append((max(self._now, self._loop.time()), line))
 
     def lines(self) -> list[str]:
-        """What happened, with the seconds since the start."""
+        """Return the trace with the seconds since the start."""
         began = self.trace[0][0]
         return [f"{at - began:10.4f}  {line}".replace(f" in {WORKSPACE}", "") for at, line in self.trace]
 
     def _fail(self, reason: str) -> None:
         lines = self.lines()[-_LAST_LINES:]
-        words = self._daemon.words() if self._daemon is not None else []
+        description = self._daemon.description() if self._daemon is not None else []
         again = f"make simulate SEED={self.plan.seed}"
-        raise Violation("\n".join([str(self.plan), *lines, *words, "", reason, f"Once more: {again}"]))
+        raise Violation("\n".join([str(self.plan), *lines, *description, "", reason, f"Once more: {again}"]))
 
 
 def simulate(seed: int | Plan) -> World:
-    """Run the simulation of a seed, or of a plan that a test has made.
+    """Run the simulation of a seed, or of a plan from a test.
 
     Raises:
-        Violation: something that must hold did not; the message has the trace.
+        Violation: An invariant was violated; the message has the trace.
     """
     world = World(seed if isinstance(seed, Plan) else plan_of(seed))
     world.run()

@@ -1,6 +1,6 @@
-"""A workspace service with bulk mass-update (service contract M3, M8, M9, G18) behind httpx's own seam, in memory.
+"""A simulated workspace service with bulk mass-update (service contract M3, M8, M9, G18), used as an httpx transport.
 
-It rests on the document server's rules for everything else. For the rules of delivery; the real service has its own tests.
+All other operations follow the rules of `document_server`. The service itself is tested separately.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from typing import Any
 
 import httpx
 
-from tests.support.document_server.routes import answer
+from tests.support.document_server.routes import respond
 from tests.support.document_server.store import Refusal, Store
 
 
 @dataclass(slots=True, kw_only=True)
 class BulkService(httpx.AsyncBaseTransport):
-    """``bad``: which keys are refused. ``partial``: results by item are offered. ``replay``: Idempotency-Keys are obeyed."""
+    """Respond to httpx requests from memory.
+
+    ``bad``: the keys that are rejected. ``partial``: the service offers results by item. ``replay``: it honours
+    Idempotency-Key.
+    """
 
     store: Store = field(default_factory=lambda: Store(mass_creates=True))
     max_items: int = 5000
@@ -29,7 +33,7 @@ class BulkService(httpx.AsyncBaseTransport):
     replay: bool = True
     bad: Callable[[str], bool] = lambda _: False
     requests: list[httpx.Request] = field(default_factory=list)
-    answers: dict[tuple[str, str], tuple[int, bytes]] = field(default_factory=dict)
+    responses: dict[tuple[str, str], tuple[int, bytes]] = field(default_factory=dict)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await request.aread()
@@ -39,12 +43,12 @@ class BulkService(httpx.AsyncBaseTransport):
             headers["X-Bulk-Mass"] = f"max-items={self.max_items}, max-bytes={self.max_bytes}"
         path = request.url.raw_path.decode()
         token = (path, request.headers.get("Idempotency-Key", ""))
-        if self.replay and token[1] and token in self.answers:
-            status, content = self.answers[token]
+        if self.replay and token[1] and token in self.responses:
+            status, content = self.responses[token]
             return httpx.Response(status, content=content, headers=headers | {"Idempotent-Replayed": "true"})
         status, content = self._act(request, path)
         if status < 500:
-            self.answers[token] = (status, content)
+            self.responses[token] = (status, content)
         return httpx.Response(status, content=content, headers=headers)
 
     def writes(self) -> list[httpx.Request]:
@@ -54,14 +58,14 @@ class BulkService(httpx.AsyncBaseTransport):
         body = json.loads(request.content) if request.content else {}
         try:
             if path.partition("?")[0].endswith("/mass") and isinstance(body, list):
-                status, answered = self._bulk(request, path, body)
+                status, document = self._bulk(request, path, body)
             else:
                 self._refuse_bad([body, *body.get("entries", [])])
-                status, answered = answer(self.store, request.method, path, request.headers, body)
+                status, document = respond(self.store, request.method, path, request.headers, body)
         except Refusal as refusal:
             problem = {"error": refusal.error, "title": refusal.error, "code": "", "requestId": "r-1"}
             return refusal.status, json.dumps(problem).encode()
-        return status, b"" if answered is None else json.dumps(answered).encode()
+        return status, b"" if document is None else json.dumps(document).encode()
 
     def _refuse_bad(self, items: Sequence[Mapping[str, Any]]) -> None:
         if any(self.bad(item["key"]) for item in items if "key" in item):

@@ -1,4 +1,4 @@
-"""Sources that change all the time: files are dropped in two ways, a table changes."""
+"""Sources that change continuously: a folder in which files appear in two ways, and a table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _KEYS = 40
 
 
 class BusySources:
-    """Works in a thread of its own while the block is open; what should come of it is to be read after the block.
+    """Change the sources in a thread of its own while the block is open; read the expected results after the block.
 
-    ``entries``: the last value of each key over all files; ``files``: the bytes of each file by its name, every name once;
-    ``rows``: the table as it ends.
+    ``entries``: the last value of each key over all files. ``files``: the bytes of each file by its unique name. ``rows``: the
+    final rows of the table.
     """
 
     def __init__(self, folder: Path, database: Path, *, seed: int) -> None:
@@ -57,11 +57,11 @@ class BusySources:
             self._failure = error
 
     def _drop_renamed(self) -> None:
-        """As exporters should: written beside the folder, then renamed into it."""
+        """Write the file outside the folder, then rename it into the folder, as exporters should."""
         self._rename_into_place(*self._new_file())
 
     def _drop_slowly(self) -> None:
-        """Write in place, a line at a time, as exporters do, with no pause as long as ``STABLE_SECONDS``."""
+        """Write in place, a line at a time. No pause is as long as ``STABLE_SECONDS``."""
         name, lines = self._new_file()
         longest, before = 0.0, time.monotonic()
         with (self._folder / name).open("w", newline="") as file:
@@ -72,7 +72,7 @@ class BusySources:
                 now = time.monotonic()
                 longest, before = max(longest, now - before), now
         if longest > STABLE_SECONDS * 0.8:
-            # This machine made us slower than a writer may be: what was taken early is said again by a whole file.
+            # The machine delayed the writes for too long, so the file may have been read early: write all of it once more.
             self._rename_into_place(self._register(lines), lines)
 
     def _rename_into_place(self, name: str, lines: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class BusySources:
         written.rename(self._folder / name)
 
     def _register(self, lines: Sequence[str]) -> str:
-        """A name of its own, in the order of the drops, for a file with these lines."""
+        """Return a unique name, in the order of the drops, for a file with these lines."""
         name = f"{len(self.files):05}.csv"
         self.files[name] = "".join(lines).encode()
         return name

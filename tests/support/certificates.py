@@ -1,4 +1,4 @@
-"""Certificates that have signed themselves, for 127.0.0.1 and an hour."""
+"""Self-signed certificates for 127.0.0.1, valid for an hour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(folder: Path, name: str, password: bytes | None = None) -> tuple[Path, Path]:
-    """The certificate's file and its key's, ``name.pem`` and ``name.key``; the key is encrypted where there is a password."""
+    """Return the files of the certificate and of its key, which is encrypted if there is a password."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

@@ -14,7 +14,7 @@ KINDS = ("drop before", "drop after", "429", "503", "500", "html", "truncated", 
 
 @dataclass(slots=True, kw_only=True)
 class ChaosTransport(httpx.AsyncBaseTransport):
-    """Hurts ``share`` of all requests, at most ``most`` of them, so that every scenario ends."""
+    """Injects faults into ``share`` of all requests, at most ``most`` of them, so that every scenario ends."""
 
     inner: httpx.AsyncBaseTransport
     seed: int

@@ -1,4 +1,4 @@
-"""A real Chromium, driven as a person would: by keys, clicks and what is on the screen."""
+"""A real Chromium that tests control with keys and clicks, and read as displayed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TABS = 80
 
 
 def start() -> webdriver.Chrome:
-    """Without a window, and without a name server: whatever a page wants from elsewhere, it does not get."""
+    """Start without a window and without a name server, so that pages cannot load anything from other hosts."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(BROWSER)
     for argument in (
         "--headless=new",
-        "--no-sandbox",  # the tests may run as root
+        "--no-sandbox",  # The tests may run as root.
         "--disable-dev-shm-usage",
         "--no-first-run",
         "--disable-background-networking",
@@ -44,14 +44,14 @@ def start() -> webdriver.Chrome:
 
 
 class Browser:
-    """One tab, on one service."""
+    """One tab that displays one service."""
 
     def __init__(self, driver: webdriver.Chrome, url: str) -> None:
         self.driver = driver
         self.url = url
 
     def fresh(self) -> None:
-        """As if it were new: no cookie, a desktop's width, light, nothing pending in its logs."""
+        """Reset the browser: no cookie, the width of a desktop, light mode, empty logs."""
         self.driver.get("about:blank")
         self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
         self.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
@@ -62,12 +62,12 @@ class Browser:
         self._log("browser")
 
     def shape(self, width: int, height: int) -> None:
-        """The size of the page in CSS pixels."""
+        """Set the size of the page in CSS pixels."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def colours(self, scheme: str) -> None:
-        """What the person prefers: light or dark."""
+        """Set the preferred colour scheme: light or dark."""
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": "reduce"},
@@ -75,7 +75,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def scripts(self, *, allowed: bool) -> None:
-        """Whether pages may run scripts."""
+        """Permit or forbid that pages run scripts."""
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not allowed})
 
     def go(self, path: str) -> None:
@@ -83,14 +83,14 @@ class Browser:
         self.driver.get(self.url + path)
 
     def sign_in(self, key: str) -> None:
-        """By the form, as far as the workspaces."""
+        """Sign in through the form and wait for the list of workspaces."""
         self.go("/ui/sign-in")
         self.find("#key").send_keys(key, Keys.ENTER)
         self.until(lambda: self.heading == "Workspaces")
 
     @property
     def path(self) -> str:
-        """What the address bar shows, without the service."""
+        """Return the path in the address bar."""
         return self.driver.current_url.removeprefix(self.url)
 
     @property
@@ -100,7 +100,7 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """All that can be read."""
+        """Return all text that the page displays."""
         return self.find("body").text
 
     def find(self, selector: str) -> WebElement:
@@ -110,12 +110,12 @@ class Browser:
         return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]
 
     def click(self, words: str) -> None:
-        """The link or button that says so."""
+        """Click the link or button with this text."""
         path = f"//*[self::a or self::button][normalize-space()={json.dumps(words)}]"
         self.driver.find_element(By.XPATH, path).click()
 
     def press(self, *keys: str) -> None:
-        """One after the other."""
+        """Press keys one after the other."""
         ActionChains(self.driver).send_keys(*keys).perform()
 
     @property
@@ -123,7 +123,7 @@ class Browser:
         return self.driver.switch_to.active_element
 
     def tab_to(self, words: str) -> WebElement:
-        """Press Tab until what has the focus says so; every stop on the way must be seen."""
+        """Press Tab until the focused element has this text; fail if a focused element is not visible."""
         seen = []
         for _ in range(_TABS):
             self.press(Keys.TAB)
@@ -140,12 +140,12 @@ class Browser:
         return self.driver.execute_script(script, *values)
 
     def until(self, holds: Callable[[], T]) -> T:
-        """Wait for it, not longer than the deadline."""
+        """Wait until the condition holds; fail at the deadline."""
         wait = WebDriverWait(self.driver, DEADLINE_SECONDS, 0.05, ignored_exceptions=(StaleElementReferenceException,))
         return wait.until(lambda _driver: holds())
 
     def reload_until(self, holds: Callable[[], T]) -> T:
-        """As `until`, of a page that does not follow what it shows by itself."""
+        """Wait as `until` does, and reload the page, which does not update itself."""
 
         def reloaded() -> T:
             self.driver.refresh()
@@ -154,17 +154,17 @@ class Browser:
         return self.until(reloaded)
 
     def requested(self) -> list[str]:
-        """The addresses that pages asked for since the last question."""
+        """Return the addresses that pages requested since the last call."""
         entries = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         return [
             entry["params"]["request"]["url"] for entry in entries if entry["method"] == "Network.requestWillBeSent"
         ]
 
     def complaints(self) -> list[str]:
-        """What the browser found wrong, such as what the pages' policy forbids."""
+        """Return the browser's error messages, such as violations of the content security policy."""
         return [entry["message"] for entry in self._log("browser")]
 
     def _log(self, kind: str) -> list[dict[str, Any]]:
-        """What is new in one of the browser's logs."""
+        """Return the new lines of one of the browser's logs."""
         entries: list[dict[str, Any]] = self.driver.execute("getLog", {"type": kind})["value"]
         return entries

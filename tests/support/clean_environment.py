@@ -1,6 +1,6 @@
-"""Virtual environments that hold what a distribution declares and nothing else, made without a package index.
+"""Virtual environments that contain only what a distribution declares, made without a package index.
 
-The packages are taken from the environment that runs the tests: hard links where possible, else copies.
+The packages are taken from the environment that runs the tests: as hard links if possible, else as copies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 100
 
 
 def build_wheel(project: Path, folder: Path) -> Path:
-    """Build the wheel of the project in a folder; its path."""
+    """Build the wheel of the project in a folder; return its path."""
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=project)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -31,8 +31,8 @@ def build_wheel(project: Path, folder: Path) -> Path:
 class CleanEnvironment:
     """A new virtual environment in ``folder`` with ``wheels`` and the packages that ``requirements`` name.
 
-    The dependencies of the requirements come along, also those of wheels: name a wheel's own distribution, with the extras
-    that are wanted. Whatever else the running environment has, such as the test tools, is absent.
+    Dependencies of the requirements are included, also those of wheels: name the distribution of a wheel with its extras. Other
+    packages of the running environment, such as the test tools, are absent.
     """
 
     def __init__(self, folder: Path, *, wheels: Iterable[Path], requirements: Iterable[str]) -> None:
@@ -51,12 +51,12 @@ class CleanEnvironment:
         )
 
     def run(self, program: str, *arguments: str, cwd: Path, check: bool = True) -> str:
-        """What a program of the environment prints on both streams; it must succeed unless ``check`` is false."""
+        """Return what a program of the environment prints on both streams; it must succeed unless ``check`` is false."""
         return run([str(self.binaries / program), *arguments], cwd=cwd, check=check)
 
 
 def run(command: list[str], *, cwd: Path | None = None, check: bool = True) -> str:
-    """The output of a command that must succeed, without the variables that could lead it to other packages."""
+    """Return the output of a command that must succeed, without environment variables that add other packages."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_", "PYTEST_"))
     }
@@ -69,7 +69,7 @@ def run(command: list[str], *, cwd: Path | None = None, check: bool = True) -> s
 
 
 def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
-    """The installed distributions that the requirements need, directly or not; ``without`` are looked through, not given."""
+    """Return the installed distributions that the requirements need, also indirectly; those of ``without`` are not included."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     left = [Requirement(text) for text in requirements]
@@ -89,7 +89,7 @@ def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list
 def _link(found: Distribution, site_packages: Path) -> None:
     for file in found.files or ():
         if ".." in file.parts:
-            continue  # a program in bin/, which belongs to the other environment
+            continue  # a program in bin/ belongs to the other environment
         source, target = Path(str(found.locate_file(file))), site_packages / file
         if not source.is_file():
             continue

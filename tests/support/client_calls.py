@@ -1,4 +1,4 @@
-"""One test for both clients: what the blocking one gives at once, the other one is waited for."""
+"""Calls that work with both clients, so that one test covers the blocking and the asynchronous one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ AnyClient: TypeAlias = Client | AsyncClient
 
 
 async def done(response: T | Awaitable[T]) -> T:
-    """The value of a call."""
+    """Return the value of a call; await it if the client is asynchronous."""
     return await response if inspect.isawaitable(response) else response
 
 
 async def collected(records: Iterator[T] | AsyncIterator[T]) -> list[T]:
-    """All that an iterator gives."""
+    """Return all records of an iterator."""
     if isinstance(records, AsyncIterator):
         return [record async for record in records]
     return list(records)

@@ -1,4 +1,4 @@
-"""A caller of cloud storage, for tests: uploads, and waits for conversions by asking."""
+"""A client of cloud storage that uploads files and polls for conversions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEADLINE_SECONDS = 60.0
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CloudFiles:
-    """One workspace's files, as ``http`` may use them."""
+    """The files of one workspace, used through ``http``."""
 
     http: httpx.AsyncClient
     workspace: str
 
     async def upload(self, name: str = "notes.bin", content: bytes = b"bytes", **query: str) -> dict[str, Any]:
-        """In one request."""
+        """Upload a file in one request."""
         params = {"workspaceId": self.workspace, "fileName": name, **query}
         response = await self.http.post(FILES, params=params, content=content)
         assert response.status_code == 201, response.text
@@ -29,7 +29,7 @@ class CloudFiles:
         return record
 
     async def link(self, name: str = "notes.bin", **members: Any) -> dict[str, Any]:
-        """Where to send bytes."""
+        """Return the link to which the bytes are sent."""
         body = {"workspaceId": self.workspace, "fileName": name, **members}
         response = await self.http.post(f"{FILES}/upload-link", json=body)
         assert response.status_code == 201, response.text
@@ -48,11 +48,11 @@ class CloudFiles:
         return response.content
 
     async def conversion(self, file: str, *states: str, attempt: int = 0) -> dict[str, Any]:
-        """The conversion, once it is in one of these states, after so many attempts."""
+        """Return the conversion when it is in one of these states; fail after too many attempts."""
         wanted: Sequence[str] = states or ("succeeded", "failed")
         async with asyncio.timeout(DEADLINE_SECONDS):
             while True:
                 found: dict[str, Any] = (await self.record(file))["conversion"]
                 if found["state"] in wanted and found["attempt"] >= attempt:
                     return found
-                await asyncio.sleep(0.01)  # a caller has nothing to be woken by
+                await asyncio.sleep(0.01)  # The service offers clients no notification of this.

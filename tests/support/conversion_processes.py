@@ -1,4 +1,4 @@
-"""The processes in which a service of this process converts files."""
+"""The conversion processes of a service that runs in this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import psutil
 
 
 def conversion_processes() -> set[int]:
-    """Their ids; those that ended and were not waited for yet are among them no more."""
+    """Return their process ids, without those that have ended."""
     found = set()
     for child in psutil.Process().children():
         try:

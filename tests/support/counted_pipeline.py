@@ -1,4 +1,4 @@
-"""One pipeline of real parts whose work is counted: a scripted source, the reader, the mirror, the dispatcher, a bulk service."""
+"""One pipeline of real parts that counts its work: scripted source, reader, mirror, dispatcher, bulk service."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.event import Event
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import QUICK, Rig, rig
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 from tests.support.work_counter import CountingTransport, Work, bytes_written, counting
 
 PIECE = 125
-"""Rows of a batch and entries of a request: small, so that a thousand rows are several of each."""
+"""Rows of a batch and entries of a request; small, so that a thousand rows are several of each."""
 
-_LIMITS = replace(QUICK, in_flight_at_first=2, in_flight_at_most=2, unacknowledged_claims=2)
-"""A claim passes over what other requests hold. Their number adapts to time, so it must not differ between two sizes."""
+_LIMITS = replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2, unacknowledged_claims=2)
+"""Limits with a fixed number of requests: claims skip keys that are in flight, and adaptive numbers depend on time."""
 
 
 class CountedPipeline:
-    """Counts into ``work``: SQLite steps and statements, rows read, requests and their bytes, bytes written, acknowledgements."""
+    """Counts into ``work``: SQLite steps and statements, rows, requests and their bytes, bytes written, acknowledgements."""
 
     def __init__(
         self, folder: Path, work: Work, *, script: Script, columns: Sequence[str] = (), max_items: int = PIECE
@@ -45,7 +45,7 @@ class CountedPipeline:
         self.open()
 
     def open(self) -> None:
-        """Open the state file and the source, as a start of the daemon does."""
+        """Open the state file and the source, as the daemon does when it starts."""
         self.mirror = SqliteMirror.open(self.path, factory=counting(self.work))
         self.mirror.intake.activate(["pipe"])
         self.reader = Reader(
@@ -54,29 +54,29 @@ class CountedPipeline:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Close the state file, as a stop of the daemon does."""
+        """Close the state file, as the daemon does when it stops."""
         self.mirror.close()
 
     def read(self) -> None:
-        """One pass over the source."""
+        """Read the source once."""
         report = self.reader.read_pass()
-        if report.away or report.broken or report.parked:
+        if report.away or report.broken or report.rejected:
             raise AssertionError(report)
         self.acknowledge()
 
     def acknowledge(self) -> None:
-        """Report what is delivered to the source."""
-        self.work.add("acknowledged", self.reader.acknowledge_settled())
+        """Acknowledge what is delivered to the source."""
+        self.work.add("acknowledged", self.reader.acknowledge_partitions())
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[Rig]:
-        """A dispatcher at work; the source is notified each time something was settled, as by the supervisor."""
+        """Run a dispatcher; acknowledge to the source after each delivery, as the supervisor does."""
         transport = CountingTransport(self.service, self.work)
         async with rig(transport=transport, deliverable=self.mirror.delivery, limits=_LIMITS) as running:
             yield running
 
     async def deliver(self) -> None:
-        """Deliver all that is pending, and report each progress to the source."""
+        """Deliver all that is pending, and acknowledge each part to the source."""
         async with self.delivering() as running:
             left = await running.drained()
             self.acknowledge()
@@ -84,7 +84,7 @@ class CountedPipeline:
                 raise AssertionError(f"not delivered: {left}, {self.mirror.status.pending()} pending")
 
     async def read_and_deliver(self) -> None:
-        """One pass, and its delivery."""
+        """Read once and deliver."""
         await asyncio.to_thread(self.read)
         await self.deliver()
 
@@ -97,7 +97,7 @@ class CountedPipeline:
             self.work.add("bytes written", bytes_written() - before)
 
     def held(self) -> dict[str, str]:
-        """What the service holds: key to value."""
+        """Return the entries in the service: key to value."""
         return {key: str(entry["value"]) for key, entry in self.service.store.entries[self.sink].items()}
 
 
@@ -113,5 +113,5 @@ class _CountingSource(ScriptedConnector):
 
 
 def rows(count: int, *, a: str = "1", b: str = "2") -> list[Row]:
-    """Records with a key ``k``, a value ``v`` and two columns ``a`` and ``b``."""
+    """Yield records with a key ``k``, a value ``v`` and two columns ``a`` and ``b``."""
     return [{"k": f"part-{number:06d}", "v": a, "a": a, "b": b} for number in range(count)]

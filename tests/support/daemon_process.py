@@ -1,4 +1,4 @@
-"""The real daemon as a process, the notify socket that it reports to, and a source that does what a test needs."""
+"""The real daemon as a process, the notify socket that it reports to, and a scriptable source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uuid import uuid4
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
 
-# An installed distribution, for Python: a folder on the path with a module and its entry points.
+# For Python this is an installed distribution: a folder on the path with a module and its entry points.
 _PLUG_IN = '''
 import threading
 from pathlib import Path
@@ -56,7 +56,7 @@ class NumbersConnector(Connector):
     def partitions(self):
         self._bug("listing")
         if self.options.away:
-            raise SourceUnavailable("The numbers are out for lunch.")
+            raise SourceUnavailable("The numbers are unavailable.")
         if self.options.broken:
             raise SourceBroken("The numbers are not what they were. Check 'upto'.")
         return [Partition(name="numbers")]
@@ -79,7 +79,7 @@ class NumbersConnector(Connector):
 
 
 def environment(folder: Path, **extra: str) -> dict[str, str]:
-    """Ours without a service manager's and a user's own, and with the plug-in connector ``numbers`` installed."""
+    """Return the environment without a service manager's and the user's variables, with the plug-in connector ``numbers``."""
     plug_ins = folder / "plug-ins"
     info = plug_ins / "numbers_source-1.0.dist-info"
     if not info.exists():
@@ -95,7 +95,7 @@ def environment(folder: Path, **extra: str) -> dict[str, str]:
 def write_configuration(
     folder: Path, url: str, *sources: Mapping[str, Any], workspace: str = "Bench", schedule: str | None = None
 ) -> Path:
-    """A configuration with a pipeline for each source, called p0, p1, …, and a sink of its own for each."""
+    """Write a configuration with pipelines p0, p1, …, one for each source, each with its own sink."""
     pipelines = [
         {
             "name": f"p{index}",
@@ -134,7 +134,7 @@ def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.
 
 
 class Manager:
-    """A service manager's notify socket: what was sent to it, in order."""
+    """The notify socket of a service manager; ``messages`` are in order of arrival."""
 
     def __init__(self) -> None:
         self.address = f"@ingestd-test-{uuid4().hex}"
@@ -149,14 +149,14 @@ class Manager:
         self._socket.close()
 
     def drain(self) -> None:
-        """Take in what was sent already."""
+        """Receive the messages that were sent already."""
         while select.select([self._socket], [], [], 0)[0]:
             self._receive()
 
     def wait_for(
         self, field: str, value: str | None = None, *, after: int = 0, seconds: float = DEADLINE_SECONDS
     ) -> dict[str, str]:
-        """The first message from ``messages[after]`` on that has ``field`` (with a value that contains ``value``)."""
+        """Return the first message from ``messages[after]`` on that has ``field`` (with a value that contains ``value``)."""
         deadline = time.monotonic() + seconds
         seen = after
         while True:
@@ -175,7 +175,7 @@ class Manager:
 
 
 class Daemon:
-    """A child process with JSON log lines that a test can wait for."""
+    """The daemon as a child process; tests can wait for its JSON log lines."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self.process = subprocess.Popen(
@@ -201,7 +201,7 @@ class Daemon:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The log's lines, as far as they are JSON objects."""
+        """Return the JSON objects in the log."""
         with self._arrived:
             lines = list(self.lines)
         found = []
@@ -211,7 +211,7 @@ class Daemon:
         return [event for event in found if isinstance(event, dict)]
 
     def wait_for(self, name: str, *, nth: int = 1, **fields: Any) -> dict[str, Any]:
-        """The first event of that name with these fields, or the ``nth``."""
+        """Return the first event of that name with these fields, or the ``nth``."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             with self._arrived:
@@ -231,12 +231,12 @@ class Daemon:
                     raise AssertionError(f"no event {name} {fields} in:\n" + "\n".join(self.lines))
 
     def stop(self, number: int = signal.SIGTERM, *, seconds: float = 10.0) -> int:
-        """Send a signal and wait for the end, at most ``seconds``; the exit code."""
+        """Send a signal, wait for the end for at most ``seconds``, and return the exit code."""
         self.process.send_signal(number)
         return self.ended(seconds=seconds)
 
     def ended(self, *, seconds: float = DEADLINE_SECONDS) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end and return the exit code."""
         code = self.process.wait(timeout=seconds)
         self._reader.join()
         return code
@@ -246,7 +246,7 @@ class Daemon:
 def running_daemon(
     folder: Path, *arguments: str, module: str = "ingestd", **extra: str
 ) -> Iterator[tuple[Daemon, Manager]]:
-    """A daemon with a service manager; whatever a test does to it, it is gone afterwards."""
+    """Run a daemon with a service manager; it is killed when the block ends if it still runs."""
     with Manager() as manager:
         env = environment(folder, **{"NOTIFY_SOCKET": manager.address, **extra})
         daemon = Daemon([module, *arguments], env=env, cwd=folder)

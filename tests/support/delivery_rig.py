@@ -1,4 +1,4 @@
-"""A dispatcher at work on a mirror and a service, for the length of a test."""
+"""A dispatcher that runs during a test, with a mirror and a service."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ingestd.process.supervision import KeepRunning, Run
 from ingestd.telemetry.event import Event
 from tests.support.memory_mirror import Desired, MemoryMirror
 
-QUICK = DeliveryLimits(
+FAST_LIMITS = DeliveryLimits(
     retry=Backoff(base_seconds=0.001, cap_seconds=0.01),
     pause=Backoff(base_seconds=3600, cap_seconds=3600),
     grace_seconds=2,
 )
-"""Backs off for milliseconds; pauses for good, so that a pause shows."""
+"""Backs off for milliseconds; a pause lasts an hour, so that a test can observe it."""
 
 
-class Settlings:
-    """Counts the dispatcher's signals that something was settled."""
+class AcknowledgementCounter:
+    """Counts the dispatcher's acknowledgement signals."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -45,7 +45,7 @@ class Settlings:
                 event.set()
 
     def reached(self, more: int) -> asyncio.Event:
-        """Set when so many more were counted."""
+        """Return an event that is set after so many more signals."""
         event = asyncio.Event()
         self._waiting.append((self.count + more, event))
         return event
@@ -57,7 +57,7 @@ class Rig:
     client: ServiceClient
     dispatcher: Dispatcher
     events: list[Event]
-    settlings: Settlings
+    acknowledgements: AcknowledgementCounter
     task: asyncio.Task[None] | None = None
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
@@ -66,7 +66,7 @@ class Rig:
         return lane
 
     async def drained(self, seconds: float = 30) -> list[LaneReport]:
-        """As the dispatcher has it; a dispatcher that failed fails the test at once."""
+        """Return what the dispatcher reports when it is drained; fail at once if the dispatcher failed."""
         if self.task is None:
             raise AssertionError("the rig is not running")
         draining = asyncio.create_task(self.dispatcher.drain())
@@ -79,31 +79,31 @@ class Rig:
         finally:
             draining.cancel()
 
-    async def settled_more(self, groups: int) -> None:
-        """Wait until so many more groups were settled, or nothing is left to settle."""
-        event = self.settlings.reached(groups)
+    async def acknowledged_more(self, groups: int) -> None:
+        """Wait until so many more groups are acknowledged, or nothing is pending."""
+        event = self.acknowledgements.reached(groups)
         reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
         await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)
         for task in (reached, drained):
             task.cancel()
         await asyncio.wait({reached, drained})
 
-    def told(self, kind: type[Event]) -> list[Event]:
+    def events_of(self, kind: type[Event]) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def start(self) -> None:
         self.task = asyncio.create_task(self.dispatcher.run())
 
     async def stop(self) -> None:
-        """Cancel and see it end."""
+        """Cancel the dispatcher and wait until it has ended."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self.task
 
 
-def waking(running: Rig) -> Callable[[int], None]:
-    """What a mirror calls, from any thread, when something has become pending."""
+def wake_callback(running: Rig) -> Callable[[int], None]:
+    """Return the callback that a mirror calls, from any thread, when an entry becomes pending."""
     loop = asyncio.get_running_loop()
 
     def wake(sink: int) -> None:
@@ -113,7 +113,7 @@ def waking(running: Rig) -> Callable[[int], None]:
 
 
 async def unsupervised(part: str, run: Run) -> None:
-    """Run a part once: its failure is the test's."""
+    """Run a part once; its failure fails the test."""
     await run()
 
 
@@ -124,15 +124,15 @@ async def rig(
     transport: httpx.AsyncBaseTransport | None = None,
     mirror: MemoryMirror | None = None,
     deliverable: Deliverable | None = None,
-    limits: DeliveryLimits = QUICK,
+    limits: DeliveryLimits = FAST_LIMITS,
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
     seed: int = 1,
     keep_running: KeepRunning = unsupervised,
 ) -> AsyncIterator[Rig]:
-    """A dispatcher that runs until the block ends; ``deliverable`` stands in for the mirror in memory."""
+    """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
     events: list[Event] = []
-    settlings = Settlings()
+    acknowledgements = AcknowledgementCounter()
     state = mirror or MemoryMirror()
     async with ServiceClient(
         url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts
@@ -143,11 +143,13 @@ async def rig(
             emit=events.append,
             now=time.time,
             random=random.Random(seed).random,
-            on_acknowledged=lambda _: settlings(),
+            on_acknowledged=lambda _: acknowledgements(),
             keep_running=keep_running,
             limits=limits,
         )
-        running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events, settlings=settlings)
+        running = Rig(
+            mirror=state, client=client, dispatcher=dispatcher, events=events, acknowledgements=acknowledgements
+        )
         await running.start()
         try:
             yield running

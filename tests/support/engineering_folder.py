@@ -1,4 +1,4 @@
-"""A drop folder with a pipeline, the daemon that reads it, and a service that another program writes to as well."""
+"""A drop folder with a pipeline, the daemon that reads it, and a service to which another program also writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LABEL = "Budget"
 
 
 class Service(Protocol):
-    """What the folder needs of a service."""
+    """The properties of a service that the folder needs."""
 
     @property
     def url(self) -> str: ...
@@ -34,11 +34,11 @@ class Service(Protocol):
     def api_key(self) -> str: ...
 
 
-class Neighbour:
-    """Another program with a key of the same workspace, over HTTP."""
+class OtherProgram:
+    """Another program with its own key of the same workspace, over HTTP."""
 
     def __init__(self, url: str, api_key: str) -> None:
-        self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "neighbour"}, timeout=30)
+        self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "other-program"}, timeout=30)
         self.url = url
         self.api_key = api_key
 
@@ -74,7 +74,7 @@ class Neighbour:
 
 
 class Folder:
-    """``drop`` under ``path``, the configuration beside it."""
+    """The folder ``drop`` below ``path``, and the configuration next to it."""
 
     def __init__(self, path: Path, service: Service, *, pipeline: str = "", top: str = "", after: str = "") -> None:
         self.path = path
@@ -90,7 +90,7 @@ class Folder:
         )
 
     def write(self, text: str, name: str = "budget.csv") -> None:
-        """Put a file there at once, as `mv` does."""
+        """Write a file atomically, as `mv` does."""
         waiting = self.path / f"{name}.new"
         waiting.write_text(text, encoding="utf-8")
         waiting.rename(self.drop / name)
@@ -99,20 +99,20 @@ class Folder:
         return ingestd(self.path, *words, "-c", str(self.config))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """A command that is still running when this returns."""
+        """Start a command; return without waiting for its end."""
         return subprocess.Popen(
             [sys.executable, "-m", "ingestd", *words, "-c", str(self.config)],
             cwd=self.path, env=environment(self.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def here(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command in this very process, which spares the second that Python and polars take to start."""
+        """Run a command in this process, which avoids the second that Python and polars need to start."""
         root = logging.getLogger()
         handlers, level = list(root.handlers), root.level
         try:
             result = CliRunner().invoke(main, [*words, "-c", str(self.config)], prog_name="ingestd", terminal_width=100)
         finally:
-            # The command's log went to where its standard error is kept.
+            # The command's log goes to the standard error that was open at import.
             structlog.reset_defaults()
             root.handlers[:] = handlers
             root.setLevel(level)
@@ -126,31 +126,31 @@ class Folder:
 
 
 @contextmanager
-def document_neighbour() -> Iterator[Neighbour]:
-    """A service that knows only the document."""
+def program_beside_document_server() -> Iterator[OtherProgram]:
+    """A service that implements only the document."""
     with DocumentServer() as server:
         server.workspace("Bench")
-        neighbour = Neighbour(server.url, server.api_key)
+        program = OtherProgram(server.url, server.api_key)
         try:
-            yield neighbour
+            yield program
         finally:
-            neighbour.close()
+            program.close()
 
 
 @contextmanager
-def workspaced_neighbour(data: Path) -> Iterator[Neighbour]:
-    """The real service as a process."""
+def program_beside_workspaced(data: Path) -> Iterator[OtherProgram]:
+    """The service as a process."""
     key = new_key(data)
     with WorkspaceService(data) as service:
-        neighbour = Neighbour(service.url, key)
-        neighbour.make_workspace()
+        program = OtherProgram(service.url, key)
+        program.make_workspace()
         try:
-            yield neighbour
+            yield program
         finally:
-            neighbour.close()
+            program.close()
 
 
 def timeless(text: str) -> str:
-    """A command's output without what differs from run to run: moments, ids of requests, the folder."""
+    """Remove from a command's output what differs between runs: times, ids of requests, the folder."""
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<moment>", text)
     return re.sub(r"request [0-9A-Za-z_-]{8,}", "request <id>", text)

@@ -1,4 +1,4 @@
-"""Which entries a request writes, as any server of the document has to read it."""
+"""The entries that a request writes, by the rules of the interface document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Written(Protocol):
-    """A recorded request, of whichever server."""
+    """A recorded request of any of the servers."""
 
     @property
     def method(self) -> str: ...
@@ -24,7 +24,7 @@ class Written(Protocol):
 
 
 def written_keys(request: Written) -> list[str]:
-    """The keys that a request creates, updates or deletes; none where it writes no entry."""
+    """Return the keys that a request creates, updates or deletes; empty if it writes no entry."""
     segments = [unquote(segment) for segment in urlsplit(request.path).path.split("/")]
     if segments[:3] != ["", "v1", "workspace"] or segments[4:5] != ["data-sink"]:
         return []
@@ -40,5 +40,5 @@ def written_keys(request: Written) -> list[str]:
 
 
 def writes_by_key(requests: Iterable[Written]) -> Counter[str]:
-    """How often each key was written."""
+    """Return how often each key was written."""
     return Counter(key for request in requests for key in written_keys(request))

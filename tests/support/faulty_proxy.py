@@ -1,4 +1,4 @@
-"""A proxy in front of a real service, on a loopback port, that does to each request one of several harms, or none."""
+"""A proxy on a loopback port in front of a real service that injects one of several faults into requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DELAY_SECONDS = 0.5
 
 
 class FaultyProxy:
-    """A context manager. ``share``: of the requests, for each kind of fault; ``met`` counts what was done."""
+    """A context manager. ``share``: the share of requests for each kind of fault; ``met``: the number of faults by kind."""
 
     def __init__(self, target: str, *, share: float, seed: int) -> None:
         parts = urlsplit(target)
@@ -130,7 +130,7 @@ def _send(
 
 
 def _cut(request: BaseHTTPRequestHandler) -> None:
-    """Close the connection in the middle of whatever it was."""
+    """Close the connection without finishing the response."""
     request.close_connection = True
     request.wfile.flush()
     request.connection.shutdown(socket.SHUT_RDWR)

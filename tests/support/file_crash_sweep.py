@@ -1,10 +1,10 @@
-"""Archives and deletes a file with SIGKILL before each file operation in turn; a process of its own, because it forks.
+"""Archives and deletes a file with SIGKILL before each file operation in turn; run as a process, because it forks.
 
-``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one life
-gets through: a forked child whose audit hook kills it at its j-th file operation, then another one that does the same
-again undisturbed. The parent itself only looks, for a fork does not survive threads that polars has started. Prints what is
-then in the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``put-away`` it with its receipt
-and its rejected rows; ``set-aside`` it as one that can't be read.
+``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one run
+completes. A forked child is killed by its audit hook at its j-th file operation; then another child repeats the work without
+interruption. The parent only reads the folders, because a fork does not copy the threads of polars. It prints the content of
+the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its receipt and its
+rejected rows; ``unreadable`` it as unreadable.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utim
 def dispose(how: str, path: Path, archive: Path, identity: Identity) -> bool:
     if how == "delete":
         return disposal.delete(path, identity=identity)
-    if how in {"put-away", "set-aside"}:
+    if how in {"with-receipt", "unreadable"}:
         return as_connector(how, path, archive, identity)
     return disposal.archive(path, archive, "sub/a.csv", identity=identity, sha256=SHA256)
 
 
 def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> bool:
-    """As the connector does; the second row of the file was rejected. A file that is gone is not asked about again."""
+    """Dispose of the file as the connector does; its second row was rejected. A file that is gone is skipped."""
     if not path.exists():
         return False
     base = path.parents[1]
     options = DirectoryOptions(path=Path(path.parent.name), after="archive", archive=archive)
     away = Archiver(options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9)
-    if how == "set-aside":
+    if how == "unreadable":
         return away.move_to_failed(path, "sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}
     bad = Rejected(
         reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
-    told = settlement(rejects=[bad], records=2, facts=facts)
-    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
+    result = settlement(rejects=[bad], records=2, facts=facts)
+    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=result))
     return True
 
 
-def live(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
-    """What became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
+def run_child(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
+    """Return what became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
     child = os.fork()
     if child == 0:
         left = at
@@ -86,8 +86,8 @@ def tree(folder: Path) -> dict[str, str]:
 
 def main() -> None:
     how, drop, archive = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    at, life = 0, "killed"
-    while life == "killed":
+    at, outcome = 0, "killed"
+    while outcome == "killed":
         at += 1
         here, there = drop / str(at), archive / str(at)
         here.mkdir(parents=True)
@@ -98,10 +98,10 @@ def main() -> None:
                 (there / older).parent.mkdir(parents=True)
                 (there / older).write_bytes(OLDER)
         identity = Identity.from_status(path.stat())
-        life = live(how, path, there, identity, at)
+        outcome = run_child(how, path, there, identity, at)
         between = [tree(here), tree(there)]
-        live(how, path, there, identity)
-        print(json.dumps({"life": life, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
+        run_child(how, path, there, identity)
+        print(json.dumps({"outcome": outcome, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
 
 
 if __name__ == "__main__":

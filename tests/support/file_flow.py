@@ -1,4 +1,4 @@
-"""A drop folder read into a real mirror, and a service that takes what it is told to take: files from drop to receipt."""
+"""A drop folder read into a real mirror, and a simulated service: the path of files from drop to receipt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import PassReport, Reader
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceContext
 from ingestd.telemetry import Event
@@ -24,7 +24,7 @@ SINK = SinkAddress(workspace="bench", by="label", name="Masses")
 
 
 class FileFlow:
-    """One pipeline over ``base/drop``; ``held`` is what the service holds, ``refuses`` the values that it does not take."""
+    """One pipeline over ``base/drop``; ``held`` is what the service holds, ``refuses`` the values that it rejects."""
 
     def __init__(self, base: Path, *, key: str = "{part}", value: str = "{mass}", **options: Any) -> None:
         self.closed = False
@@ -44,7 +44,7 @@ class FileFlow:
         self.restart()
 
     def restart(self) -> None:
-        """A new connector, which remembers nothing."""
+        """Replace the connector by a new one without memory."""
         connector = DirectoryConnector(
             DirectoryOptions.model_validate(self.options),
             SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, log=self.notices.append),
@@ -61,10 +61,10 @@ class FileFlow:
         return path
 
     def pass_once(self) -> PassReport:
-        """Read, deliver, and let go of what is settled."""
+        """Read, deliver, and acknowledge what is delivered."""
         report = self.reader.read_pass()
         asyncio.run(self._deliver())
-        self.reader.acknowledge_settled()
+        self.reader.acknowledge_partitions()
         return report
 
     async def _deliver(self) -> None:
@@ -79,26 +79,28 @@ class FileFlow:
                         del self.held[item["key"]]
                     elif item["key"] not in refused:
                         self.held[item["key"]] = item["value"]
-                await self.mirror.delivery.settle_some(
+                await self.mirror.delivery.acknowledge_some(
                     claim,
                     delivered=[item["key"] for item in items if item["key"] not in refused],
-                    parked=[Parked(key=key, reason="Too heavy, says the service.", status=422) for key in refused],
+                    rejected=[
+                        RejectedEntry(key=key, reason="Too heavy, says the service.", status=422) for key in refused
+                    ],
                 )
                 await self.mirror.delivery.release(claim)
 
     def receipt(self, name: str) -> MappingOf[str, Any]:
-        told: MappingOf[str, Any] = json.loads((self.done / f"{name}.receipt.json").read_bytes())
-        return told
+        receipt: MappingOf[str, Any] = json.loads((self.done / f"{name}.receipt.json").read_bytes())
+        return receipt
 
     def rejected(self) -> list[tuple[str, object]]:
-        """What is parked: partition and position."""
+        """Return partition and position of what is rejected."""
         return [(one.partition, one.position) for one in self.mirror.status.rejections(limit=1000)]
 
     def files(self, folder: Path) -> list[str]:
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
     def close(self) -> None:
-        """Once; a test may do it before its fixture does."""
+        """Close once; a test may call it before its fixture does."""
         if not self.closed:
             self.closed = True
             self.mirror.close()

@@ -1,8 +1,8 @@
-"""Random operations on a drop folder, with a daemon that is restarted and killed, against what should come of them.
+"""Random operations on a drop folder, with a daemon that is restarted and killed, compared with the expected entries.
 
-``python -m tests.support.file_operations FOLDER SEED ROUNDS MOUNTS`` plays so many rounds, each from an empty folder, and
-prints a line of JSON for each. MOUNTS is ``mount`` in a mount namespace of one's own: the folder is then a bind mount that
-comes and goes; else ``plain``. The files themselves are in ``share`` and are changed there, as by another machine.
+``python -m tests.support.file_operations FOLDER SEED ROUNDS MOUNTS`` runs so many rounds, each from an empty folder, and prints
+a line of JSON for each. MOUNTS is ``mount`` in a private mount namespace: the folder is then a bind mount that is mounted and
+unmounted; else ``plain``. The files themselves are in ``share`` and are changed there, as by another machine.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceContext
+from tests.support.crashing_sqlite import CrashPoint, ProcessDied, copy_database, crashing
 from tests.support.delivery_rig import rig
 from tests.support.document_server import DocumentServer
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
 
 NAMES = ("a.csv", "b.csv", "c.csv")
 PARTS = ("P0", "P1", "P2", "P3")
@@ -41,8 +41,8 @@ CANARY = ".mounted"
 HEADER = "part,mass\n"
 
 
-class Playground:
-    """One round. ``wanted`` is what the sink has to hold: of each key, the last stable value."""
+class RandomRound:
+    """One round. ``wanted`` is the expected content of the sink: the last stable value of each key."""
 
     def __init__(self, folder: Path, server: DocumentServer, rng: random.Random, *, mounts: bool, label: str) -> None:
         self.folder = folder
@@ -66,13 +66,13 @@ class Playground:
         self.read: dict[str, tuple[int, int, int]] = {}
         self.pending: list[tuple[str, tuple[int, int, int], dict[str, str]]] = []
         self.died = False
-        self.lives = 0
-        self.deaths = 0
+        self.runs = 0
+        self.crashes = 0
         self.did: list[str] = []
 
     @property
     def state(self) -> Path:
-        return self.folder / f"life-{self.deaths}" / "ingestd.db"
+        return self.folder / f"run-{self.crashes}" / "ingestd.db"
 
     # ---------------------------------------------------------------------------------------------- operations
 
@@ -129,47 +129,47 @@ class Playground:
             self.mounted = False
             self.did.append("unmount")
 
-    # --------------------------------------------------------------------------------------------------- living
+    # --------------------------------------------------------------------------------------------------- running
 
     async def play(self, steps: int) -> None:
-        """Lives until all steps are done; a life ends by a restart, or by death at some statement of SQLite."""
+        """Run until all steps are done; each run ends by a restart, or by a crash at a random statement of SQLite."""
         left = steps
         while left > 0:
-            fuse = Fuse(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
-            left = await self._live(left, fuse)
+            crash_point = CrashPoint(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
+            left = await self._run(left, crash_point)
         self.unmount()
 
-    async def _live(self, left: int, fuse: Fuse | None) -> int:
-        self.lives += 1
+    async def _run(self, left: int, crash_point: CrashPoint | None) -> int:
+        self.runs += 1
         if self.canary and self.rng.random() < 0.3:
-            self.unmount()  # without a canary a start cannot find out that something is missing
+            self.unmount()  # Without a canary the daemon cannot find out at its start that something is missing.
         else:
             self.mount()
-        factory = dying(fuse) if fuse is not None else sqlite3.Connection
+        factory = crashing(crash_point) if crash_point is not None else sqlite3.Connection
         state = self.state
         try:
             mirror = SqliteMirror.open(state, factory=factory)
         except ProcessDied:
-            return self._die(left, state)
+            return self._keep_crashed_state(left, state)
         try:
-            return await self._days(mirror, left)
-        except BaseException:  # a task group may have wrapped it
-            if fuse is None or not fuse.blown:
+            return await self._deliver(mirror, left)
+        except BaseException:  # A task group may have wrapped it.
+            if crash_point is None or not crash_point.reached:
                 raise
-            return self._die(left, state)
+            return self._keep_crashed_state(left, state)
         finally:
             with contextlib.suppress(ProcessDied):
                 mirror.close()
 
-    def _die(self, left: int, state: Path) -> int:
+    def _keep_crashed_state(self, left: int, state: Path) -> int:
         self.did.append("killed")
-        self.deaths += 1
+        self.crashes += 1
         self.died = True
         if state.exists():
-            take_the_disk(state, self.state)
+            copy_database(state, self.state)
         return left
 
-    async def _days(self, mirror: SqliteMirror, left: int) -> int:
+    async def _deliver(self, mirror: SqliteMirror, left: int) -> int:
         asyncio.get_running_loop().set_exception_handler(_unless_it_died)
         reader = self._reader(mirror)
         mirror.intake.activate(["play"])
@@ -177,15 +177,15 @@ class Playground:
             url=self.server.url,
             api_key=self.server.api_key,
             deliverable=mirror.delivery,
-            seed=self.lives,
+            seed=self.runs,
             transport=httpx.AsyncHTTPTransport(verify=False),
         ) as running:
             mirror.on_pending = running.dispatcher.wake
-            reader.acknowledge_settled()
+            reader.acknowledge_partitions()
             if not self.mounted:
-                assert reader.read_pass().away, "an unmounted folder was taken for an empty one"
+                assert reader.read_pass().away, "an unmounted folder was read as an empty one"
                 self.mount()
-            if self.died:  # what was being done comes to its end before anything else happens
+            if self.died:  # The current work ends before anything else happens.
                 await self._finish(reader, running.drained)
                 self.died = False
             while left > 0:
@@ -205,7 +205,7 @@ class Playground:
     async def _finish(self, reader: Reader, drained: Callable[[], Awaitable[object]]) -> None:
         self._calm(reader)
         await drained()
-        reader.acknowledge_settled()
+        reader.acknowledge_partitions()
         for name, identity, entries in self.pending:
             self.read[name] = identity
             self.wanted.update(entries)
@@ -237,7 +237,7 @@ class Playground:
         self._pass(reader)
         self.unmount()
         report = reader.read_pass()
-        assert report.away, "an unmounted folder was taken for an empty one"
+        assert report.away, "an unmounted folder was read as an empty one"
         assert report.read == ()
         self.mount()
 
@@ -259,13 +259,13 @@ class Playground:
 
 
 def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """A task that is no longer awaited may have ended with the intended death."""
+    """Ignore the intended death in a task that is no longer awaited."""
     if not isinstance(context.get("exception"), ProcessDied):
         loop.default_exception_handler(context)
 
 
 def entries_of(text: str) -> dict[str, str]:
-    """By Python's own reader: rows of two fields under a whole header."""
+    """Read rows of two fields below a complete header with Python's csv module."""
     header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     return {row[0]: row[1] for row in rows if len(row) == 2 and row[0]} if header == ["part", "mass"] else {}
 
@@ -276,7 +276,7 @@ def main() -> None:
         server.workspace("Bench")
         for number in range(rounds):
             rng = random.Random(f"{seed}-{number}")
-            played = Playground(folder / str(number), server, rng, mounts=mounts, label=f"Round {number}")
+            played = RandomRound(folder / str(number), server, rng, mounts=mounts, label=f"Round {number}")
             asyncio.run(played.play(6))
             held = {key: value for key, (value, _) in server.values(played.label).items()} if played.wanted else {}
             print(json.dumps({"did": played.did, "wanted": played.wanted, "held": held}), flush=True)  # noqa: T201

@@ -1,8 +1,7 @@
-"""Clients that harm a service over loopback: each kind holds connections open, from many addresses of this machine.
+"""Hostile clients over loopback: each kind holds connections open, from many addresses of this machine.
 
-`hostile` runs them on the loop that is running, `attack` in a process of their own.
-
-A client that the service closes connects again, so that the number of hostile connections stays what it is.
+`hostile` runs them on the running loop, `attack` in a separate process. A client connects again when the service closes its
+connection, so that the number of hostile connections is constant.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import TypeAlias
 Wire: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Ready: TypeAlias = Callable[[], None]
 Behaviour: TypeAlias = Callable[[Wire, Ready], Awaitable[None]]
-"""What a client does with one connection until it is closed; it calls the second argument once the harm is done."""
+"""Uses one connection until it is closed; calls the second argument when the attack has taken effect."""
 
 _PAUSE_SECONDS = 1.0
 _AGAIN_SECONDS = 0.5
@@ -32,7 +31,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The service, and what a hostile client with a key of its own may send."""
+    """The service, and the key and requests of a hostile client."""
 
     host: str
     port: int
@@ -42,14 +41,14 @@ class Target:
     cookie: str
 
     def head(self, method: str, path: str, *more: str) -> bytes:
-        """The head of a request with the key, without the empty line at its end."""
+        """Return the head of a request with the key, without the empty line at its end."""
         lines = (f"{method} {path} HTTP/1.1", f"Host: {self.host}", f"x-api-key: {self.key}", *more)
         return "\r\n".join(lines).encode() + b"\r\n"
 
 
 @dataclass(slots=True)
-class Crowd:
-    """Hostile clients of one kind. ``ready`` is set when each of them has done its harm once."""
+class ClientGroup:
+    """Hostile clients of one kind. ``ready`` is set when the attack of each of them has taken effect once."""
 
     clients: int
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,14 +58,14 @@ class Crowd:
     _ready_clients: set[int] = field(default_factory=set)
 
     def note_ready(self, client: int) -> None:
-        """A client has done its harm."""
+        """Count a client with an attack that has taken effect."""
         self._ready_clients.add(client)
         if len(self._ready_clients) == self.clients:
             self.ready.set()
 
 
 def not_reading(target: Target) -> Behaviour:
-    """Asks for a large answer and reads none of it."""
+    """Request a large response and read none of it."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("GET", target.large_path) + b"\r\n")
@@ -76,7 +75,7 @@ def not_reading(target: Target) -> Behaviour:
 
 
 def half_head(target: Target) -> Behaviour:
-    """Sends the first part of a head, then nothing."""
+    """Send the first part of a head, then nothing."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("GET", "/v1/workspace"))
@@ -88,7 +87,7 @@ def half_head(target: Target) -> Behaviour:
 
 
 def slow_body(target: Target) -> Behaviour:
-    """Announces a body and sends a byte of it a second."""
+    """Announce a body and send a byte of it a second."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("POST", "/v1/workspace", "Content-Length: 1000000") + b"\r\n")
@@ -98,7 +97,7 @@ def slow_body(target: Target) -> Behaviour:
 
 
 def dripping_head(target: Target) -> Behaviour:
-    """Sends header after header, without end."""
+    """Send header after header, without end."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("GET", "/v1/workspace") + b"x-filling: " + b"x" * 8_000 + b"\r\n")
@@ -108,7 +107,7 @@ def dripping_head(target: Target) -> Behaviour:
 
 
 def idle(target: Target) -> Behaviour:
-    """Is answered once and keeps its connection."""
+    """Receive one response and keep the connection open."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(b"GET /healthz HTTP/1.1\r\nHost: service\r\n\r\n")
@@ -118,7 +117,7 @@ def idle(target: Target) -> Behaviour:
 
 
 def live_stream(target: Target) -> Behaviour:
-    """Follows a page, as a browser does."""
+    """Follow a live page, as a browser does."""
 
     async def behave(wire: Wire, ready: Ready) -> None:
         wire[1].write(target.head("GET", target.live_path, f"Cookie: {target.cookie}") + b"\r\n")
@@ -140,9 +139,9 @@ KINDS: tuple[Callable[[Target], Behaviour], ...] = (
 @asynccontextmanager
 async def hostile(
     target: Target, behaviour: Behaviour, *, clients: int, addresses: Sequence[str]
-) -> AsyncIterator[Crowd]:
-    """So many clients of a kind, dealt out to the addresses, for the time of the block."""
-    crowd = Crowd(clients)
+) -> AsyncIterator[ClientGroup]:
+    """Run so many clients of a kind, distributed over the addresses, until the block ends."""
+    crowd = ClientGroup(clients)
     tasks = [
         asyncio.create_task(_client(crowd, number, target, behaviour, addresses[number % len(addresses)]))
         for number in range(clients)
@@ -155,7 +154,7 @@ async def hostile(
         await asyncio.wait(tasks)
 
 
-async def _client(crowd: Crowd, number: int, target: Target, behaviour: Behaviour, address: str) -> None:
+async def _client(crowd: ClientGroup, number: int, target: Target, behaviour: Behaviour, address: str) -> None:
     while True:
         with suppress(OSError):
             wire = await _connected(target, address)
@@ -171,12 +170,12 @@ async def _client(crowd: Crowd, number: int, target: Target, behaviour: Behaviou
 
 
 async def _connected(target: Target, address: str) -> Wire:
-    """A connection with small buffers, so that a client that does not read is noticed after a few kilobytes."""
+    """Connect with small buffers, so that the service notices after a few kilobytes that the client does not read."""
     raw = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         raw.setblocking(False)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)  # codespell:ignore linger
         raw.bind((address, 0))
         await asyncio.get_running_loop().sock_connect(raw, (target.host, target.port))
     except BaseException:
@@ -192,7 +191,7 @@ async def _hold_unread(wire: Wire, ready: Ready) -> None:
     ready()
     while not writer.transport.is_closing():
         await asyncio.sleep(_PAUSE_SECONDS)
-        writer.write(b"\r\n")  # a closed connection is noticed by writing only
+        writer.write(b"\r\n")  # Only a write detects a closed connection.
 
 
 async def _read_until_closed(wire: Wire, ready: Ready) -> None:
@@ -218,7 +217,7 @@ async def _drip(wire: Wire, ready: Ready, piece: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What an attack has come to: by kind, the connections that were open in each sample; new connections a second."""
+    """The effect of an attack: open connections of each kind in each sample; new connections a second."""
 
     samples: dict[str, list[int]]
     connections_per_second: float
@@ -228,13 +227,13 @@ class Attack:
 def attack(
     targets: Sequence[Target], *, clients: int, addresses: Sequence[str], ready_seconds: float
 ) -> Iterator[Callable[[], Attack]]:
-    """So many clients of every kind at once, in a process of their own, for the time of the block.
+    """Run so many clients of every kind in a separate process until the block ends.
 
-    The block begins when each of them has done its harm once. Call what it gets once, to end the attack and to learn what it
-    has come to.
+    The block begins when the attack of each of them has taken effect. Call the yielded function once, to end the attack and to
+    get its result.
 
     Raises:
-        AssertionError: they have not done their harm within ``ready_seconds``.
+        AssertionError: The attack has not taken effect within ``ready_seconds``.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -287,5 +286,5 @@ async def _attack_until_ended(
     pipe.send(Attack(samples, rate))
 
 
-def _connects(crowds: Mapping[str, Sequence[Crowd]]) -> int:
+def _connects(crowds: Mapping[str, Sequence[ClientGroup]]) -> int:
     return sum(crowd.connects for of_kind in crowds.values() for crowd in of_kind)

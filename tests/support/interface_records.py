@@ -1,7 +1,7 @@
-"""The records of the interface document, by its own tables and conventions alone: what a client that knows nothing else has.
+"""The records of the interface document, from its tables and conventions only, as a minimal client has them.
 
-Types are strict; every listed member must be there, and null only where the table says optional. Members that are not
-listed are passed over, as any JSON decoder does.
+Types are strict. Every listed member is required, and null only if the table says optional. Unlisted members are ignored, as
+JSON decoders do.
 """
 
 from __future__ import annotations

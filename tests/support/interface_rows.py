@@ -1,4 +1,4 @@
-"""The interface document's 32 rows: what is sent, and what its table of responses says that comes back."""
+"""The 32 rows of the interface document: the request, and the response by its table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.interface_records import (
     Webhook,
     Workspace,
 )
-from tests.support.one_of_each import RECEIVER
+from tests.support.sample_workspace import RECEIVER
 
 NO_CONTENT: Final = None
 _SINKS = "/v1/workspace/{workspace}/data-sink"
@@ -26,7 +26,7 @@ _ICON = {"source": "DevIcon", "name": "python", "color": "#fff", "metadata": {"s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``path`` and the texts of ``json`` and ``query`` have places for the members of a `World`; ``shape`` None: no bytes."""
+    """``path``, ``json`` and ``query`` have placeholders for ids of a `SampleWorkspace`; ``shape`` None: no bytes."""
 
     id: str
     method: str

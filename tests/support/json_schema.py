@@ -1,4 +1,4 @@
-"""As much of JSON Schema 2020-12 as the configuration's schema uses; an unknown keyword is an error, not passed over."""
+"""The part of JSON Schema 2020-12 that the configuration's schema uses; an unknown keyword is an error."""
 
 from __future__ import annotations
 

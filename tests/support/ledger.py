@@ -1,4 +1,4 @@
-"""Which keys were written how often, and which faults they met: between a client and the transport it is given."""
+"""Counts writes and faults of each key, between a client and its transport."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Sent:
 
 @dataclass(slots=True, kw_only=True)
 class Ledger(httpx.AsyncBaseTransport):
-    """``written``: by a trustworthy response; ``faults``: requests with the key that got no such response."""
+    """``written``: writes with a trustworthy response; ``faults``: requests with the key and without such a response."""
 
     inner: httpx.AsyncBaseTransport
     written: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Ledger(httpx.AsyncBaseTransport):
         )
 
     def written_too_often(self, changes: Counter[str]) -> dict[str, tuple[int, int, int]]:
-        """Keys that were written more often than they changed and met faults: written, changed, faults."""
+        """Return keys that were written more often than they changed and met faults: written, changed, faults."""
         return {
             key: (count, changes[key], self.faults[key])
             for key, count in self.written.items()

@@ -1,4 +1,4 @@
-"""Twenty pipelines, each from a drop folder of its own to a sink of its own, as a configuration and as files."""
+"""Twenty pipelines, each from its own drop folder to its own sink, as a configuration and as files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def configure(folder: Path, url: str, key: str) -> None:
         sink = {"workspace": "Bench", "label": label(number)}
         pipelines.append({"name": name(number), "source": source, "entries": entries, "sink": sink})
     settings = {"service": {"url": url, "api_key": key}, "state": "ingestd.db", "pipelines": pipelines}
-    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is valid YAML.
 
 
 def name(number: int) -> str:
@@ -41,7 +41,7 @@ def drop_folder(folder: Path, number: int) -> Path:
 
 
 def drop(folder: Path, number: int, file: str, masses: Mapping[str, str]) -> None:
-    """Drop a complete file: the mass of each part."""
+    """Write a complete file with the mass of each part."""
     written = folder / "being-written"
     written.write_text("part,mass\n" + "".join(f"{part},{mass}\n" for part, mass in masses.items()))
     written.rename(drop_folder(folder, number) / file)

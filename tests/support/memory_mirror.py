@@ -1,6 +1,7 @@
-"""The delivery's side of the mirror in memory, for tests of the delivery alone. It keeps the port's promises but durability.
+"""The delivery side of the mirror in memory, for tests of delivery without a state file.
 
-What is rejected and what has drifted is kept for entries only: nothing here knows records, partitions or Unicode's forms.
+It keeps the promises of the port except durability. It stores rejections and drift for entries only: it knows no records, no
+partitions and no Unicode normalization.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from ingestd.mirror.drift import (
     Unexplained,
     UnexplainedPage,
 )
-from ingestd.mirror.port import Claim, ClaimPart, Deliverable, DeliveryAttempt, Kind, LaneState, Parked, Trouble
+from ingestd.mirror.port import (
+    Claim,
+    ClaimPart,
+    Deliverable,
+    DeliveryAttempt,
+    Kind,
+    LaneBlocker,
+    LaneState,
+    RejectedEntry,
+)
 from ingestd.mirror.rejections import (
     Forgotten,
     Refusal,
@@ -47,13 +57,13 @@ class _Row:
     removed: bool
     version: int
     segment: int
-    settled: int = 0
+    acknowledged: int = 0
     known: bool = False
-    out: bool = False
+    in_flight: bool = False
 
     @property
     def pending(self) -> bool:
-        return self.version > self.settled
+        return self.version > self.acknowledged
 
     @property
     def kind(self) -> Kind:
@@ -83,7 +93,7 @@ class _Check:
 
 
 class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, DriftKeeper):
-    """``desire`` stands for the intake, of one pipeline; ``attempts`` and ``parked`` are what was told."""
+    """``desire`` replaces the intake of one pipeline; ``attempts`` and ``rejected_entries`` are what delivery has reported."""
 
     pipeline = "desires"
 
@@ -91,10 +101,10 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         self._sinks: dict[int, _Sink] = {}
         self._versions = itertools.count(1)
         self._segments = itertools.count(1)
-        self._out: dict[tuple[ClaimPart, ...], dict[str, tuple[int, Kind]]] = {}
-        self.troubles: dict[int, Trouble | None] = {}
+        self._in_flight: dict[tuple[ClaimPart, ...], dict[str, tuple[int, Kind]]] = {}
+        self.blockers: dict[int, LaneBlocker | None] = {}
         self.attempts: list[tuple[int, DeliveryAttempt]] = []
-        self.parked: dict[str, Parked] = {}
+        self.rejected_entries: dict[str, RejectedEntry] = {}
         self._rejected: dict[int, tuple[int, Rejection]] = {}
         self._numbers = itertools.count(1)
         self._clock = itertools.count(1)
@@ -104,7 +114,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     # ------------------------------------------------------------------------------------------------- intake
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
-        """What a sink should hold from now on, None for nothing; the sink's id in the mirror."""
+        """Set what a sink should hold, None for no entry; return the sink's id in the mirror."""
         found = next((lane for lane, sink in self._sinks.items() if sink.state.address == address), None)
         lane = found if found is not None else len(self._sinks) + 1
         if found is None:
@@ -119,28 +129,30 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 continue
             value, data_type = wanted if wanted is not None else (None, "")
             if row is None:
-                self._mend(lane, key)
+                self._remove_rejection(lane, key)
                 rows[key] = _Row(
                     value=value, data_type=data_type, removed=False, version=next(self._versions), segment=segment
                 )
             elif (row.value, row.data_type, row.removed) != (value, data_type, wanted is None):
                 row.value, row.data_type, row.removed = value, data_type, wanted is None
                 row.version, row.segment = next(self._versions), segment
-                self._mend(lane, key)
+                self._remove_rejection(lane, key)
             else:
-                row.segment = row.segment or segment  # named from now on, if it was found in the service
+                row.segment = (
+                    row.segment or segment
+                )  # An entry that was found in the service is named by a source from now on.
         return lane
 
     def pending(self, lane: int) -> set[str]:
-        """The keys that wait for delivery."""
+        """Return the keys that wait for delivery."""
         return {key for key, row in self._sinks[lane].rows.items() if row.pending}
 
     def forget_claims(self) -> None:
-        """As a crash does: what was claimed is pending again."""
-        self._out.clear()
+        """Forget claims as a crash does: what was claimed is pending again."""
+        self._in_flight.clear()
         for sink in self._sinks.values():
             for row in sink.rows.values():
-                row.out = False
+                row.in_flight = False
 
     # ----------------------------------------------------------------------------------------------- delivery
 
@@ -160,7 +172,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         for check in self._checks.values():
             check.lost = check.lost or check.sink == sink
         for key, row in list(rows.items()):
-            self._mend(sink, key)
+            self._remove_rejection(sink, key)
             row.known = False
             if row.removed:
                 del rows[key]
@@ -168,7 +180,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 row.version, row.segment = next(self._versions), next(self._segments)
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        rows, settled = self._sinks[sink].rows, 0
+        rows, equal = self._sinks[sink].rows, 0
         for key, value, data_type in entries.select("key", "value", "data_type").iter_rows():
             row = rows.get(key)
             if row is None or (not row.segment and not row.pending):
@@ -179,19 +191,24 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                     removed=False,
                     version=version,
                     segment=0,
-                    settled=version,
+                    acknowledged=version,
                     known=True,
                 )
                 continue
             row.known = True
-            if row.pending and not row.out and not row.removed and (row.value, row.data_type) == (value, data_type):
-                row.settled = row.version
-                settled += 1
-        return settled
+            if (
+                row.pending
+                and not row.in_flight
+                and not row.removed
+                and (row.value, row.data_type) == (value, data_type)
+            ):
+                row.acknowledged = row.version
+                equal += 1
+        return equal
 
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
         rows = self._sinks[sink].rows
-        waiting = sorted((row.version, key) for key, row in rows.items() if row.pending and not row.out)
+        waiting = sorted((row.version, key) for key, row in rows.items() if row.pending and not row.in_flight)
         chosen: list[tuple[str, _Row, bytes]] = []
         size = 2
         for _, key in waiting:
@@ -203,60 +220,60 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         if not chosen:
             return None
         claim = Claim(sink=sink, parts=tuple(_parts(chosen)))
-        self._out[_token(claim)] = {key: (row.version, row.kind) for key, row, _ in chosen}
+        self._in_flight[_token(claim)] = {key: (row.version, row.kind) for key, row, _ in chosen}
         for _, row, _ in chosen:
-            row.out = True
+            row.in_flight = True
         return claim
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._note(claim.sink, attempt)
-        self._settle(claim, list(self._out.get(_token(claim), ())))
-        self._out.pop(_token(claim), None)
+        self._acknowledge(claim, list(self._in_flight.get(_token(claim), ())))
+        self._in_flight.pop(_token(claim), None)
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
         self._note(claim.sink, attempt)
-        self._settle(claim, delivered)
-        held, rows = self._out[_token(claim)], self._sinks[claim.sink].rows
-        for entry in parked:
+        self._acknowledge(claim, delivered)
+        held, rows = self._in_flight[_token(claim)], self._sinks[claim.sink].rows
+        for entry in rejected:
             version, _ = held.pop(entry.key)
-            self.parked[entry.key] = entry
-            self._park(claim.sink, entry)
-            rows[entry.key].settled = version
-            rows[entry.key].out = False
+            self.rejected_entries[entry.key] = entry
+            self._reject(claim.sink, entry)
+            rows[entry.key].acknowledged = version
+            rows[entry.key].in_flight = False
             if rows[entry.key].removed and not rows[entry.key].pending:
                 self._remove(claim.sink, entry.key)
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._note(claim.sink, attempt)
-        for key in self._out.pop(_token(claim), {}):
+        for key in self._in_flight.pop(_token(claim), {}):
             if (row := self._sinks[claim.sink].rows.get(key)) is not None:
-                row.out = False
+                row.in_flight = False
 
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         self._note(sink, attempt)
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        self.troubles[sink] = trouble
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        self.blockers[sink] = blocker
 
     def _note(self, sink: int, attempt: DeliveryAttempt | None) -> None:
         if attempt is not None:
             self.attempts.append((sink, attempt))
 
-    def _settle(self, claim: Claim, keys: Sequence[str]) -> None:
-        held, rows = self._out.get(_token(claim), {}), self._sinks[claim.sink].rows
+    def _acknowledge(self, claim: Claim, keys: Sequence[str]) -> None:
+        held, rows = self._in_flight.get(_token(claim), {}), self._sinks[claim.sink].rows
         for key in keys:
             version, kind = held.pop(key)
             row = rows[key]
-            row.out = False
+            row.in_flight = False
             row.known = kind != "delete"
-            row.settled = max(row.settled, version)
+            row.acknowledged = max(row.acknowledged, version)
             if row.removed and not row.pending:
                 self._remove(claim.sink, key)
 
@@ -308,8 +325,8 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             self._forgotten = Forgotten(count=before + len(chosen), at=now)
         return len(chosen)
 
-    def _park(self, sink: int, entry: Parked) -> None:
-        self._mend(sink, entry.key)
+    def _reject(self, sink: int, entry: RejectedEntry) -> None:
+        self._remove_rejection(sink, entry.key)
         known, at = self._sinks[sink], float(next(self._clock))
         row, refusals = known.rows[entry.key], known.refusals.setdefault(entry.key, [])
         refusals.append(
@@ -326,7 +343,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         )  # fmt: skip
         self._rejected[number] = (sink, rejection)
 
-    def _mend(self, sink: int, key: str) -> None:
+    def _remove_rejection(self, sink: int, key: str) -> None:
         found = [n for n, (where, one) in self._rejected.items() if (where, one.key) == (sink, key)]
         for number in found:
             del self._rejected[number]
@@ -378,7 +395,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     async def end_check(
         self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
     ) -> DriftStatus:
-        del doubt  # memory is never replaced by an older copy
+        del doubt  # Memory is never replaced by an older copy.
         ended = self._checks.pop(check)
         sink, at = self._sinks[ended.sink], float(next(self._clock))
         if ended.lost:
@@ -452,17 +469,17 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
 
     def _compare(self, check: _Check, at: float) -> Iterator[tuple[DriftFinding, int]]:
         sink = self._sinks[check.sink]
-        parked = {one.key for where, one in self._rejected.values() if where == check.sink}
+        rejected = {one.key for where, one in self._rejected.values() if where == check.sink}
         blank = DriftFinding(
             sink=sink.state.address.name, workspace=sink.state.address.workspace, key="", what="added", pipeline="",
             wanted=None, wanted_type="", found=None, found_type="", since=at, answer="",
         )  # fmt: skip
         for key, (value, data_type) in check.seen.items():
-            if key not in sink.rows and key not in check.gone | parked and key not in sink.dropped:
+            if key not in sink.rows and key not in check.gone | rejected and key not in sink.dropped:
                 yield replace(blank, key=key, found=value, found_type=data_type or ""), 0
         for key, row in sink.rows.items():
             untouched = row.version <= check.newest and key not in check.pending
-            refused = key in parked or sink.dropped.get(key) == row.version
+            refused = key in rejected or sink.dropped.get(key) == row.version
             if not row.segment or row.removed or not untouched or refused:
                 continue
             ours = replace(blank, key=key, pipeline=self.pipeline, wanted=row.value, wanted_type=row.data_type)
@@ -497,7 +514,7 @@ def _fits(one: Rejection, selection: Selection) -> bool:
 
 
 def _token(claim: Claim) -> tuple[ClaimPart, ...]:
-    """What tells a claim from all others that are out: no two hold the same key."""
+    """Return what identifies a claim in flight: no two of them have the same key."""
     return claim.parts
 
 

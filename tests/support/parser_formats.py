@@ -1,4 +1,4 @@
-"""Formats of which the parser misbehaves; the parser process imports them by name, as it does the real ones."""
+"""Formats with a parser that fails; the parser process imports them by name, as it does the real ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chunk(text: str) -> RecordChunk:
 
 
 class Misbehaving(IsolatedFormat):
-    """Yields its process id, then does what its settings say."""
+    """Yields its process id, then does what its settings request."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".odd",)
 

@@ -19,7 +19,7 @@ SERVER = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.
 
 
 class Databases:
-    """Empty ones, and ones that have the service's schema and no rows. The default order of texts is that of a language."""
+    """Creates empty databases and migrated ones. The default collation is that of a language."""
 
     def __init__(self, server: psycopg.Connection[tuple[object, ...]]) -> None:
         self._server = server
@@ -29,7 +29,7 @@ class Databases:
 
     @contextmanager
     def empty(self) -> Iterator[str]:
-        """The URL of a database that has nothing in it."""
+        """Return the URL of an empty database."""
         name = self._create()
         try:
             yield url_of(name)
@@ -38,7 +38,7 @@ class Databases:
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """The URL of a database that has the newest schema. It serves one test after the other: emptying is fast."""
+        """Return the URL of a database with the newest schema. Tests share it in turn, because emptying it is fast."""
         name = self._free.pop() if self._free else ""
         if not name:
             name = self._create()
@@ -55,7 +55,7 @@ class Databases:
 
     def _create(self) -> str:
         name = f"{self._prefix}_{next(self._numbers)}"
-        # A language's order puts "a" before "B" and skips hyphens: whoever forgets COLLATE "C" is found out.
+        # The collation of a language sorts "a" before "B" and ignores hyphens, which reveals a missing COLLATE "C".
         language = ""
         if self._server.info.server_version >= 150_000:
             language = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C' ENCODING 'UTF8'"
@@ -87,13 +87,13 @@ $$
 
 
 def url_of(name: str) -> str:
-    """The server's URL with another database."""
+    """Return the server's URL with another database."""
     return urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
 
 
 @contextmanager
 def databases() -> Iterator[Databases]:
-    """On the server of INGESTD_TEST_POSTGRES_URL or of the standard local port; without one the test is skipped."""
+    """Use the server of INGESTD_TEST_POSTGRES_URL or of the standard local port; skip the test if there is none."""
     try:
         server = psycopg.connect(SERVER, autocommit=True, connect_timeout=5)
     except psycopg.OperationalError:

@@ -1,6 +1,6 @@
-"""The real files of the workplace as a drop folder takes them, and what Python's own modules read from them.
+"""Real files of the workplace as they are dropped, and their content as Python's own modules read it.
 
-Nothing passes through a float on the way: a number keeps the characters that the file has.
+No number is converted to float, so it keeps the characters that the file has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RealFile:
 
     @property
     def dropped(self) -> str:
-        """The name under which it is dropped."""
+        """Return the name under which the file is dropped."""
         return f"{self.name.partition('.')[0]}.{'ndjson' if self.name.endswith('.json') else 'csv'}"
 
     @property
@@ -41,7 +41,7 @@ class RealFile:
         return "/".join(f"{{{field}}}" for field in self.key)
 
     def rows(self) -> list[Row]:
-        """The records as Python's own csv or json module reads them, every value as text."""
+        """Return the records as Python's csv or json module reads them, every value as text."""
         if self.name.endswith(".json"):
             text = (FOLDER / self.name).read_text(encoding="utf-8")
             records: list[Row] = json.loads(text, parse_float=Number, parse_int=Number)
@@ -50,7 +50,7 @@ class RealFile:
             return list(csv.DictReader(file, delimiter="\t" if self.name.endswith(".tsv") else ","))
 
     def entries(self, rows: Sequence[Row], columns: Sequence[str]) -> dict[str, str]:
-        """What the sink has to hold: of equal keys the last, nothing where a value is missing."""
+        """Return the expected entries of the sink: the last of equal keys, none if a value is missing."""
         made: dict[str, str] = {}
         for row in rows:
             key = self.key_of(row)
@@ -61,12 +61,12 @@ class RealFile:
         return made
 
     def key_of(self, row: Row) -> str | None:
-        """None where a field of the key is missing: such a record is rejected."""
+        """Return the key, or None if one of its fields is missing: such a record is rejected."""
         parts = [row[field] for field in self.key]
         return None if None in parts else "/".join(str(part) for part in parts)
 
     def text(self, rows: Sequence[Row]) -> str:
-        """The rows as CSV or NDJSON, values as they are."""
+        """Return the rows as CSV or NDJSON with unchanged values."""
         return _FORMS[self.dropped.rpartition(".")[2]](rows)
 
 
@@ -97,7 +97,7 @@ FILES = (
         name="seattle-weather.csv", key=("date",), columns=("precipitation", "temp_max", "temp_min", "wind", "weather")
     ),
     RealFile(name="unemployment.tsv", key=("id",), columns=("rate",)),
-    # Three cars occur twice: of equal keys the last row wins.
+    # Three cars occur twice: the last row of equal keys wins.
     RealFile(
         name="cars.json",
         key=("Name", "Year"),
@@ -111,7 +111,7 @@ FILES = (
             "Origin",
         ),
     ),
-    # Penguins have no identifier, and some were not weighed: many rows of one key, and records without a key.
+    # Penguins have no identifier, and some have no mass: many rows of one key, and records without a key.
     RealFile(
         name="penguins.json",
         key=("Species", "Island", "Body Mass (g)"),

@@ -1,4 +1,4 @@
-"""The workspace service itself on a loopback port, in a thread of the test, with every request recorded as it came in."""
+"""The workspace service on a loopback port, in a thread of the test; records every request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEADLINE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A request as it arrived: the path as sent, the query with it."""
+    """A request as it arrived: the unchanged path with the query."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class Recorded:
 
 
 class _Recorder:
-    """ASGI: hands on what comes in and keeps a copy."""
+    """ASGI middleware that copies each request."""
 
     def __init__(self, app: ASGIApp, requests: list[Recorded]) -> None:
         self._app = app
@@ -82,10 +82,10 @@ class _Server(uvicorn.Server):
 
 
 class RecordedWorkspaced:
-    """A context manager. What a test may ask of it is what it may ask of a `DocumentServer`."""
+    """A context manager with the same methods for tests as `DocumentServer`."""
 
     def __init__(self, folder: Path, *, limits: Limits | None = None, egress: EgressRules | None = None) -> None:
-        """``limits``: without a limit of rate where none are given, which a test may exceed within a second."""
+        """``limits``: without a limit of rate by default, because a test may exceed it within a second."""
         settings = WorkspacedSettings(
             data=folder, limits=limits or Limits(requests_per_minute=0), egress=egress or EgressRules()
         )
@@ -125,24 +125,24 @@ class RecordedWorkspaced:
         self._socket.close()
 
     def workspace(self, label: str = "Bench") -> str:
-        """A new workspace, by id."""
+        """Create a workspace; return its id."""
         response = self._http.post("/v1/workspace", json={"label": label}).raise_for_status()
         self.forget_requests()
         return str(response.json()["id"])
 
     def writes(self) -> list[Recorded]:
-        """The requests that change something."""
+        """Return the requests that change something."""
         return [request for request in self.requests if request.writes]
 
     def accepted(self) -> list[Recorded]:
-        """The requests that changed something."""
+        """Return the requests that have changed something."""
         return [request for request in self.writes() if request.status < 300]
 
     def forget_requests(self) -> None:
         self.requests.clear()
 
     def values(self, label: str) -> dict[str, tuple[str | None, str]]:
-        """What the one sink of this label holds."""
+        """Return what the only sink with this label holds."""
         paths = [
             f"/v1/workspace/{workspace['id']}/data-sink/{sink['id']}"
             for workspace in self._http.get("/v1/workspace").raise_for_status().json()

@@ -1,4 +1,4 @@
-"""A PostgreSQL server that requires a password and accepts none, as for a client with a wrong password."""
+"""A PostgreSQL server that requires a password and accepts none, as if the client's password were wrong."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _GSS_REQUEST = 80877104
 
 class _Conversation(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        """As the protocol has it: no encryption, the start, the question, the refusal."""
+        """Follow the protocol: no encryption, startup, request for a password, rejection."""
         while True:
             (length,) = struct.unpack("!i", self.rfile.read(4))
             if struct.unpack("!i", self.rfile.read(length - 4)[:4])[0] not in {_SSL_REQUEST, _GSS_REQUEST}:
                 break
             self.wfile.write(b"N")
         self.wfile.write(_ASK_CLEARTEXT)
-        if self.rfile.read(1) != b"p":  # who has no password hangs up
+        if self.rfile.read(1) != b"p":  # a client without a password disconnects
             return
         (length,) = struct.unpack("!i", self.rfile.read(4))
         self.rfile.read(length - 4)
@@ -32,7 +32,7 @@ class _Conversation(socketserver.StreamRequestHandler):
 
 @contextlib.contextmanager
 def refusing_postgres() -> Iterator[int]:
-    """Its port on 127.0.0.1."""
+    """Return its port on 127.0.0.1."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Conversation) as server:
         serving = threading.Thread(target=server.serve_forever)
         serving.start()

@@ -1,4 +1,4 @@
-"""A source with content that a test defines: partitions of rows, handed over in small batches."""
+"""A source with content that a test defines: partitions of rows, read in small batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = dict[str, str | None]
 
 @dataclass
 class Content:
-    """What a partition holds now; ``version`` counts how often it was touched."""
+    """The current rows of a partition; ``version`` counts how often it was touched."""
 
     rows: list[Row]
     version: int = 1
@@ -41,17 +41,17 @@ class NoOptions(BaseModel):
 
 @dataclass
 class Script:
-    """The source's content, shared by every connector made over it, as a folder would be."""
+    """The source's content, shared by every connector that is made for it, as a folder would be."""
 
     deletes: Deletes = "keep"
     batch_rows: int = 2
     contents: dict[str, Content] = field(default_factory=dict)
-    settled: list[tuple[str, int]] = field(default_factory=list)
+    acknowledged: list[tuple[str, int]] = field(default_factory=list)
     readings: int = 0
     taken_away: dict[str, int] = field(default_factory=dict)
 
     def take_away(self, name: str) -> None:
-        """The partition is gone; one that is written under its name later is a newer version."""
+        """Remove the partition; a later one with its name has a newer version."""
         self.taken_away[name] = self.contents.pop(name).version
 
     def write(self, name: str, rows: Sequence[Row], *, rejects: tuple[Reject, ...] = ()) -> None:
@@ -100,4 +100,4 @@ class ScriptedConnector(Connector):
             )
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - versions are enough
-        self.script.settled.append((partition.name, int(str(cursor["version"]))))
+        self.script.acknowledged.append((partition.name, int(str(cursor["version"]))))

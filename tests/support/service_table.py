@@ -1,4 +1,4 @@
-"""Requests to every operation of the service, made from its own table and descriptions."""
+"""Requests to every operation of the service, generated from its table of operations and its descriptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.one_of_each import World
+from tests.support.sample_workspace import SampleWorkspace
 from workspaced.app import create_app
 from workspaced.http.openapi.description import OperationDescription
 from workspaced.http.operations import Operation
@@ -17,16 +17,16 @@ from workspaced.settings.model import WorkspacedSettings
 _SETTINGS = WorkspacedSettings(data=Path("unused"))
 OPERATIONS: tuple[Operation, ...] = create_app(_SETTINGS).operations
 DESCRIBED: dict[str, OperationDescription] = {
-    one.name: one for chapter in api_sections(_SETTINGS) for one in chapter.operations
+    one.name: one for section in api_sections(_SETTINGS) for one in section.operations
 }
-# The examples' workspace, and the names that paths and queries have for what a world holds.
+# The workspace of the examples, and the names in paths and queries of the members of a `SampleWorkspace`.
 _EXAMPLE_WORKSPACE = "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10"
 _QUERIES = {"fileName": "x.csv", "expires": "9", "signature": "x"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A sound request."""
+    """A valid request."""
 
     operation: Operation
     path: str
@@ -34,25 +34,27 @@ class Request:
     body: bytes | None
 
 
-def request_to(operation: Operation, world: World, *, api_key: str = "00000000", upload: str = "") -> Request:
-    """To that operation, on what the world holds; ``api_key`` is the id of a key."""
+def request_to(
+    operation: Operation, sample: SampleWorkspace, *, api_key: str = "00000000", upload: str = ""
+) -> Request:
+    """Return a request to that operation, for the resources of the sample; ``api_key`` is the id of a key."""
     names = {
-        "workspace": world.workspace,
-        "sink": world.sink,
-        "block": world.block,
-        "webhook": world.webhook,
-        "delivery": world.delivery,
-        "file": world.file,
-        "upload": upload or world.file,
+        "workspace": sample.workspace,
+        "sink": sample.sink,
+        "block": sample.block,
+        "webhook": sample.webhook,
+        "delivery": sample.delivery,
+        "file": sample.file,
+        "upload": upload or sample.file,
     }
-    names["key"] = api_key if operation.path.startswith("/v1/api-keys") else world.key
+    names["key"] = api_key if operation.path.startswith("/v1/api-keys") else sample.key
     described = DESCRIBED[operation.name]
-    query = {**_QUERIES, "workspaceId": world.workspace}
+    query = {**_QUERIES, "workspaceId": sample.workspace}
     wanted = {parameter.name for parameter in described.query if parameter.required or parameter.name == "workspaceId"}
     body: Any = described.body.example if described.body else None
     return Request(
         operation=operation,
         path=operation.path.format(**names),
         query={name: query[name] for name in sorted(wanted)},
-        body=None if body is None else json.dumps(body).replace(_EXAMPLE_WORKSPACE, world.workspace).encode(),
+        body=None if body is None else json.dumps(body).replace(_EXAMPLE_WORKSPACE, sample.workspace).encode(),
     )

@@ -1,4 +1,4 @@
-"""A service and its sender as a simulation of events: the rules of concurrency and rate against a clock that costs nothing."""
+"""A discrete-event simulation of a service and its sender, for the rules of concurrency and rate, in virtual time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ingestd.core.rate import Announced, Rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A service's answer to one request: ``retry_after_seconds`` where it refused."""
+class SimulatedResponse:
+    """The response to one request; ``retry_after_seconds`` if it was rejected."""
 
     refused: bool = False
     retry_after_seconds: float | None = None
@@ -22,10 +22,13 @@ class Told:
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """``latency`` of the number in flight; ``judge`` of the time of arrival. Answers after ``settled_at`` are counted."""
+    """``latency``: seconds by number in flight. ``classify``: response by time of arrival.
+
+    Responses after ``measured_from`` are counted.
+    """
 
     latency: Callable[[int], float]
-    judge: Callable[[float], Told] = lambda _: Told()
+    classify: Callable[[float], SimulatedResponse] = lambda _: SimulatedResponse()
     jitter: float = 0.1
     seed: int = 1
     concurrency: Concurrency = field(default_factory=lambda: Concurrency(at_most=100))
@@ -34,38 +37,38 @@ class Simulation:
     refused: int = 0
     limits: list[int] = field(default_factory=list)
 
-    def run(self, *, seconds: float, settled_at: float = 0.0, fixed: int | None = None) -> float:
-        """Accepted requests a second after ``settled_at``; ``fixed``: so many in flight, without rules."""
-        chance = random.Random(self.seed)
+    def run(self, *, seconds: float, measured_from: float = 0.0, fixed: int | None = None) -> float:
+        """Return accepted requests a second after ``measured_from``; ``fixed``: a constant number in flight, without rules."""
+        random_numbers = random.Random(self.seed)
         now, order = 0.0, 0
-        out: list[tuple[float, int, float]] = []
+        in_flight: list[tuple[float, int, float]] = []
         while now < seconds:
             limit = fixed if fixed is not None else self.concurrency.limit
             wait = 0.0 if fixed is not None else self.rate.wait_seconds(now)
-            if len(out) < limit and wait <= 0:
+            if len(in_flight) < limit and wait <= 0:
                 self.rate = self.rate.after_request(now)
                 order += 1
-                took = self.latency(len(out) + 1) * chance.uniform(1 - self.jitter, 1 + self.jitter)
-                heapq.heappush(out, (now + took, order, now))
+                took = self.latency(len(in_flight) + 1) * random_numbers.uniform(1 - self.jitter, 1 + self.jitter)
+                heapq.heappush(in_flight, (now + took, order, now))
                 continue
-            ends = out[0][0] if out else float("inf")
-            now = min(ends, now + wait) if len(out) < limit else ends
+            ends = in_flight[0][0] if in_flight else float("inf")
+            now = min(ends, now + wait) if len(in_flight) < limit else ends
             if now == ends:
-                _, _, sent = heapq.heappop(out)
-                self._answer(sent, now, len(out) + 1, counted=now >= settled_at)
-        return self.accepted / (seconds - settled_at)
+                _, _, sent = heapq.heappop(in_flight)
+                self._respond(sent, now, len(in_flight) + 1, counted=now >= measured_from)
+        return self.accepted / (seconds - measured_from)
 
-    def _answer(self, sent: float, now: float, in_flight: int, *, counted: bool) -> None:
-        told = self.judge(sent)
+    def _respond(self, sent: float, now: float, in_flight: int, *, counted: bool) -> None:
+        response = self.classify(sent)
         if counted:
-            self.refused += told.refused
-            self.accepted += not told.refused
-        if told.refused:
+            self.refused += response.refused
+            self.accepted += not response.refused
+        if response.refused:
             self.concurrency = self.concurrency.after_refusal()
             self.rate = self.rate.after_refusal(
-                told.announced, retry_after_seconds=told.retry_after_seconds, in_flight=in_flight - 1, now=now
+                response.announced, retry_after_seconds=response.retry_after_seconds, in_flight=in_flight - 1, now=now
             )
             return
         self.concurrency = self.concurrency.after_response(now - sent, in_flight=in_flight)
-        self.rate = self.rate.after_response(told.announced, in_flight=in_flight - 1, now=now)
+        self.rate = self.rate.after_response(response.announced, in_flight=in_flight - 1, now=now)
         self.limits.append(self.concurrency.limit)

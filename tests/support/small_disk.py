@@ -1,4 +1,4 @@
-"""A small file system that a test fills and frees: a tmpfs where it may be mounted, else a limit of the daemon's file sizes."""
+"""A small file system that a test fills and frees: a tmpfs if it may be mounted, else a limit of file sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class MountedDisk:
-    """A tmpfs of its own; `fill` leaves not one byte of it."""
+    """A tmpfs; `fill` leaves not one byte free."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class MountedDisk:
 
 
 class LimitedFiles:
-    """Files of a process may not be written beyond their first page: no disk is full, but every write of SQLite fails."""
+    """Prevents writes beyond the first page of a file: the disk is not full, but every write of SQLite fails."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ Disk = MountedDisk | LimitedFiles
 
 @contextmanager
 def small_disk(folder: Path, *, megabytes: int = 4, mounted: bool = True) -> Iterator[Disk]:
-    """A disk at ``folder``. Where mounting is not permitted it is one of the second kind."""
+    """Return a disk at ``folder``, with limited file sizes if mounting is not permitted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tmpfs", str(folder)]
     if not mounted or os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -58,5 +58,5 @@ def small_disk(folder: Path, *, megabytes: int = 4, mounted: bool = True) -> Ite
     try:
         yield MountedDisk(folder)
     finally:
-        # Lazily: a daemon that a failed test has killed may not have closed its files yet.
+        # Lazily: a daemon that a failed test has killed may still have open files.
         subprocess.run(["umount", "--lazy", str(folder)], check=True)

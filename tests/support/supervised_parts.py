@@ -1,4 +1,4 @@
-"""Supervision of parts as the daemon does it, with the failed parts in memory."""
+"""Supervision of parts as in the daemon, with the failed parts in memory."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class FailedParts:
 
 
 def supervise(emit: Emit, store: FailedParts | None = None) -> PartSupervisor:
-    """A supervisor that waits as short as its rules allow."""
+    """Return a supervisor with the shortest permitted delays."""
     return PartSupervisor(store or FailedParts(), emit=emit, now=lambda: 0.0, random=lambda: 0.0)

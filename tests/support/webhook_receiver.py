@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on loopback that responds by a script and records its requests."""
+"""A receiver of webhooks: a real HTTP server on loopback with scripted responses that records its requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEADLINE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """Header names are in lower case."""
+    """A recorded request; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -31,7 +31,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StubResponse:
-    """A response, sent once the gate is open."""
+    """A response that is sent when the gate is open."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -40,11 +40,11 @@ class StubResponse:
 
 
 class _Server(ThreadingHTTPServer):
-    request_queue_size = 128  # deliveries to one receiver come at the same time
+    request_queue_size = 128  # deliveries to one receiver arrive concurrently
 
 
 class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
-    """Sends one response after the other, and the last one from then on."""
+    """Sends the responses in order and repeats the last one."""
 
     def __init__(self, *responses: StubResponse | int, port: int = 0) -> None:
         self._responses = [
@@ -63,7 +63,7 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
                 receiver._respond(self, Received(path=self.path, headers=headers, body=body))
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = _Server(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
@@ -78,7 +78,7 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
         return f"http://127.0.0.1:{self.port}/in"
 
     def next(self) -> Received:
-        """Return the next unread request; fails if none comes in time."""
+        """Return the next unread request; fail if none arrives in time."""
         return self._arrived.get(timeout=DEADLINE_SECONDS)
 
     def __enter__(self) -> Self:
@@ -110,4 +110,4 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
             handler.end_headers()
             handler.wfile.write(response.body)
         except ConnectionError:
-            return  # whoever asked has gone
+            return  # the client has disconnected

@@ -27,16 +27,16 @@ import httpx
 import pytest
 
 RATIO = 4.6
-"""The most by which work may grow when a case becomes four times as large: linear, and a logarithm for the depth of trees."""
+"""The largest permitted growth of work when a case becomes four times as large: linear, and a logarithm for trees."""
 
 PEAK_RATIO = 1.5
-"""The most by which a peak may grow then: it is bounded, and deeper trees cost a little more."""
+"""The largest permitted growth of a peak: it is bounded, and deeper trees cost a little more."""
 
 STEPS_COUNTED = "sqlite steps"
 LONGEST_WRITE = "sqlite steps of one transaction"
 
 STEPS = 20
-"""VM steps between two calls of SQLite's progress handler, so the precision of the count in one statement."""
+"""VM steps between two calls of SQLite's progress handler, which is the precision of the count in one statement."""
 
 
 class Work:
@@ -55,7 +55,7 @@ class Work:
                 self._counts[name] += count
 
     def counts(self) -> dict[str, int]:
-        """All counts so far."""
+        """Return all counts."""
         with self._lock:
             return dict(self._counts)
 
@@ -66,19 +66,19 @@ class Work:
                 self._peaks[name] = max(value, self._peaks.get(name, 0))
 
     def reset(self) -> None:
-        """Forget all counts and peaks."""
+        """Reset all counts and peaks."""
         with self._lock:
             self._counts.clear()
             self._peaks.clear()
 
     def peaks(self) -> dict[str, int]:
-        """The largest value of each name."""
+        """Return the largest value of each name."""
         with self._lock:
             return dict(self._peaks)
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Count nothing inside the block, as in the preparation of a case."""
+        """Count nothing inside the block, for example while a case is prepared."""
         with self._set(counting=False):
             yield
 
@@ -98,9 +98,9 @@ class Work:
 
 
 class CountingConnection(sqlite3.Connection):
-    """Counts what its statements cost: ``sqlite steps`` and ``sqlite statements``. Made by `counting`.
+    """Counts the cost of its statements: ``sqlite steps`` and ``sqlite statements``. Made by `counting`.
 
-    The steps of the longest write transaction are a peak: for so long other writers wait.
+    The steps of the longest write transaction are a peak: other writers wait for it.
     """
 
     work: Work
@@ -113,7 +113,7 @@ class CountingConnection(sqlite3.Connection):
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         self.work.add("sqlite statements")
-        # Nothing here survives a power cut on purpose, and what a commit costs is counted in bytes.
+        # No test needs durability here, and the cost of a commit is counted in bytes.
         cursor = super().execute(sql.replace("synchronous = FULL", "synchronous = OFF"), *parameters)
         if sql == "BEGIN IMMEDIATE":
             self._began = self._steps
@@ -137,13 +137,13 @@ class CountingConnection(sqlite3.Connection):
 
 
 def counting(work: Work) -> type[CountingConnection]:
-    """A factory of SQLite connections that count into ``work``."""
+    """Return a factory of SQLite connections that count into ``work``."""
     return type("Counting", (CountingConnection,), {"work": work})
 
 
 @contextmanager
 def counting_connections() -> Iterator[Work]:
-    """Count the work of every SQLite connection that is opened within the block, whoever opens it."""
+    """Count the work of every SQLite connection that is opened within the block by any caller."""
     work = Work()
     opened, factory = sqlite3.connect, counting(work)
 
@@ -158,7 +158,7 @@ def counting_connections() -> Iterator[Work]:
 
 @dataclass(slots=True)
 class CountingTransport(httpx.AsyncBaseTransport):
-    """Counts ``requests``, ``bytes sent`` and ``bytes received`` on the way to ``inner``."""
+    """Counts ``requests``, ``bytes sent`` and ``bytes received`` before it passes requests to ``inner``."""
 
     inner: httpx.AsyncBaseTransport
     work: Work
@@ -175,7 +175,7 @@ class CountingTransport(httpx.AsyncBaseTransport):
 
 
 def bytes_written() -> int:
-    """Bytes that this process has handed to write calls since its start, to files and sockets."""
+    """Return the bytes that this process has written to files and sockets since its start."""
     for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines():
         name, _, number = line.partition(": ")
         if name == "wchar":
@@ -185,7 +185,7 @@ def bytes_written() -> int:
 
 @dataclass(slots=True)
 class Growth:
-    """The work of one case at two sizes, the second four times the first."""
+    """The work of one case at two sizes; the second is four times the first."""
 
     _found: dict[int, Work] = field(default_factory=dict)
 

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Error: TypeAlias = bytes
-"""A cell with an error is its code in one byte."""
+"""A cell with an error, as its one-byte code."""
 XlsCell: TypeAlias = str | float | Error | tuple[float, str] | None
-"""A number with a format is both."""
+"""A number with a format."""
 
 _SECTOR = 512
 _FREE, _END, _FAT = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
 
 
 def compound_file(streams: Mapping[str, bytes]) -> bytes:
-    """A compound file (MS-CFB) of streams, each padded to the size from which it has sectors of its own."""
+    """Return a compound file (MS-CFB) of streams, each padded to the size from which it has its own sectors."""
     padded = {name: data.ljust(max(4096, len(data) + -len(data) % _SECTOR), b"\0") for name, data in streams.items()}
     fat = [_FAT, _END]  # the sectors of this table and of the directory
     entries = [_directory_entry("Root Entry", 5, 1 if padded else _FREE, _END, 0)]
@@ -46,7 +46,7 @@ def _directory_entry(name: str, kind: int, child: int, start: int, size: int, *,
 
 
 def xls(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S", others: Mapping[str, bytes] | None = None) -> bytes:
-    """A workbook of Excel 97 to 2003; ``others`` are further streams, such as the theme that Excel 2007 adds."""
+    """Return a workbook of Excel 97 to 2003; ``others`` are further streams, such as the theme that Excel 2007 adds."""
     return compound_file({"Workbook": _biff(rows, sheet), **(others or {})})
 
 
@@ -89,7 +89,7 @@ def _record(kind: int, data: bytes) -> bytes:
 
 
 def xlsb(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S") -> bytes:
-    """A workbook of Excel's binary form."""
+    """Return a workbook in Excel's binary format."""
     codes = list(dict.fromkeys(cell[1] for row in rows for cell in row if isinstance(cell, tuple)))
     cells = b"".join(
         _binary(0, struct.pack("<II", at, 0) + bytes(17))

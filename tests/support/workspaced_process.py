@@ -1,4 +1,4 @@
-"""The real service as a process of its own."""
+"""The workspace service as a process."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def workspaced(*words: str, environment: Mapping[str, str] | None = None) -> sub
 
 
 def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
-    """A key made by the command line."""
+    """Return a new key, created by the command line."""
     made = workspaced("keys", "create", name, "--role", role, "--data", str(data))
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
 
 def free_port() -> int:
-    """A port that is free now, for a listener that the service does not announce."""
+    """Return a port that is free now, for a listener that the service does not announce."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         return int(listener.getsockname()[1])
 
 
 class WorkspaceService(AbstractContextManager["WorkspaceService"]):
-    """``workspaced serve`` on a free port, without a limit of rate; killed when the block ends, if it is still there."""
+    """``workspaced serve`` on a free port, without a limit of rate; killed when the block ends if it still runs."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
         environment: Mapping[str, str] | None = None,
         open_files: tuple[int, int] | None = None,
     ) -> None:
-        """``open_files`` is the soft and the hard limit of descriptors that it is started with."""
-        # A restart on the port that it chose itself does not choose the next one, which another program may have taken meanwhile.
+        """``open_files``: the soft and hard limit of file descriptors."""
+        # After a restart the service reuses its port: a next one might be in use by another program.
         ports = ("--port", "0", "--admin-port", "0")
         words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), *ports, *more)
         self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")
@@ -69,7 +69,7 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
             env={**os.environ, "WORKSPACED_REQUESTS_PER_MINUTE": "0", **(environment or {})},
         )
         assert self.process.stdout
-        self.url = self.process.stdout.readline().strip()  # the end of the pipe if it fails, so this can't hang
+        self.url = self.process.stdout.readline().strip()  # The pipe ends if the service fails, so this cannot hang.
         assert self.url, self.log
 
     def client(self, key: str) -> httpx.Client:
@@ -83,11 +83,11 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events of all complete lines; a thread of the service writes them, so the last ones may come later."""
+        """Return the events of all complete lines; a thread of the service writes them, so the last ones may be late."""
         return [json.loads(line) for line in self.log.rpartition("\n")[0].splitlines()]
 
     def wait_for_event(self, **fields: object) -> dict[str, Any]:
-        """The first event with these fields, once it is written; fails if it does not come in time."""
+        """Return the first event with these fields; fail if it does not arrive in time."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while time.monotonic() < deadline:
             for event in self.events:

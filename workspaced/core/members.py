@@ -1,8 +1,8 @@
-"""Members of request bodies, described once: a `Member` validates a member and says its JSON Schema.
+"""Descriptions of the members of request bodies: a `Member` validates values and generates their JSON Schema.
 
 A body is a data class that annotates its fields with members: ``label: Annotated[str, Label("label_length")]``. A field
-without a default is required. Null stands for the default, except if the member is required or not ``nullable``. A bound
-is a number, or the name of the limit in the settings that holds it. Absent is `msgspec.UNSET`.
+without a default is required. Null means the default, unless the member is required or not ``nullable``. A bound is a number,
+or the name of a limit in the settings. An absent value is `msgspec.UNSET`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from workspaced.core.text import as_uuid, has_controls, normalised
 Bound: TypeAlias = int | str
 T = TypeVar("T")
 
-# Every reader's floating point can hold this range, and 64 digits are enough for any measured quantity.
+# Floating point of every language has this range, and 64 digits are enough for any measured quantity.
 _LARGEST: Final = Decimal("1e300")
 _DIGITS: Final = 64
 
@@ -48,14 +48,14 @@ def bound(limits: Any, given: Bound) -> int:
 
 
 class Slot(NamedTuple):
-    """Where a member is: its object, its name there, and the limits in force."""
+    """The place of a member: its object, its name in the object, and the limits in force."""
 
     fields: Fields
     name: str
     limits: Any
 
     def refuse(self, code: str, must: str) -> UnsetType:
-        """Note a mistake; ``must`` completes a sentence about the member. Returns UNSET."""
+        """Add a mistake; ``must`` completes a sentence about the member. Returns UNSET."""
         self.fields.mistake(self.name, code, must)
         return UNSET
 
@@ -64,7 +64,7 @@ class Slot(NamedTuple):
 class Member:
     """A member of a request body. ``name``: its name in JSON, if that is not the field's name in camel case.
 
-    A kind of members implements ``_check``, which returns the checked value, or UNSET after noting a mistake, and either
+    A subclass implements ``_check``, which returns the checked value, or UNSET after adding a mistake, and either
     ``_form``, the schema by the limits, or ``form``, a schema without limits.
     """
 
@@ -77,11 +77,11 @@ class Member:
     form: ClassVar[Schema] = {}
 
     def read(self, slot: Slot, value: Any) -> Any:
-        """Return the checked value of a member that is neither absent nor null; UNSET after noting a mistake."""
+        """Return the checked value of a member that is neither absent nor null; UNSET after adding a mistake."""
         return self._check(slot, value)
 
     def refuse_null(self, slot: Slot, *, required: bool) -> None:
-        """Note that the member is null, or absent although it is ``required``."""
+        """Add the mistake that the member is null, or absent although it is ``required``."""
         if required:
             slot.refuse("required", f"is required and must be {self.what}")
         else:
@@ -147,7 +147,7 @@ class Label(Text):
 
 @dataclass(frozen=True, kw_only=True)
 class Word(Text):
-    """One of some strings. ``mistake``: the code and the sentence for any other."""
+    """One of the strings ``words``. ``mistake``: the code and the sentence for any other."""
 
     words: tuple[str, ...]
 
@@ -190,7 +190,7 @@ class JsonObject(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Member):
-    """A finite number with the digits it was sent with."""
+    """A finite number; it keeps its digits."""
 
     lowest: int | None = None
 
@@ -209,7 +209,7 @@ class Number(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Member):
-    """A whole number from 0 to ``highest``; 7.0 is one, as in JSON Schema."""
+    """A whole number from 0 to ``highest``, which may have the form 7.0, as in JSON Schema."""
 
     highest: Bound
 
@@ -227,9 +227,9 @@ class Whole(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Strings(Member):
-    """Strings in their order, each once if ``distinct``; one string stands for a list of one.
+    """A list of strings, without repetitions if ``distinct``; a single string means a list of one.
 
-    ``item``: the schema of an item, if that is more than its length.
+    ``item``: the schema of an item; by default it has only the length.
     """
 
     most: Bound
@@ -239,7 +239,7 @@ class Strings(Member):
     item: Schema | None = None
 
     items: ClassVar[tuple[str, str]] = ("strings", "strings")
-    """What the items are called, for a wrong type and for a wrong number."""
+    """The names of the items in the sentences about a wrong type and about a wrong number."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         items = [value] if isinstance(value, str) else value
@@ -282,7 +282,7 @@ def read_body(body_type: type[T], body: object, limits: Any) -> tuple[T, tuple[s
     """Return the checked body and the names of its ignored members.
 
     Raises:
-        Invalid: something is wrong; carries every mistake.
+        Invalid: there are mistakes; it has all of them.
     """
     fields = Fields(body)
     return read_members(body_type, fields, limits), fields.finish()
@@ -306,14 +306,14 @@ def read_changes(body_type: type, body: object, limits: Any) -> tuple[dict[str, 
     """Return the given members of an update body by attribute, and the names of its ignored members.
 
     Raises:
-        Invalid: something is wrong; carries every mistake.
+        Invalid: there are mistakes; it has all of them.
     """
     fields = Fields(body)
     return read_given(body_type, fields, limits), fields.finish()
 
 
 def read_given(body_type: type, fields: Fields, limits: Any) -> dict[str, Any]:
-    """Return the given members of an object that the caller finishes; null stands for the default of a member."""
+    """Return the given members of an object that the caller finishes; null means the default of a member."""
     given = {}
     for attribute, name, member, default in members_of(body_type):
         value = fields.raw(name)
@@ -327,7 +327,7 @@ def read_given(body_type: type, fields: Fields, limits: Any) -> dict[str, Any]:
 
 
 def body_schema(body_type: type, limits: Any, *, changes: bool = False) -> Schema:
-    """Return the schema of a body, or of an update of it, for which no member is required. More members are ignored."""
+    """Return the schema of a body; with ``changes``, that of an update body, of which no member is required."""
     properties, required = {}, []
     for _, name, member, default in members_of(body_type):
         schema = member.schema(limits)

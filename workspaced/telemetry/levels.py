@@ -1,4 +1,4 @@
-"""What is asked of the database when somebody reads the numbers, once for all processes."""
+"""The sizes of queues, read from the database at each scrape, once for all processes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SQL = load_statements("workspaced.telemetry", "levels.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """How much there is of what waits. ``oldest_ms``: since when the oldest waits, in milliseconds since 1970.
+    """The sizes of the queues. ``oldest_ms``: since when the oldest delivery waits, in milliseconds since 1970.
 
-    ``reached`` False: the database did not answer, and nothing else is known.
+    ``reached`` False: the database did not respond, and the other fields are empty.
     """
 
     reached: bool = True
@@ -27,7 +27,7 @@ class Levels:
 
 
 async def read_levels(store: Store) -> Levels:
-    """How things stand now."""
+    """Return the present sizes."""
     try:
         return await store.read(_levels)
     except Problem:

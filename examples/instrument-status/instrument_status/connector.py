@@ -18,7 +18,9 @@ class InstrumentStatusConnector(Connector):
     """Reads folders of files with lines of the form ``name = value``, as many laboratory instruments write them."""
 
     Options: ClassVar[type[InstrumentStatusOptions]] = InstrumentStatusOptions
-    scheduled_only: ClassVar[bool] = True  # it does not watch the folder; the pipeline's schedule says when to read
+    scheduled_only: ClassVar[bool] = (
+        True  # The connector does not watch the folder; the pipeline's schedule starts each reading.
+    )
     options: InstrumentStatusOptions
 
     def __init__(self, options: InstrumentStatusOptions, context: SourceContext) -> None:

@@ -1,4 +1,4 @@
-"""The conformance kit of the SDK, and what is special about status files."""
+"""The conformance suite of the SDK, and tests of status files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestConformance(ConnectorConformance):
         return StatusRig(tmp_path)
 
 
-def test_values_keep_their_text_and_units_are_a_field_of_their_own() -> None:
+def test_values_keep_their_text_and_units_are_a_separate_field() -> None:
     parsed = parse(OVEN)
     assert parsed.records == [
         {"name": "state", "value": "heating"},
@@ -94,7 +94,7 @@ def test_a_file_that_was_saved_again_with_the_same_content_is_unchanged(tmp_path
     assert (second.unchanged, second.last, second.records.height) == (True, True, 0)
 
 
-def test_a_missing_folder_is_unavailable_and_said_by_verify(tmp_path: Path) -> None:
+def test_a_missing_folder_is_unavailable_and_reported_by_verify(tmp_path: Path) -> None:
     connector = connector_of(tmp_path)
     with pytest.raises(SourceUnavailable, match="Create or mount the folder"):
         connector.partitions()

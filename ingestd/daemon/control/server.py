@@ -46,7 +46,7 @@ class ControlServer:
     async def run(self) -> None:
         """Listen until cancelled; every connection then gets its response or is closed.
 
-        If no socket can be made, the daemon does without and an event says so.
+        If the socket can't be created, the daemon emits an event and continues without it.
         """
         self._is_stopping = False
         try:

@@ -1,4 +1,4 @@
-"""Waits for entries to arrive: the daemon's events trigger a look, the content of the service decides."""
+"""Waits for the arrival of entries: an event of the daemon triggers a read of the sink, and its content is compared."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Arrivals:
         """Wait until the sink contains exactly ``entries``. Return the milliseconds since ``since`` (`time.perf_counter`).
 
         Raises:
-            DemoFailed: it does not within half a minute.
+            DemoFailed: it does not within ``ARRIVAL_SECONDS``.
         """
         await self._until(lambda: self._contains(sink, entries), f"The entries of {sink!r} did not arrive")
         return (time.perf_counter() - since) * 1000

@@ -11,7 +11,7 @@ import polars as pl
 
 from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, known_entries, write_rows
-from ingestd.mirror.sqlite.segments import leave, queue, settle_entries
+from ingestd.mirror.sqlite.segments import acknowledge_entries, leave, queue
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 50_000
@@ -20,10 +20,10 @@ _PAGE = 50_000
 def adopt_entries(
     connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: Collection[int]
 ) -> int:
-    """Compare the service's entries (key, value, data_type) with the mirror. Return how many pending ones need no request."""
-    held = entries.unique(subset="key", keep="last").sort("key")
-    joined = held.join(
-        known_entries(connection, sink, held["key"].to_list()), on="key", how="left", maintain_order="left"
+    """Compare the service's entries (key, value, data_type) with the mirror. Return the number of those already delivered."""
+    found = entries.unique(subset="key", keep="last").sort("key")
+    joined = found.join(
+        known_entries(connection, sink, found["key"].to_list()), on="key", how="left", maintain_order="left"
     )
     # Entries that no source has named follow the service, also when the sink is read again.
     unnamed = joined.filter(
@@ -35,10 +35,10 @@ def adopt_entries(
         pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(claimed_segments))
     )
     equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
-    settled = pending.filter(equal.fill_null(value=False))
-    settle_entries(connection, sink, settled["key"].to_list(), settled["segment"].unique().to_list())
+    delivered = pending.filter(equal.fill_null(value=False))
+    acknowledge_entries(connection, sink, delivered["key"].to_list(), delivered["segment"].unique().to_list())
     _make_updates(connection, sink, pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create")))
-    return settled.height
+    return delivered.height
 
 
 def forget_entries(connection: sqlite3.Connection, sink: int) -> None:

@@ -47,8 +47,8 @@ class Comparison:
         reader.execute("PRAGMA temp_store = FILE")
         reader.execute("PRAGMA temp.cache_size = -16384")  # KiB
         reader.create_function("nfc", 1, _nfc, deterministic=True)
-        for table in ("check_seen", "check_held", "check_finding", "check_stranger"):
-            reader.execute(SQL[table])
+        for statement in ("check_seen", "check_held", "check_finding", "check_unnamed_create"):
+            reader.execute(SQL[statement])
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
 
     def show(self, entries: pl.DataFrame) -> None:
@@ -60,12 +60,12 @@ class Comparison:
 
     def compare(self) -> Counts:
         """Compare the added content with the current mirror."""
-        asked = {"sink": self._sink, "newest": self._newest}
+        parameters = {"sink": self._sink, "newest": self._newest}
         self._reader.execute(SQL["check_order"])
         self._reader.execute("BEGIN")
-        self._reader.execute(SQL["check_compare"], asked)
-        self._reader.execute(SQL["check_added"], asked)
-        self._reader.execute(SQL["check_strangers"], asked)
+        self._reader.execute(SQL["check_compare"], parameters)
+        self._reader.execute(SQL["check_added"], parameters)
+        self._reader.execute(SQL["check_unnamed"], parameters)
         self._join_spellings()
         counts = dict(self._reader.execute(SQL["check_counts"]).fetchall())
         entries = self._reader.execute(SQL["check_entries"]).fetchone()[0]
@@ -83,11 +83,11 @@ class Comparison:
 
     def changed_unnamed(self) -> Iterator[tuple[str | None, str, str]]:
         """Yield value, type and key of changed entries that no source has named."""
-        yield from self._reader.execute(SQL["check_strange_values"])
+        yield from self._reader.execute(SQL["check_unnamed_changed"])
 
     def vanished_unnamed(self) -> Iterator[tuple[str]]:
         """Yield the keys that no source has named and that the service no longer has."""
-        yield from self._reader.execute(SQL["check_strange_vanished"])
+        yield from self._reader.execute(SQL["check_unnamed_vanished"])
 
     def unexplained(self, which: RemoveUnexplained) -> Iterator[str]:
         """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`."""
@@ -95,12 +95,12 @@ class Comparison:
             return
         earlier = bool(self._reader.execute(SQL["sink_adoption"], (self._sink,)).fetchone()[2])
         author = self._author() if earlier and which == "own" else None
-        asked = {"sink": self._sink, "all": which == "remove", "earlier": earlier, "author": author}
-        for (key,) in self._reader.execute(SQL["check_unexplained"], asked):
+        parameters = {"sink": self._sink, "all": which == "remove", "earlier": earlier, "author": author}
+        for (key,) in self._reader.execute(SQL["check_unexplained"], parameters):
             yield key
 
     def unexplained_count(self) -> int:
-        """How many entries of the sink no source explains now."""
+        """Return the number of unexplained entries of the sink now."""
         return unexplained_count(self._reader, self._sink)
 
     def _author(self) -> str | None:
@@ -114,9 +114,9 @@ class Comparison:
 
     def _join_spellings(self) -> None:
         """Treat a key that the service stores in Unicode form NFC as the mirror's key."""
-        asked = {"sink": self._sink, "beyond_ascii": _BEYOND_ASCII}
+        parameters = {"sink": self._sink, "beyond_ascii": _BEYOND_ASCII}
         for ours, theirs, wanted, wanted_type, found, found_type in self._reader.execute(
-            SQL["check_same_key"], asked
+            SQL["check_same_key"], parameters
         ).fetchall():
             self._reader.execute(SQL["check_not_added"], (theirs,))
             if wanted == found and found_type in {None, wanted_type}:

@@ -1,7 +1,7 @@
-"""Deferred acknowledgements: on a full disk they wait in memory, in order, until there is space again.
+"""Deferred acknowledgements: while the disk is full, they are kept in memory, in order, until there is space again.
 
-So delivery continues on a full disk. If the process ends before they are written, their entries are still pending and are sent
-again; every write to the service is idempotent.
+So delivery continues while the disk is full. If the process ends before they are written, their entries are still pending and
+are sent again; every write to the service is idempotent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeferredSettlement:
+class DeferredAcknowledgement:
     """An acknowledgement. ``write`` writes one transaction and releases the claim of ``segments``. ``keys``: their number."""
 
     write: Callable[[], None]
@@ -29,7 +29,7 @@ class DeferredSettlement:
     keys: int = 0
 
 
-class DeferredSettlements:
+class DeferredAcknowledgements:
     """Writes acknowledgements in order in ``thread``. Call its methods in that thread, except `holds` and `stop`.
 
     ``on_written`` is called in that thread after a retry has written the deferred acknowledgements.
@@ -41,7 +41,7 @@ class DeferredSettlements:
         self._thread = thread
         self._on_written = on_written
         self._retry_seconds = retry_seconds
-        self._waiting: deque[DeferredSettlement] = deque()
+        self._waiting: deque[DeferredAcknowledgement] = deque()
         self._segments: Counter[int] = Counter()
         self._keys = 0
         self._guard = threading.Lock()
@@ -52,8 +52,8 @@ class DeferredSettlements:
         """Return True if an acknowledgement of one of these segments is deferred."""
         return any(segment in self._segments for segment in segments)
 
-    def settle(self, settlement: DeferredSettlement) -> None:
-        """Write an acknowledgement after the deferred ones, or defer it, too.
+    def write_or_defer(self, acknowledgement: DeferredAcknowledgement) -> None:
+        """Write an acknowledgement after the deferred ones; on a full disk, defer it.
 
         Raises:
             MirrorFull: there is no space, and too many are deferred already.
@@ -61,13 +61,13 @@ class DeferredSettlements:
         """
         try:
             self.write_all()
-            settlement.write()
+            acknowledgement.write()
         except MirrorFull:
-            if self._keys + settlement.keys + 1 > MAX_KEYS:
+            if self._keys + acknowledgement.keys + 1 > MAX_KEYS:
                 raise
-            self._waiting.append(settlement)
-            self._segments.update(settlement.segments)
-            self._keys += settlement.keys + 1
+            self._waiting.append(acknowledgement)
+            self._segments.update(acknowledgement.segments)
+            self._keys += acknowledgement.keys + 1
             self._start_timer()
 
     def write_all(self) -> None:
@@ -114,7 +114,7 @@ class DeferredSettlements:
         except MirrorFull:
             self._start_timer()
         except MirrorError:
-            # The next use of the file raises the error in a place that ends the process.
+            # The next use of the file raises the error again, where it ends the process.
             return
         else:
             self._on_written()

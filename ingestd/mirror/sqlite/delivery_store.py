@@ -15,12 +15,12 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
-from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.mirror.sqlite.adoption import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.deferred import DeferredSettlement, DeferredSettlements
+from ingestd.mirror.sqlite.deferred import DeferredAcknowledgement, DeferredAcknowledgements
 from ingestd.mirror.sqlite.rejected_rows import store_rejected_entries
-from ingestd.mirror.sqlite.segments import keys_of, live_body, settle_entries
+from ingestd.mirror.sqlite.segments import acknowledge_entries, keys_of, live_body
 from ingestd.mirror.sqlite.sequence import SequenceFile
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.threads import in_thread
@@ -60,8 +60,8 @@ class DeliveryStore:
         self._claiming = threading.Lock()
         self._reader = state.reader()
         self._reads = ThreadPoolExecutor(1, thread_name_prefix="mirror-claims")
-        self._writes = ThreadPoolExecutor(1, thread_name_prefix="mirror-settles")
-        self._deferred = DeferredSettlements(self._writes, on_written=on_written)
+        self._writes = ThreadPoolExecutor(1, thread_name_prefix="mirror-acknowledge")
+        self._deferred = DeferredAcknowledgements(self._writes, on_written=on_written)
 
     async def lanes(self) -> list[LaneState]:
         """See `Deliverable.lanes`."""
@@ -87,20 +87,20 @@ class DeliveryStore:
         """See `Deliverable.claim`."""
         return await in_thread(self._reads, self._claim, sink, max_items, max_bytes)
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """See `Deliverable.settle`."""
-        await in_thread(self._writes, self._settle, claim, attempt)
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        """See `Deliverable.acknowledge`."""
+        await in_thread(self._writes, self._acknowledge, claim, attempt)
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
-        """See `Deliverable.settle_some`."""
-        await in_thread(self._writes, self._settle_some, claim, delivered, parked, attempt)
+        """See `Deliverable.acknowledge_some`."""
+        await in_thread(self._writes, self._acknowledge_some, claim, delivered, rejected, attempt)
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         """See `Deliverable.release`."""
@@ -111,18 +111,18 @@ class DeliveryStore:
         finally:
             if self._deferred.holds(segments):
                 # Its delivered entries must not be claimed again before they are acknowledged.
-                release = DeferredSettlement(write=lambda: self._give_back(segments), segments=segments)
-                await in_thread(self._writes, self._deferred.settle, release)
+                release = DeferredAcknowledgement(write=lambda: self._release(segments), segments=segments)
+                await in_thread(self._writes, self._deferred.write_or_defer, release)
             else:
-                self._give_back(segments)
+                self._release(segments)
 
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         """See `Deliverable.note_attempt`."""
         await in_thread(self._writes, self._note, sink, attempt)
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        """See `Deliverable.note_trouble`."""
-        await in_thread(self._writes, self._note_trouble, sink, trouble)
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        """See `Deliverable.note_blocker`."""
+        await in_thread(self._writes, self._note_blocker, sink, blocker)
 
     def close(self) -> None:
         """Finish the running work and end the threads. Acknowledgements without space are lost; their entries are sent again."""
@@ -200,11 +200,11 @@ class DeliveryStore:
             head.append(item)
         return ClaimPart(segment=segment, kind=kind, items=len(head), body=msgspec.json.encode(head), whole=False)
 
-    def _give_back(self, segments: Iterable[int]) -> None:
+    def _release(self, segments: Iterable[int]) -> None:
         with self._claiming:
             self._claimed.difference_update(segments)
 
-    # ---------------------------------------------------------------------------------------- in the settling thread
+    # ---------------------------------------------------------------------------------------- in the writing thread
 
     def _remember_sink(self, sink: int, workspace_id: str, sink_id: str, adopted: bool) -> None:
         self._deferred.write_all()
@@ -228,15 +228,13 @@ class DeliveryStore:
 
     def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
         self._deferred.write_all()
-        settled = 0
-        for start in range(0, entries.height, _PAGE):
+        acknowledged = 0
+        for page in entries.iter_slices(_PAGE):
             with self._state.writing() as connection:
-                settled += adopt_entries(
-                    connection, sink, entries[start : start + _PAGE], claimed_segments=self._claimed
-                )
-        return settled
+                acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed)
+        return acknowledged
 
-    def _settle(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
+    def _acknowledge(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
         # Without bodies, because the acknowledgement may have to wait in memory.
         parts = [
             _Delivered(
@@ -252,7 +250,7 @@ class DeliveryStore:
             with self._state.writing() as connection:
                 for part in parts:
                     if not part.whole:
-                        self._settle_keys(connection, claim_sink, [part.segment], part.keys)
+                        self._acknowledge_keys(connection, claim_sink, [part.segment], part.keys)
                         continue
                     if part.keys:
                         keys = json.dumps(part.keys)
@@ -260,61 +258,63 @@ class DeliveryStore:
                             connection.execute(SQL["gone_part"], (claim_sink, keys))
                         connection.execute(SQL["entries_delete_removed"], (claim_sink, part.segment, keys))
                     connection.execute(SQL["segment_drop"], (part.segment,))
-                connection.execute(SQL["trouble_over"], (claim_sink,))
+                connection.execute(SQL["blocker_clear"], (claim_sink,))
                 self._add_attempt(connection, claim_sink, attempt)
-            self._give_back(segments)
+            self._release(segments)
 
         claim_sink, count = claim.sink, sum(len(part.keys) for part in parts)
-        self._settle_in_order(DeferredSettlement(write=write, segments=segments, keys=count))
+        self._write_in_order(DeferredAcknowledgement(write=write, segments=segments, keys=count))
 
-    def _settle_some(
-        self, claim: Claim, delivered: Sequence[str], parked: Sequence[Parked], attempt: DeliveryAttempt | None
+    def _acknowledge_some(
+        self, claim: Claim, delivered: Sequence[str], rejected: Sequence[RejectedEntry], attempt: DeliveryAttempt | None
     ) -> None:
         sink, segments = claim.sink, [part.segment for part in claim.parts]
-        refused = {entry.key: entry for entry in parked}
-        keys = [*delivered, *refused]
+        rejections = {entry.key: entry for entry in rejected}
+        keys = [*delivered, *rejections]
 
         def write() -> None:
             with self._state.writing() as connection:
-                if refused:
+                if rejections:
                     origins = connection.execute(
-                        SQL["entries_origin"], (sink, json.dumps(list(refused)), json.dumps(segments))
+                        SQL["entries_origin"], (sink, json.dumps(list(rejections)), json.dumps(segments))
                     ).fetchall()
-                    store_rejected_entries(connection, sink, self._now(), refused, origins, columns_of=self.columns_of)
-                self._settle_keys(connection, sink, segments, keys)
-                connection.execute(SQL["trouble_over"], (sink,))
+                    store_rejected_entries(
+                        connection, sink, self._now(), rejections, origins, columns_of=self.columns_of
+                    )
+                self._acknowledge_keys(connection, sink, segments, keys)
+                connection.execute(SQL["blocker_clear"], (sink,))
                 self._add_attempt(connection, sink, attempt)
 
-        self._settle_in_order(DeferredSettlement(write=write, segments=segments, keys=len(keys)))
+        self._write_in_order(DeferredAcknowledgement(write=write, segments=segments, keys=len(keys)))
 
-    def _settle_in_order(self, settlement: DeferredSettlement) -> None:
+    def _write_in_order(self, acknowledgement: DeferredAcknowledgement) -> None:
         try:
-            self._deferred.settle(settlement)
+            self._deferred.write_or_defer(acknowledgement)
         except BaseException:
             # Entries that could not be acknowledged are pending again and are sent again.
-            self._give_back(settlement.segments)
+            self._release(acknowledgement.segments)
             raise
 
-    def _settle_keys(
+    def _acknowledge_keys(
         self, connection: sqlite3.Connection, sink: int, segments: Sequence[int], keys: Sequence[str]
     ) -> None:
         """Acknowledge entries of some segments, and delete the rows of removals."""
-        settle_entries(connection, sink, keys, segments)
-        settled = (sink, json.dumps(list(keys)))
+        acknowledge_entries(connection, sink, keys, segments)
+        row = (sink, json.dumps(list(keys)))
         if sink in self._watched:
-            connection.execute(SQL["gone_settled"], settled)
-        connection.execute(SQL["entries_delete_settled"], settled)
+            connection.execute(SQL["gone_acknowledged"], row)
+        connection.execute(SQL["entries_delete_acknowledged"], row)
 
-    def _note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        _unless_full(lambda: self._write_trouble(sink, trouble))
+    def _note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        _unless_full(lambda: self._write_blocker(sink, blocker))
 
-    def _write_trouble(self, sink: int, trouble: Trouble | None) -> None:
+    def _write_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
         with self._state.writing() as connection:
-            if trouble is None:
-                connection.execute(SQL["trouble_over"], (sink,))
+            if blocker is None:
+                connection.execute(SQL["blocker_clear"], (sink,))
             else:
-                row = (sink, trouble.standing, trouble.sentence, trouble.since, trouble.until)
-                connection.execute(SQL["trouble_note"], row)
+                row = (sink, blocker.standing, blocker.sentence, blocker.since, blocker.until)
+                connection.execute(SQL["blocker_note"], row)
 
     def _note(self, sink: int, attempt: DeliveryAttempt) -> None:
         _unless_full(lambda: self._write_attempt(sink, attempt))

@@ -1,7 +1,8 @@
--- What differs between a sink that was read back and the mirror. `seen` (what the service holds), `held` (segments that were
--- pending when the check began), `finding` and `stranger` are temporary tables of the check's own connection.
+-- Drift checks. These temporary tables belong to the connection of one check: `seen` (content of the service), `held` (segments
+-- that were pending when the check began), `finding` (keys that differ), and `unnamed` (entries that no source has named and
+-- that differ).
 
--- The last key of the next page of a sink's rows; NULL: there is none.
+-- The last key of the next page of a sink's rows; NULL after the last page.
 -- name: gone_until
 SELECT max(key) FROM (SELECT key FROM gone WHERE sink = ? AND key > ? ORDER BY key LIMIT ?)
 
@@ -17,8 +18,8 @@ DELETE FROM gone WHERE sink = :sink AND key > :after AND key <= :until
 -- name: gone_part
 INSERT OR IGNORE INTO gone (sink, key) SELECT ?, value FROM json_each(?)
 
--- Of some keys those whose removal is settled.
--- name: gone_settled
+-- Records those of the given keys that were removed from the service.
+-- name: gone_acknowledged
 INSERT OR IGNORE INTO gone (sink, key)
 SELECT sink, key FROM entry WHERE sink = ? AND removed AND segment <= 0 AND key IN (SELECT value FROM json_each(?))
 
@@ -31,7 +32,7 @@ SELECT id FROM segment WHERE sink = ?
 -- name: check_seen
 CREATE TEMP TABLE seen (key TEXT, value TEXT, data_type TEXT, author TEXT)
 
--- Made when all is there: appending and sorting once is many times faster than keeping random keys in order.
+-- Created after the last chunk: one sort is many times faster than an insertion of each key in order.
 -- name: check_order
 CREATE INDEX temp.seen_by_key ON seen (key, value, data_type)
 
@@ -43,8 +44,8 @@ CREATE TEMP TABLE finding (
   key TEXT PRIMARY KEY, what TEXT, partition INTEGER, segment INTEGER, wanted TEXT, wanted_type TEXT, found TEXT, found_type TEXT
 ) WITHOUT ROWID
 
--- name: check_stranger
-CREATE TEMP TABLE stranger (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, vanished INTEGER) WITHOUT ROWID
+-- name: check_unnamed_create
+CREATE TEMP TABLE unnamed (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, vanished INTEGER) WITHOUT ROWID
 
 -- name: check_hold
 INSERT INTO temp.held (segment) VALUES (?)
@@ -55,8 +56,8 @@ INSERT INTO temp.seen (key, value, data_type, author) VALUES (?, ?, ?, ?)
 -- name: check_entries
 SELECT count(*) FROM temp.seen
 
--- An entry was delivered before the check began, and left alone since, where its segment was made before (`:newest`) and was
--- not pending then.
+-- Compares entries that were delivered before the check began and are unchanged since: their segment is not newer than `:newest`
+-- and was not pending then.
 -- name: check_compare
 INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
@@ -77,7 +78,7 @@ WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
   AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = s.key AND r.subject = 'entry')
   AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = :sink AND d.key = s.key)
 
--- A service may keep keys in another Unicode form than the mirror (`nfc`): the two spellings are one key.
+-- The service may store a key in Unicode form NFC: that and the key of the mirror are one key.
 -- name: check_same_key
 SELECT e.key, s.key, e.value, e.data_type, s.value, s.data_type
 FROM entry e JOIN temp.seen s ON s.key = nfc(e.key)
@@ -98,24 +99,24 @@ SELECT what, count(*) FROM temp.finding GROUP BY what
 -- name: check_findings
 SELECT key, what, partition, segment, wanted, wanted_type, found, found_type FROM temp.finding ORDER BY key
 
--- What no source has named is whatever the service says.
--- name: check_strangers
-INSERT OR IGNORE INTO temp.stranger (key, value, data_type, vanished)
+-- Entries that no source has named and that differ: the mirror follows the service.
+-- name: check_unnamed
+INSERT OR IGNORE INTO temp.unnamed (key, value, data_type, vanished)
 SELECT e.key, s.value, coalesce(s.data_type, e.data_type), s.key IS NULL
 FROM entry e LEFT JOIN temp.seen s ON s.key = e.key
 WHERE e.sink = :sink AND e.partition = 0 AND NOT e.removed AND e.segment = 0
   AND (s.key IS NULL OR s.value IS NOT e.value OR (s.data_type IS NOT NULL AND s.data_type <> e.data_type))
 
--- name: check_strange_values
-SELECT value, data_type, key FROM temp.stranger WHERE NOT vanished
+-- name: check_unnamed_changed
+SELECT value, data_type, key FROM temp.unnamed WHERE NOT vanished
 
--- name: check_strange_vanished
-SELECT key FROM temp.stranger WHERE vanished
+-- name: check_unnamed_vanished
+SELECT key FROM temp.unnamed WHERE vanished
 
--- name: stranger_says
+-- name: unnamed_follow
 UPDATE entry SET value = ?, data_type = ? WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 AND NOT removed
 
--- name: stranger_vanished
+-- name: unnamed_vanished
 DELETE FROM entry WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 AND NOT removed
 
 -- name: drift_keep
@@ -147,25 +148,25 @@ SELECT tried_at, at, entries, added, changed, removed, failure, unexplained FROM
 DELETE FROM dropped WHERE sink = :sink AND key > :after AND key <= :until
   AND EXISTS (SELECT 1 FROM entry e WHERE e.sink = dropped.sink AND e.key = dropped.key AND e.segment <> dropped.segment)
 
--- What was changed or removed of some pipelines' entries (a JSON list of names), as far as the mirror has it as compared.
--- name: drift_ours
+-- Findings `changed` and `removed` in the entries of some pipelines (a JSON list of names), if the entries are still as compared.
+-- name: drift_named
 SELECT d.key, d.what, e.value, e.data_type, e.partition, e.row_hash, d.found, d.found_type
 FROM drift d JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment AND NOT e.removed
 JOIN partition p ON p.id = e.partition JOIN pipeline l ON l.id = p.pipeline
 WHERE d.sink = ? AND d.what <> 'added' AND d.answer = '' AND l.name IN (SELECT value FROM json_each(?)) AND d.key > ?
 ORDER BY d.key LIMIT ?
 
--- What others have added and nobody has named since.
--- name: drift_theirs
+-- Findings `added`, unless a source has named the key since.
+-- name: drift_added
 SELECT d.key, d.found, d.found_type FROM drift d
 WHERE d.sink = ? AND d.what = 'added' AND d.answer = '' AND d.key > ?
   AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = d.sink AND e.key = d.key)
 ORDER BY d.key LIMIT ?
 
--- name: drift_answer
+-- name: drift_set_reaction
 UPDATE drift SET answer = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
--- The mirror takes the service's value for its own; it comes from no run and no record.
+-- The mirror adopts the value of the service, which has no run and no record.
 -- name: entries_adopt_value
 UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, position = NULL WHERE sink = ? AND key = ?
 

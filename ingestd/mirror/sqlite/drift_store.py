@@ -8,17 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import count
 from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 import polars as pl
 
-from ingestd.mirror.drift import Answer, DriftStatus, RemoveUnexplained
+from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.comparison import Comparison
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, remove_entries, write_rows
 from ingestd.mirror.sqlite.ownership import unexplained_of
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.segments import queue
 from ingestd.mirror.sqlite.snapshots import load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
@@ -30,12 +31,12 @@ T = TypeVar("T")
 
 _PAGE = 5_000
 
-_OURS = {
+_NAMED = {
     "key": pl.String, "what": pl.String, "value": pl.String, "data_type": pl.String, "partition": pl.Int64,
     "row_hash": pl.Int64,
     "found": pl.String, "found_type": pl.String,
 }  # fmt: skip
-_THEIRS = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+_ADDED = {"key": pl.String, "value": pl.String, "data_type": pl.String}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +122,10 @@ class DriftStore:
         return check
 
     def _end(self, check: int, unexplained: RemoveUnexplained, doubt: bool) -> DriftStatus:
-        """Keep what was found, in transactions of a page each; the last one makes the check count.
+        """Store the result of a check, one page in each transaction; the last transaction makes the check valid.
 
-        Every page is judged by the mirror as it is then. A crash between two of them leaves findings that the next check
-        replaces, and work that it finds again.
+        Each page is compared with the mirror as it is in that transaction. After a crash the next check replaces the findings
+        and repeats the rest.
         """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
@@ -134,7 +135,7 @@ class DriftStore:
             try:
                 self._keep_findings(sink, comparison, at)
                 self._in_windows(sink, "dropped", "dropped_forget")
-                if doubt and self._is_doubted(sink):
+                if doubt:
                     repaired = self._end_doubt(sink)
                 swept = self._sweep(sink, comparison.unexplained(unexplained))
                 numbers = {
@@ -146,12 +147,12 @@ class DriftStore:
                 }
                 with self._watching(sink) as connection:
                     connection.execute(SQL["drift_checked"], {"sink": sink, "at": at, **numbers})
+                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
                     self._watched.discard(sink)
             except _SinkLost:
                 with self._state.writing() as connection:
                     connection.execute(SQL["drift_failed"], (sink, self._now(), _LOST))
-            with self._state.writing() as connection:
-                status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
         finally:
             self._watched.discard(sink)
             comparison.close()
@@ -160,7 +161,7 @@ class DriftStore:
 
     @contextmanager
     def _watching(self, sink: int) -> Iterator[sqlite3.Connection]:
-        """One write transaction about a sink that is being read back.
+        """Open a write transaction for a sink that is being checked.
 
         Raises:
             _SinkLost: the service has lost the sink since the check began.
@@ -171,57 +172,58 @@ class DriftStore:
             yield connection
 
     def _in_windows(
-        self, sink: int, table: Literal["drift", "dropped", "gone"], statement: str, **asked: object
+        self, sink: int, table: Literal["drift", "dropped", "gone"], statement: str, **parameters: object
     ) -> None:
-        """Execute a statement over all keys that a table has of a sink, a page of keys in each transaction."""
+        """Execute a statement for all keys of a sink in a table, one page of keys in each transaction."""
         after = ""
         while True:
             with self._state.writing() as connection:
                 until = connection.execute(SQL[f"{table}_until"], (sink, after, _PAGE)).fetchone()[0]
                 if until is None:
                     return
-                connection.execute(SQL[statement], {"sink": sink, "after": after, "until": until, **asked})
+                connection.execute(SQL[statement], {"sink": sink, "after": after, "until": until, **parameters})
             after = until
 
     def _keep_findings(self, sink: int, comparison: Comparison, at: float) -> None:
-        """Store what differs in the place of what an earlier check found, and follow the service in what no source names."""
-        for page in _pages(comparison.findings()):
+        """Replace the findings of the earlier check; entries that no source has named follow the service."""
+        for page in pages(comparison.findings(), _PAGE):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
         self._in_windows(sink, "drift", "drift_over", at=at)
-        for says in _pages(comparison.changed_unnamed()):
+        for changed in pages(comparison.changed_unnamed(), _PAGE):
             with self._watching(sink) as connection:
-                connection.executemany(SQL["stranger_says"], ((value, kind, sink, key) for value, kind, key in says))
-        for vanished in _pages(comparison.vanished_unnamed()):
+                connection.executemany(
+                    SQL["unnamed_follow"], ((value, kind, sink, key) for value, kind, key in changed)
+                )
+        for vanished in pages(comparison.vanished_unnamed(), _PAGE):
             with self._watching(sink) as connection:
-                connection.executemany(SQL["stranger_vanished"], ((sink, key) for (key,) in vanished))
-
-    def _is_doubted(self, sink: int) -> bool:
-        with self._state.writing() as connection:
-            return connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is not None
+                connection.executemany(SQL["unnamed_vanished"], ((sink, key) for (key,) in vanished))
 
     def _end_doubt(self, sink: int) -> int:
-        """The sink was compared with a state file that is not the newest: send again what its sources confirm.
+        """Send again the entries that the sources confirm, if the sink is in doubt; return their number.
 
-        If the partition of a value is gone from the source (an archived file), the value may be older than the service's; it
-        remains a finding. Keys unknown to this state file may come from the newer one.
+        A sink is in doubt after its state file was replaced by an older one. If the partition of a value is gone from the source
+        (an archived file), the value may be older than the service's; it remains a finding. Keys unknown to this state file may
+        come from the newer one.
         """
         with self._watching(sink) as connection:
-            # First, so that no key of the newer state file is taken for unexplained before the sources were read again.
+            if connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is None:
+                return 0
+            # First, so that no key of the newer state file counts as unexplained before the sources are read again.
             connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
             connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
             names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])
         repaired = self._send_again(sink, names, confirmed=True)
-        self._for_theirs(sink, keep_as_delivered)
+        self._for_added(sink, keep_as_delivered)
         self._in_windows(sink, "drift", "drift_forget_added")
         with self._watching(sink) as connection:
             connection.execute(SQL["doubt_over"], (sink,))
         return repaired
 
     def _sweep(self, sink: int, keys: Iterable[str]) -> int:
-        """Make the removal of unexplained entries pending; one that a source has named since the comparison stays."""
+        """Make the removal of unexplained entries pending, except of those that a source has named meanwhile."""
         swept = 0
-        for page in _pages(keys):
+        for page in pages(keys, _PAGE):
             with self._watching(sink) as connection:
                 still = unexplained_of(connection, sink, page)
                 removed = (
@@ -252,7 +254,7 @@ class DriftStore:
 
     def _repair(self, sink: int, pipelines: Collection[str], remove_added: bool) -> int:
         repaired = self._send_again(sink, json.dumps(list(pipelines)), confirmed=False)
-        return repaired + self._for_theirs(sink, self._remove_again) if remove_added else repaired
+        return repaired + self._for_added(sink, self._remove_again) if remove_added else repaired
 
     def _remove_again(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
         gone = page.with_columns(
@@ -262,49 +264,51 @@ class DriftStore:
         )
         for segment, piece in queue(connection, sink=sink, partition=ADOPTED, kind="delete", entries=gone, over={}):
             write_rows(connection, piece, sink=sink, segment=segment, removed=True, partition=ADOPTED, run=0)
-        _answer(connection, sink, "removed again", page)
+        _set_reaction(connection, sink, "removed again", page)
 
     def _send_again(self, sink: int, names: str, *, confirmed: bool) -> int:
-        """Queue what differs of the entries of some pipelines; ``confirmed``: whose records the sources still have."""
+        """Queue the differing entries of some pipelines. Return their number.
+
+        ``confirmed``: only entries with a record that the sources still have.
+        """
         repaired = 0
-        standing: dict[int, pl.Series | None] = {}
+        snapshots: dict[int, pl.Series | None] = {}
 
         def send(connection: sqlite3.Connection, sink: int, found: pl.DataFrame) -> None:
             nonlocal repaired
-            page = self._confirmed(connection, found, standing) if confirmed else found
+            page = self._confirmed(connection, found, snapshots) if confirmed else found
             queue_again(connection, sink, "update", page.filter(pl.col("what") == "changed"))
             queue_again(connection, sink, "create", page.filter(pl.col("what") == "removed"))
-            _answer(connection, sink, "sent again", page)
+            _set_reaction(connection, sink, "sent again", page)
             repaired += page.height
 
-        self._for_ours(sink, names, send)
+        self._for_named(sink, names, send)
         return repaired
 
-    def _for_ours(self, sink: int, names: str, do: _Do) -> int:
-        """Do something about the open findings of some pipelines' entries; return their number. See `_for_pages`."""
-        return self._for_pages(sink, lambda after: ("drift_ours", (sink, names, after, _PAGE)), _OURS, do)
+    def _for_named(self, sink: int, names: str, do: _Do) -> int:
+        """Call ``do`` for the findings in some pipelines' entries; return their number. See `_for_pages`."""
+        return self._for_pages(sink, lambda after: ("drift_named", (sink, names, after, _PAGE)), _NAMED, do)
 
-    def _for_theirs(self, sink: int, do: _Do) -> int:
-        """Do something about what others have added and no source has named since; return the number. See `_for_pages`."""
+    def _for_added(self, sink: int, do: _Do) -> int:
+        """Call ``do`` for added keys that no source has named since; return their number. See `_for_pages`."""
 
         def typed(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
             do(connection, sink, page.with_columns(pl.col("data_type").fill_null("")))
 
-        return self._for_pages(sink, lambda after: ("drift_theirs", (sink, after, _PAGE)), _THEIRS, typed)
+        return self._for_pages(sink, lambda after: ("drift_added", (sink, after, _PAGE)), _ADDED, typed)
 
     def _for_pages(
         self, sink: int, ask: Callable[[str], tuple[str, tuple[object, ...]]], schema: Mapping[str, type], do: _Do
     ) -> int:
-        """Go through findings in the order of their keys, a page in each transaction.
+        """Call ``do`` for all findings without a reaction, by key, one page in each transaction.
 
-        Others write between two pages. What they change is no open finding any more when its page comes, and what a crash
-        leaves is open still.
+        Other writers can run between two pages; obsolete findings are skipped. After a crash, the rest still has no reaction.
         """
         count, after = 0, ""
         while True:
             with self._state.writing() as connection:
-                statement, asked = ask(after)
-                rows = connection.execute(SQL[statement], asked).fetchall()
+                statement, parameters = ask(after)
+                rows = connection.execute(SQL[statement], parameters).fetchall()
                 if not rows:
                     return count
                 do(connection, sink, pl.DataFrame(rows, schema=schema, orient="row"))
@@ -312,60 +316,54 @@ class DriftStore:
             count, after = count + len(rows), rows[-1][0]
 
     def _confirmed(
-        self, connection: sqlite3.Connection, page: pl.DataFrame, standing: dict[int, pl.Series | None]
+        self, connection: sqlite3.Connection, page: pl.DataFrame, snapshots: dict[int, pl.Series | None]
     ) -> pl.DataFrame:
         """Return the entries of partitions named since the start, with a record in the last whole reading.
 
-        ``standing``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
+        ``snapshots``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
         """
         kept = []
         for (partition,), group in page.group_by("partition", maintain_order=True):
             identity = int(str(partition))
             if identity not in self._opened:
                 continue
-            if identity not in standing:
+            if identity not in snapshots:
                 read_whole = connection.execute(SQL["partition_read_whole"], (identity,)).fetchone()[0]
-                standing[identity] = (
+                snapshots[identity] = (
                     load_snapshot(connection, identity).reinterpret(signed=True) if read_whole else None
                 )
-            hashes = standing[identity]
+            hashes = snapshots[identity]
             kept.append(group if hashes is None else group.filter(pl.col("row_hash").is_in(hashes.implode())))
         return pl.concat(kept) if kept else page.clear()
 
     def _adopt(self, sink: int, pipelines: Collection[str]) -> int:
-        adopted = self._for_ours(sink, json.dumps(list(pipelines)), _adopt_ours)
-        return adopted + self._for_theirs(sink, _adopt_theirs)
+        adopted = self._for_named(sink, json.dumps(list(pipelines)), _adopt_named)
+        return adopted + self._for_added(sink, _adopt_added)
 
 
 _Do: TypeAlias = Callable[[sqlite3.Connection, int, pl.DataFrame], None]
-"""Changes the mirror by a page of findings of a sink, inside a write transaction."""
+"""Changes the mirror for a page of findings of a sink, inside a write transaction."""
 
 
-def _adopt_ours(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+def _adopt_named(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
     changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
     connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
     removed = page.filter(pl.col("what") == "removed")["key"]
     connection.executemany(SQL["entries_adopt_removal"], ((sink, key) for key in removed))
-    _answer(connection, sink, "adopted", page)
+    _set_reaction(connection, sink, "adopted", page)
 
 
-def _adopt_theirs(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+def _adopt_added(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
     keep_as_delivered(connection, sink, page)
-    _answer(connection, sink, "adopted", page)
+    _set_reaction(connection, sink, "adopted", page)
 
 
 class _SinkLost(Exception):
-    """The service has lost the sink that is being read back."""
+    """The service has lost the sink that is being checked."""
 
 
-def _pages(rows: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(rows)
-    while page := list(islice(remaining, _PAGE)):
-        yield page
-
-
-def _answer(connection: sqlite3.Connection, sink: int, answer: Answer, page: pl.DataFrame) -> None:
-    connection.execute(SQL["drift_answer"], (answer, sink, json.dumps(page["key"].to_list())))
+def _set_reaction(connection: sqlite3.Connection, sink: int, reaction: DriftReaction, page: pl.DataFrame) -> None:
+    connection.execute(SQL["drift_set_reaction"], (reaction, sink, json.dumps(page["key"].to_list())))
 
 
 _LOST = "The service lost the sink during the check; all its entries are sent again."

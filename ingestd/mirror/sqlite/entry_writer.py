@@ -65,7 +65,7 @@ def write_entries(
 ) -> Written:
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
-    ``claimed_segments``: the claimed segments.
+    ``claimed_segments``: the segments in open claims.
     """
     known = _known(connection, sink, entries)
     if known is None:
@@ -78,14 +78,14 @@ def write_entries(
     foreign = _foreign(connection, joined, pipeline)
     if foreign:
         joined = joined.filter(~pl.col("key").is_in([key for key, _ in foreign]))
-    there = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
-    equal = there & (pl.col("old_value") == pl.col("value")) & (pl.col("old_type") == pl.col("data_type"))
+    exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
+    equal = exists & (pl.col("old_value") == pl.col("value")) & (pl.col("old_type") == pl.col("data_type"))
     joined = joined.with_columns(equal.fill_null(value=False).alias("equal"))
     same, changed = joined.filter("equal"), joined.filter(~pl.col("equal"))
     touched = same.filter((pl.col("partition") == partition) & (pl.col("old_hash") != pl.col("row_hash")))
     if touched.height:
         connection.executemany(
-            SQL["entries_touch"], zip(touched["row_hash"], repeat(sink), touched["key"], strict=False)
+            SQL["entries_set_record"], zip(touched["row_hash"], repeat(sink), touched["key"], strict=False)
         )
     # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
     others = same.filter(pl.col("partition") != partition)["partition"].unique().to_list()
@@ -94,7 +94,7 @@ def write_entries(
     if found.height:
         fixed = (repeat(partition), repeat(run), repeat(sink))
         columns = (found[name] for name in ("row_hash", "position"))
-        connection.executemany(SQL["entries_own"], zip(*columns, *fixed, found["key"], strict=False))
+        connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, found["key"], strict=False))
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
@@ -109,14 +109,14 @@ def write_entries(
         if part.height:
             _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, changed)
-    of_ours = pl.concat([touched, changed.filter(there & (pl.col("partition") == partition))])
+    of_partition = pl.concat([touched, changed.filter(exists & (pl.col("partition") == partition))])
     created = changed.filter(pl.col("partition").is_null()).height
     return Written(
         created=created,
         updated=changed.height - created,
         unchanged=same.height,
-        replaced=of_ours.filter(pl.col("old_hash") != pl.col("row_hash"))["old_hash"],
-        took_over=bool(changed.filter(there & (pl.col("partition") != partition)).height),
+        replaced=of_partition.filter(pl.col("old_hash") != pl.col("row_hash"))["old_hash"],
+        took_over=bool(changed.filter(exists & (pl.col("partition") != partition)).height),
         foreign=foreign,
     )
 

@@ -75,11 +75,11 @@ def _usable(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     nearest = path if path.exists() else next(folder for folder in path.parents if folder.exists())
-    for place in {nearest, path.parent} if path.exists() else {nearest}:
-        if not place.is_dir() and place != path:
+    for item in {nearest, path.parent} if path.exists() else {nearest}:
+        if not item.is_dir() and item != path:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else os.R_OK)):
-            code = errno.EROFS if os.statvfs(place).f_flag & os.ST_RDONLY else errno.EACCES
+        if not os.access(item, os.W_OK | (os.X_OK if item.is_dir() else os.R_OK)):
+            code = errno.EROFS if os.statvfs(item).f_flag & os.ST_RDONLY else errno.EACCES
             raise OSError(code, os.strerror(code))
 
 

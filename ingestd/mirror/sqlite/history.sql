@@ -1,4 +1,4 @@
--- What became of a partition, and who had the same content before.
+-- The history of a partition, and earlier partitions with the same content.
 
 -- name: history_partition
 SELECT p.id, p.cursor, p.last_run,
@@ -10,7 +10,7 @@ WHERE l.name = ? AND p.name = ?
 -- name: history_run
 SELECT id, started, ended, failure FROM run WHERE id = ?
 
--- The last reading that was not merely one of what was known.
+-- The last reading with new content.
 -- name: history_reading
 SELECT id, records, created, updated, unchanged, removed, rejected, started, facts FROM run
 WHERE partition = ? AND facts <> '{}' AND ended IS NOT NULL AND failure = '' ORDER BY id DESC LIMIT 1

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,50 +14,23 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Reject, Settlement
 from ingestd.mirror.port import PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import Written, remove_entries, write_entries
 from ingestd.mirror.sqlite.history import content_before
-from ingestd.mirror.sqlite.ownership import disown, left_over, note_sources, rename_pipelines
+from ingestd.mirror.sqlite.ownership import note_sources, rename_pipelines
 from ingestd.mirror.sqlite.pruner import Pruner
-from ingestd.mirror.sqlite.rejected_rows import (
-    RejectionLocation,
-    find_corrected,
-    find_vanished,
-    store_conflicts,
-    store_rejected_partition,
-    store_rejected_records,
-)
-from ingestd.mirror.sqlite.rejected_store import reopen
+from ingestd.mirror.sqlite.rejected_rows import store_rejected_partition, store_rejected_records
+from ingestd.mirror.sqlite.run_finisher import RunFinisher
+from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.settlement import resolve, settlement_of
-from ingestd.mirror.sqlite.snapshots import RUNS_APART, drop_old_snapshots, load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.snapshots import load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 10_000
-"""Entries in one transaction, which takes some tenths of a second; larger batches use several transactions."""
+"""Maximum number of entries in one transaction, which takes some tenths of a second."""
 
 _PARTITIONS = 1_000
-"""Partitions read in one transaction."""
+"""Maximum number of partitions that are read in one transaction."""
 
 _Row: TypeAlias = tuple[Any, ...]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """The state of a run in memory. After a crash the partition is read again from its cursor."""
-
-    id: int
-    partition: int
-    pipeline: str
-    sink: int
-    snapshot: bool
-    whole: bool
-    staged: bool
-    remapped: bool
-    has_rejected: bool
-    retries: int
-    mapped: int = 0
-    repeats: bool = False
-    took_over: bool = False
-    replaced: list[pl.Series] = field(default_factory=list)
 
 
 class IntakeStore:
@@ -81,12 +51,11 @@ class IntakeStore:
         self._state = state
         self._opened = opened
         self._now = now
-        self._claimed = claimed_segments
-        self._announce = announce
-        self._runs: dict[int, _Run] = {}
+        self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=announce)
+        self._finisher = RunFinisher(state, self._writer, now=now, claimed_segments=claimed_segments, announce=announce)
+        self._runs: dict[int, RunState] = {}
         self._retries: dict[int, int] = {}
         self._pruner = Pruner(state, now=now)
-        self._finished: Counter[str] = Counter()
         with state.writing() as connection:
             for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
                 connection.execute(SQL[statement])
@@ -158,11 +127,11 @@ class IntakeStore:
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+            pipeline, sink, repeats, remapped = connection.execute(SQL["partition_context"], (partition,)).fetchone()
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
         # This run supersedes one that could neither finish nor fail because the disk was full.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
-        self._runs[run] = _Run(
+        self._runs[run] = RunState(
             id=run,
             partition=partition,
             pipeline=pipeline,
@@ -195,74 +164,30 @@ class IntakeStore:
         current.mapped += entries.height
         current.repeats = current.repeats or unique.height < entries.height
         changed = 0
-        # The cursor of a snapshot moves at its end, so only the last page needs the same transaction.
+        # The cursor of a snapshot moves at the end of its run, so only the last page must be in the transaction of the rejects.
         while current.snapshot and unique.height > _PAGE:
             with self._state.writing() as connection:
-                written = self._write_or_stage(connection, current, unique[:_PAGE])
-                self._count(connection, current, written)
-            changed += self._note(current, written)
+                written = self._writer.write_or_stage(connection, current, unique[:_PAGE])
+                self._writer.count(connection, current, written)
+            changed += self._writer.note_written(current, written)
             unique = unique[_PAGE:]
         with self._state.writing() as connection:
-            written = self._write_or_stage(connection, current, unique)
+            written = self._writer.write_or_stage(connection, current, unique)
             if resolved:
                 resolve(connection, current.pipeline, resolved)
-            store_rejected_records(connection, self._place(current), rejects)
-            self._count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
+            store_rejected_records(connection, self._writer.location(current), rejects)
+            self._writer.count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
             if not current.snapshot:
                 connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
-        return changed + self._note(current, written)
+        return changed + self._writer.note_written(current, written)
 
     def finish_run(
         self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
     ) -> RunSummary:
         """See `Intake.finish_run`."""
-        current = self._runs[run]
-        if current.staged:
-            self._apply_staged(current)
-        hashes = seen.reinterpret(signed=True) if seen is not None else None
-        standing = hashes is not None and _stands(current, hashes)
-        collided = not current.whole and (current.took_over or standing)
-        if hashes is not None and not collided:
-            self._remove_unnamed(current, hashes, deletes)
-        if current.has_rejected and not collided:
-            self._delete_rejections(current, seen, partial=partial)
-        with self._state.writing() as connection:
-            if collided:
-                # The differences do not show which record owns a key: discard them and read the whole partition.
-                connection.execute(SQL["partition_doubted"], (current.partition,))
-            else:
-                if seen is not None:
-                    self._end_snapshot(connection, current, seen, repeats=standing)
-                connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
-            if current.staged:
-                connection.execute(SQL["staging_clear"], (run,))
-            row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
-            summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
-            if not collided:
-                end = {
-                    "changed": summary.changed,
-                    "cursor": json.dumps(cursor),
-                    "run": run,
-                    "partition": current.partition,
-                }
-                connection.execute(SQL["partition_end"], end)
-                # Retries requested during this run are for the next one.
-                reopen(connection, current.partition, since=current.retries)
-                # Also at the first run after a start, for a daemon that often restarts.
-                if self._finished[current.pipeline] % RUNS_APART == 0:
-                    drop_old_snapshots(connection, current.partition)
-                self._finished[current.pipeline] += 1
-            connection.execute(SQL["run_forget_idle"], (current.partition, run))
+        summary = self._finisher.finish(self._runs[run], cursor=cursor, seen=seen, deletes=deletes, partial=partial)
         del self._runs[run]
         return summary
-
-    def _end_snapshot(self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, *, repeats: bool) -> None:
-        """Store the row hashes of a whole reading."""
-        if run.remapped and run.whole:
-            connection.execute(SQL["partition_mapped"], (run.partition,))
-        store_snapshot(connection, run.partition, seen)
-        changes = connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
-        connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """See `Intake.fail_run`."""
@@ -271,7 +196,7 @@ class IntakeStore:
             connection.execute(SQL["run_end"], (self._now(), reason, run))
             connection.execute(SQL["partition_failed"], (run, current.partition))
             if broken:
-                store_rejected_partition(connection, self._place(current), reason)
+                store_rejected_partition(connection, self._writer.location(current), reason)
             else:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
@@ -287,8 +212,8 @@ class IntakeStore:
         with self._state.writing() as connection:
             return content_before(connection, run, sha256)
 
-    def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
-        """See `Intake.settled_partitions`."""
+    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
+        """See `Intake.acknowledged_partitions`."""
         rows: list[tuple[float, int, str, str]] = []
         after: int | None = 0
         while after is not None:
@@ -297,9 +222,13 @@ class IntakeStore:
                 if known is None:
                     return []
                 page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
-                rows += [(run, identity, name, cursor) for identity, name, cursor, run, settled in page if settled]
-                unsettled = [(known[0], identity) for identity, *_, settled in page if not settled]
-                connection.executemany(SQL["touched_drop"], unsettled)
+                rows += [
+                    (run, identity, name, cursor)
+                    for identity, name, cursor, run, is_acknowledged in page
+                    if is_acknowledged
+                ]
+                pending = [(known[0], identity) for identity, *_, done in page if not done]
+                connection.executemany(SQL["touched_drop"], pending)
             after = page[-1][0] if len(page) == _PARTITIONS else None
         rows.sort()
         return [(identity, name, json.loads(cursor)) for _, identity, name, cursor in rows]
@@ -329,164 +258,11 @@ class IntakeStore:
         """See `Intake.prune`."""
         self._pruner.prune()
 
-    # ------------------------------------------------------------------------------------------------ inside a run
-
     def _snapshot(self, partition: int) -> pl.Series:
         with self._state.writing() as connection:
             # These hashes cover the retries requested until now.
             self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
             return load_snapshot(connection, partition)
-
-    def _place(self, run: _Run) -> RejectionLocation:
-        return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
-
-    def _write_or_stage(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written | None:
-        """Write entries, or stage them until the end of a run with repeated keys."""
-        if entries.height and run.staged:
-            connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
-            return None
-        return self._write(connection, run, entries) if entries.height else None
-
-    def _write(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written:
-        written = write_entries(
-            connection,
-            entries,
-            sink=run.sink,
-            partition=run.partition,
-            run=run.id,
-            pipeline=run.pipeline,
-            claimed_segments=self._claimed,
-        )
-        store_conflicts(connection, self._place(run), run.pipeline, written.foreign, entries)
-        return written
-
-    def _count(
-        self,
-        connection: sqlite3.Connection,
-        run: _Run,
-        written: Written | None,
-        *,
-        records: int = 0,
-        rejected: int = 0,
-        removed: int = 0,
-        facts: Mapping[str, str] | None = None,
-    ) -> None:
-        numbers = {
-            "run": run.id,
-            "records": records,
-            "created": written.created if written else 0,
-            "updated": written.updated if written else 0,
-            "unchanged": written.unchanged if written else 0,
-            "removed": removed,
-            "rejected": rejected + (len(written.foreign) if written else 0),
-            "facts": json.dumps(dict(facts)) if facts else None,
-        }
-        connection.execute(SQL["run_count"], numbers)
-        if removed or (written and written.changed):
-            connection.execute(SQL["pipeline_changed"], (run.partition,))
-
-    def _note(self, run: _Run, written: Written | None) -> int:
-        """Record facts for the end of the run, and wake the delivery. Call it after the commit."""
-        if written is None:
-            return 0
-        run.took_over = run.took_over or written.took_over
-        if written.replaced.len():
-            run.replaced.append(written.replaced)
-        if written.changed:
-            self._announce(run.sink)
-        return written.changed
-
-    def _apply_staged(self, run: _Run) -> None:
-        """Write the staged entries at the end of a run: the last value of each repeated key."""
-        after, staged = "", 0
-        while True:
-            with self._state.writing() as connection:
-                rows = connection.execute(SQL["staging_read"], (run.id, after, _PAGE)).fetchall()
-                if not rows:
-                    break
-                page = pl.DataFrame(rows, schema=_STAGED, orient="row", infer_schema_length=None)
-                written = self._write(connection, run, page)
-                self._count(connection, run, written)
-            self._note(run, written)
-            after, staged = rows[-1][0], staged + len(rows)
-        run.repeats = staged < run.mapped
-
-    def _remove_unnamed(self, run: _Run, hashes: pl.Series, deletes: Deletes) -> None:
-        """Remove or release the entries that a whole reading with these row hashes does not name."""
-        if run.remapped and run.whole:
-            self._remove_left_over(run, deletes)
-        elif deletes == "remove":
-            self._remove_vanished(run, hashes)
-
-    def _delete_rejections(self, run: _Run, seen: pl.Series | None, *, partial: bool) -> None:
-        """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
-
-        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished
-        records that came back are mapped again.
-        """
-        vanished: list[int] = []
-        with closing(self._state.reader()) as reader:
-            if seen is not None:
-                vanished = find_vanished(reader, run.partition, run.id, seen.reinterpret(signed=True))
-                whole = run.whole
-            else:
-                # A partial partition replaces its own rejections, unless a whole one had its name before.
-                whole = partial and not load_snapshot(reader, run.partition).len()
-                if run.snapshot and not whole:
-                    return
-            corrected = find_corrected(reader, run.partition, run.id, run.retries, whole=whole)
-        if run.snapshot and (vanished or corrected):
-            with self._state.writing() as connection:
-                connection.execute(SQL["partition_reopen"], (run.partition,))
-                if seen is not None:
-                    before = load_snapshot(connection, run.partition)
-                    store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
-        for start in range(0, len(vanished), _PAGE):
-            with self._state.writing() as connection:
-                connection.execute(SQL["rejected_drop"], (json.dumps(vanished[start : start + _PAGE]),))
-        for start in range(0, len(corrected), _PAGE):
-            with self._state.writing() as connection:
-                page = json.dumps(corrected[start : start + _PAGE])
-                connection.execute(SQL["rejected_drop_mended"], {"ids": page, "retries": run.retries})
-
-    def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
-        """Remove the partition's entries without a record, in pages.
-
-        A read connection lists them, because a sink may be large. After a crash the next reading continues with the rest.
-        """
-        with closing(self._state.reader()) as reader:
-            rows = reader.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
-        known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-        self._remove(run, known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list())
-
-    def _remove_left_over(self, run: _Run, deletes: Deletes) -> None:
-        """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
-        with closing(self._state.reader()) as reader:
-            entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
-        if deletes == "remove":
-            self._remove(run, entries["key"].to_list())
-            return
-        keys = entries.filter(~pl.col("pending"))["key"].to_list()
-        for start in range(0, len(keys), _PAGE):
-            with self._state.writing() as connection:
-                disown(connection, run.sink, keys[start : start + _PAGE])
-
-    def _remove(self, run: _Run, keys: list[str]) -> None:
-        """Queue removals in pages, so that other writers can run between two."""
-        for start in range(0, len(keys), _PAGE):
-            page = keys[start : start + _PAGE]
-            with self._state.writing() as connection:
-                removed = remove_entries(
-                    connection, page, sink=run.sink, partition=run.partition, run=run.id, claimed_segments=self._claimed
-                )
-                self._count(connection, run, None, removed=removed)
-            if removed:
-                self._announce(run.sink)
-
-
-def _stands(run: _Run, hashes: pl.Series) -> bool:
-    """Return True if the reading contains a record whose entry another record has replaced."""
-    return bool(run.replaced) and bool(pl.concat(run.replaced).is_in(hashes.implode()).any())
 
 
 def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, insert: str, row: _Row) -> _Row:
@@ -498,7 +274,3 @@ def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, inser
         if found is None:
             raise LookupError(f"{insert} did not insert the row of {select}")
     return found
-
-
-_SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected")
-_STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}

@@ -21,7 +21,7 @@ class SqliteMirror:
     """The open state file with its interfaces: intake, delivery, rejections, drift and status.
 
     ``sequence`` reports whether the state file is the last one used. ``on_pending`` is called with the sink's id when entries
-    become pending, from the committing thread. ``on_settled`` is called when deferred acknowledgements are written.
+    become pending, from the committing thread. ``on_acknowledged`` is called when deferred acknowledgements are written.
     ``on_unwritable`` is called with a sentence when the file cannot be written, and ``on_writable`` when it can be written again.
     """
 
@@ -31,7 +31,7 @@ class SqliteMirror:
         self._state = state
         self.sequence = SequenceFile(state, state.path, now=now())
         self.on_pending: Callable[[int], None] | None = None
-        self.on_settled: Callable[[], None] | None = None
+        self.on_acknowledged: Callable[[], None] | None = None
         self.on_unwritable: Callable[[str], None] | None = None
         self.on_writable: Callable[[], None] | None = None
         state.on_unwritable = self._report_unwritable
@@ -46,7 +46,7 @@ class SqliteMirror:
             claimed_segments=claimed_segments,
             watched=watched,
             sequence=self.sequence,
-            on_written=self._report_settled,
+            on_written=self._report_acknowledged,
         )
         self.rejected = RejectedStore(state, now=now, announce=self._announce)
         self.drift = DriftStore(
@@ -104,9 +104,9 @@ class SqliteMirror:
         if self.on_pending is not None:
             self.on_pending(sink)
 
-    def _report_settled(self) -> None:
-        if self.on_settled is not None:
-            self.on_settled()
+    def _report_acknowledged(self) -> None:
+        if self.on_acknowledged is not None:
+            self.on_acknowledged()
 
     def _report_unwritable(self, sentence: str) -> None:
         if self.on_unwritable is not None:

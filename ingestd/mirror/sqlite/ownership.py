@@ -50,14 +50,14 @@ def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> 
 
 def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions: list[int]) -> set[int]:
     """Return those of ``partitions`` that an active pipeline reads for this sink."""
-    asked = {"sink": sink, "partitions": json.dumps(partitions)}
-    return {partition for (partition,) in connection.execute(SQL["partitions_explaining"], asked)}
+    parameters = {"sink": sink, "partitions": json.dumps(partitions)}
+    return {partition for (partition,) in connection.execute(SQL["partitions_explaining"], parameters)}
 
 
 def left_over(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> pl.DataFrame:
     """Return the entries (key, pending) of a partition that are not in the complete ``staging`` of a run."""
-    asked = {"sink": sink, "partition": partition, "run": run}
-    rows = connection.execute(SQL["entries_left_over"], asked).fetchall()
+    parameters = {"sink": sink, "partition": partition, "run": run}
+    rows = connection.execute(SQL["entries_left_over"], parameters).fetchall()
     return pl.DataFrame(rows, schema={"key": pl.String, "pending": pl.Boolean}, orient="row")
 
 
@@ -90,8 +90,10 @@ def unexplained_page(
     names = json.dumps(list(pipelines))
     found: list[tuple[int, Unexplained]] = []
     for sink, workspace, name in connection.execute(SQL["sinks_of_pipelines"], {"sink": after[0], "names": names}):
-        asked = {"sink": sink, "after": after[1] if sink == after[0] else "", "limit": limit - len(found)}
-        for key, value, data_type, pipeline, active, elsewhere in connection.execute(SQL["unexplained_page"], asked):
+        parameters = {"sink": sink, "after": after[1] if sink == after[0] else "", "limit": limit - len(found)}
+        for key, value, data_type, pipeline, active, elsewhere in connection.execute(
+            SQL["unexplained_page"], parameters
+        ):
             why: Why = (
                 "found" if pipeline is None else "inactive" if not active else "elsewhere" if elsewhere else "retired"
             )
@@ -112,5 +114,5 @@ def unexplained_page(
 
 def unexplained_of(connection: sqlite3.Connection, sink: int, keys: Collection[str]) -> list[str]:
     """Return those of ``keys`` that no source explains, sorted."""
-    asked = {"sink": sink, "keys": json.dumps(list(keys))}
-    return [key for (key,) in connection.execute(SQL["unexplained_of_keys"], asked)]
+    parameters = {"sink": sink, "keys": json.dumps(list(keys))}
+    return [key for (key,) in connection.execute(SQL["unexplained_of_keys"], parameters)]

@@ -1,5 +1,5 @@
--- Which entries a configured source explains. An entry is explained by its partition: one of an active pipeline that still
--- writes the sink, and that the pipeline still reads.
+-- Ownership of entries. An entry is explained if its partition belongs to an active pipeline that still reads the partition and
+-- still writes the sink.
 
 -- name: pipeline_sources
 SELECT l.name, l.source, EXISTS (SELECT 1 FROM partition p WHERE p.pipeline = l.id) FROM pipeline l
@@ -35,7 +35,7 @@ SELECT count(*) FROM entry e WHERE e.sink = :sink AND NOT e.removed AND NOT EXIS
   SELECT 1 FROM partition q CROSS JOIN pipeline m ON m.id = q.pipeline
   WHERE q.id = e.partition AND q.sink = e.sink AND m.active AND NOT (q.retired AND m.whole))
 
--- The entries of one sink that no source explains, with the pipeline that wrote them (NULL: found in the service).
+-- The unexplained entries of a sink, each with the pipeline that wrote it (NULL: found in the service).
 -- name: unexplained_page
 SELECT e.key, e.value, e.data_type, l.name, l.active, p.sink <> e.sink
 FROM entry e LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline
@@ -78,7 +78,7 @@ SELECT k.adopted_at FROM pipeline l
 JOIN partition p ON p.id = (SELECT q.id FROM partition q WHERE q.pipeline = l.id ORDER BY q.last_run DESC LIMIT 1)
 JOIN sink k ON k.id = p.sink WHERE l.name = ?
 
--- Who wrote what the sources explain, as far as the service holds it as it was delivered; two tell that it was not one.
+-- The authors of explained entries that the service has as they were delivered; at most two, which shows that there are several.
 -- name: check_authors
 SELECT DISTINCT s.author FROM entry e CROSS JOIN temp.seen s ON s.key = e.key AND s.value IS e.value
 WHERE e.sink = :sink AND NOT e.removed AND abs(e.segment) NOT IN (SELECT segment FROM temp.held) AND EXISTS (
@@ -93,7 +93,7 @@ WHERE e.sink = :sink AND NOT e.removed AND NOT (p.id IS NOT NULL AND p.sink = e.
   AND (:all OR (p.retired AND l.active AND p.sink = e.sink) OR (e.partition = 0 AND :earlier AND s.author = :author))
 ORDER BY e.key
 
--- Of some keys (a sorted list) those that no source explains still.
+-- Those of the given keys (a sorted JSON list) that no source explains now.
 -- name: unexplained_of_keys
 SELECT e.key FROM json_each(:keys) j CROSS JOIN entry e ON e.sink = :sink AND e.key = j.value
 WHERE NOT e.removed AND NOT EXISTS (

@@ -18,6 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.snapshots import KEPT
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -84,10 +85,9 @@ class Pruner:
     def _prune(self, reader: sqlite3.Connection, newest: int) -> Pruned:
         partitions, runs = self._unreferenced(reader, newest)
         pruned_runs = 0
-        for start in range(0, len(runs), _PAGE):
+        for page in pages(runs, _PAGE):
             with self._state.writing() as connection:
-                page = json.dumps(runs[start : start + _PAGE])
-                pruned_runs += connection.execute(SQL["runs_prune"], (page,)).rowcount
+                pruned_runs += connection.execute(SQL["runs_prune"], (json.dumps(page),)).rowcount
         pruned = 0
         for partition in partitions:
             of_partition = self._prune_partition(partition, newest)
@@ -120,8 +120,8 @@ class Pruner:
         runs = 0
         while True:
             with self._state.writing() as connection:
-                asked = {"partition": partition, "newest": newest}
-                if connection.execute(SQL["partition_still_prunable"], asked).fetchone() is None:
+                parameters = {"partition": partition, "newest": newest}
+                if connection.execute(SQL["partition_still_prunable"], parameters).fetchone() is None:
                     return None
                 deleted = connection.execute(SQL["partition_runs_prune"], (partition, _PAGE)).rowcount
                 runs += deleted

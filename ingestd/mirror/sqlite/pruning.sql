@@ -1,5 +1,5 @@
--- Rows of partitions and runs that nothing refers to any more. `kept_run` and `kept_partition` are temporary tables of the
--- pruning's own reading connection.
+-- Deletion of unreferenced partitions and runs. `kept_run` and `kept_partition` are temporary tables of the read connection;
+-- they contain the referenced ids.
 
 -- name: pruning_due
 SELECT next_run, (SELECT coalesce(max(id), 0) FROM run) FROM pruning
@@ -7,7 +7,7 @@ SELECT next_run, (SELECT coalesce(max(id), 0) FROM run) FROM pruning
 -- name: pruning_done
 UPDATE pruning SET next_run = ?
 
--- The partition of a pipeline beyond which older ones are looked at.
+-- The last run of the newest partition that is old enough to be checked.
 -- name: partitions_beyond
 SELECT last_run FROM partition WHERE pipeline = (SELECT id FROM pipeline WHERE name = ?)
 ORDER BY last_run DESC LIMIT 1 OFFSET ?
@@ -46,7 +46,7 @@ INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM segment
 -- name: kept_partitions_of_drift
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM drift
 
--- The newest of each pipeline.
+-- The newest partitions of each pipeline.
 -- name: kept_newest_partitions
 INSERT OR IGNORE INTO temp.kept_partition (id)
 SELECT id FROM (
@@ -56,7 +56,7 @@ SELECT id FROM (
 -- name: partitions_to_prune
 SELECT id FROM partition WHERE gone <= ? AND NOT awaiting AND id NOT IN (SELECT id FROM temp.kept_partition)
 
--- Runs that gave no value and no rejected row, that are no partition's last, and none's last one with content.
+-- Runs without a reference from an entry or a rejection, except the last run and the last run with content of each partition.
 -- name: runs_to_prune
 SELECT r.id FROM run r WHERE r.id <= ? AND r.ended IS NOT NULL AND r.id NOT IN (SELECT id FROM temp.kept_run)
   AND r.id IS NOT (SELECT last_run FROM partition p WHERE p.id = r.partition)
@@ -66,7 +66,7 @@ SELECT r.id FROM run r WHERE r.id <= ? AND r.ended IS NOT NULL AND r.id NOT IN (
 -- name: runs_prune
 DELETE FROM run WHERE id IN (SELECT value FROM json_each(?))
 
--- Whether a partition is as it was when it was chosen: gone, and not read since (its last run is at most this).
+-- Returns a row if a partition is still as it was selected: gone, and not read since (its last run is not newer).
 -- name: partition_still_prunable
 SELECT 1 FROM partition p WHERE p.id = :partition AND p.gone IS NOT NULL AND NOT p.awaiting
   AND coalesce(p.last_run, 0) <= :newest

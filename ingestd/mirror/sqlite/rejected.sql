@@ -1,4 +1,4 @@
--- What is parked. `chosen` is a temporary table of the writing connection: the ids that a person has chosen.
+-- Rejections. `chosen` is a temporary table of the write connection with the ids of the selected rejections.
 
 -- name: rejected_add
 INSERT INTO rejected (id, subject, partition, run, sink, key, value, data_type, removed, position, row_hash, field, reason,
@@ -6,12 +6,12 @@ INSERT INTO rejected (id, subject, partition, run, sink, key, value, data_type, 
 VALUES (:id, :subject, :partition, :run, :sink, :key, :value, :data_type, :removed, :position, :row_hash, :field, :reason,
   :status, :record, :at, :last_at, :times)
 
--- The same records as they were parked before, by row hash where they have one.
+-- Earlier rejections of the given records, by row hash.
 -- name: rejected_before
 SELECT id, row_hash, position, at, times FROM rejected
 WHERE partition = ? AND subject = 'record' AND row_hash IN (SELECT value FROM json_each(?))
 
--- Those that could not be read at all are known by their position only.
+-- Earlier rejections of unreadable records, which have no row hash, by position.
 -- name: rejected_unread_before
 SELECT id, row_hash, position, at, times FROM rejected
 WHERE partition = ? AND subject = 'record' AND row_hash IS NULL AND run < ? AND position IN (SELECT value FROM json_each(?))
@@ -22,12 +22,12 @@ SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND
 -- name: rejected_drop
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
 
--- Entries that are something else now; and what stood against a partition's own writing of them.
+-- Rejections of entries that have changed, and the conflicts of this partition about them.
 -- name: rejected_keys
 DELETE FROM rejected WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys))
   AND (subject = 'entry' OR (subject = 'conflict' AND partition = :partition))
 
--- The keys of a partition that other pipelines write, as they were parked before.
+-- Earlier conflicts of the given keys of a partition.
 -- name: rejected_conflicts_before
 DELETE FROM rejected WHERE sink = ? AND subject = 'conflict' AND partition = ? AND key IN (SELECT value FROM json_each(?))
 RETURNING key, id, at, times
@@ -38,7 +38,7 @@ DELETE FROM rejected WHERE sink = ? AND subject = 'entry' AND key IN (SELECT val
 -- name: rejected_of_sink
 DELETE FROM rejected WHERE sink = ? AND key IS NOT NULL AND subject = 'entry'
 
--- Entries and conflicts have keys, records have none.
+-- Rejections of entries and conflicts have a key; those of records have none.
 -- name: rejected_any_entry
 SELECT 1 FROM rejected WHERE sink = ? AND key IS NOT NULL LIMIT 1
 
@@ -48,18 +48,18 @@ DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject =
 -- name: rejected_any
 SELECT EXISTS (SELECT 1 FROM rejected WHERE partition = ?)
 
--- Every record was mapped in this run: what an earlier one parked and this one did not is mended. What was asked for while
--- this run went on (`:retries` is as it began) is left to the next.
--- name: rejected_mended
+-- This run mapped every record: rejections of earlier runs that it did not repeat are corrected. Retries requested during the run
+-- (`:retries` is the number at its begin) are left to the next run.
+-- name: rejected_corrected
 SELECT id FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
   AND (retried IS NULL OR retried <= :retries)
 
--- name: rejected_retried_mended
+-- name: rejected_retried_corrected
 SELECT id FROM rejected INDEXED BY rejected_retried
 WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run AND retried <= :retries
 
--- Of some that were found mended; one may have been asked for since.
--- name: rejected_drop_mended
+-- Deletes corrected rejections, except those retried since they were selected.
+-- name: rejected_drop_corrected
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(:ids)) AND (retried IS NULL OR retried <= :retries)
 
 -- name: refusal_others
@@ -72,12 +72,12 @@ VALUES (:sink, :key, :value, :data_type, :at, :operation, :status, :request_id, 
 -- name: refusal_past
 SELECT min(at), count(*) FROM refusal WHERE sink = ? AND key = ?
 
--- Only the newest of an entry that is sent again and again are kept.
+-- Keeps the newest 100 refusals of an entry.
 -- name: refusal_prune
 DELETE FROM refusal WHERE sink = :sink AND key = :key AND id <= (
   SELECT id FROM refusal WHERE sink = :sink AND key = :key ORDER BY id DESC LIMIT 1 OFFSET 100)
 
--- Those of entries that are neither parked nor on their way again.
+-- Deletes the refusals of entries that are neither rejected nor pending.
 -- name: refusals_forget
 DELETE FROM refusal
 WHERE NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = refusal.sink AND r.key = refusal.key AND r.subject = 'entry')
@@ -102,7 +102,7 @@ WHERE r.id > :after
   AND (:key = '' OR r.key = :key OR r.key GLOB :key)
 ORDER BY r.id LIMIT :limit
 
--- The same among some ids (a JSON list).
+-- The same selection among the given ids (a JSON list).
 -- name: rejected_selected_among
 SELECT r.id FROM json_each(:ids) j CROSS JOIN rejected r ON r.id = j.value
 LEFT JOIN partition p ON p.id = r.partition LEFT JOIN pipeline l ON l.id = p.pipeline
@@ -113,7 +113,7 @@ WHERE r.id > :after
   AND (:key = '' OR r.key = :key OR r.key GLOB :key)
 GROUP BY r.id ORDER BY r.id LIMIT :limit
 
--- name: rejected_told
+-- name: rejections_read
 SELECT r.id, r.subject, l.name, p.name, k.workspace, k.name, r.position, r.field, r.key, r.value, r.data_type, r.removed,
   r.reason, r.status, r.record, r.at, r.last_at, r.times, r.retried
 FROM rejected r JOIN sink k ON k.id = r.sink LEFT JOIN partition p ON p.id = r.partition
@@ -136,15 +136,15 @@ INSERT INTO temp.chosen (id) VALUES (?)
 SELECT DISTINCT r.partition, l.name FROM temp.chosen c CROSS JOIN rejected r ON r.id = c.id JOIN partition p ON p.id = r.partition
 JOIN pipeline l ON l.id = p.pipeline WHERE r.subject <> 'entry'
 
--- name: partition_asked
+-- name: partition_add_retry
 UPDATE partition SET retries = retries + 1 WHERE id = ? RETURNING retries
 
--- Each record gets the number that the partition's next retry will have.
--- name: chosen_ask
+-- Marks each record with the number of the partition's next retry.
+-- name: chosen_mark_retried
 UPDATE rejected SET retried = (SELECT retries + 1 FROM partition WHERE partition.id = rejected.partition)
 WHERE id IN (SELECT id FROM temp.chosen) AND subject <> 'entry'
 
--- Nothing says that the partition is as it was read: it is read from its start, whatever its source says.
+-- Without a cursor the partition is read from its start, even if the source reports that it is unchanged.
 -- name: partition_reopen
 UPDATE partition SET cursor = NULL WHERE id = ?
 
@@ -154,7 +154,7 @@ SELECT row_hash FROM rejected WHERE partition = ? AND retried > ? AND row_hash I
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
--- The chosen entries that were refused, with what the mirror has of each and whether that waits already.
+-- The selected rejections of entries; whether the mirror has the entry, and whether it is pending.
 -- name: chosen_entries
 SELECT r.id, r.sink, r.key, r.value, r.data_type, r.removed, r.partition, r.run, r.row_hash, e.key IS NOT NULL,
   s.id IS NOT NULL
@@ -188,17 +188,17 @@ ON CONFLICT (id) DO UPDATE SET forgotten = forgotten + excluded.forgotten, at = 
 -- name: bounded
 SELECT forgotten, at FROM bounded
 
--- What is parked of a partition, in the order of its records; a partition as a whole is no part of itself.
--- name: parked_ids
+-- The rejections in a partition, in the order of its records, without the rejection of the partition itself.
+-- name: rejected_ids
 SELECT id FROM rejected WHERE partition = ? AND subject <> 'partition' ORDER BY position, id
 
--- name: parked_count
+-- name: rejected_count
 SELECT count(*), coalesce(sum(subject <> 'record'), 0) FROM rejected WHERE partition = ? AND subject <> 'partition'
 
--- name: parked_told
+-- name: rejected_details
 SELECT r.id, r.at, r.subject, r.position, r.reason, r.field, r.key, r.status, r.record, n.facts
 FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value LEFT JOIN run n ON n.id = r.run ORDER BY j.key
 
--- name: parked_since
+-- name: rejected_times
 SELECT r.id, r.at FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value
 CROSS JOIN partition p ON p.id = r.partition CROSS JOIN pipeline l ON l.id = p.pipeline WHERE l.name = ?

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ingestd.core.record import Position, Reject
-from ingestd.mirror.port import ColumnsOf, Parked
+from ingestd.mirror.port import ColumnsOf, RejectedEntry
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -34,16 +34,16 @@ class _Past:
 
 
 def store_rejected_records(
-    connection: sqlite3.Connection, place: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
+    connection: sqlite3.Connection, location: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
 ) -> None:
     """Store rejected records with their row hashes (None: not readable). A repeated rejection keeps its number."""
-    before = _before(connection, place, rejects)
+    before = _before(connection, location, rejects)
     for reject, row_hash in rejects:
         signed = _signed(row_hash) if row_hash is not None else None
         known = before.get((signed, reject.position)) or before.get((signed, None)) or []
         _add(
             connection,
-            place,
+            location,
             subject="record",
             reason=reject.reason,
             field=reject.field,
@@ -55,40 +55,42 @@ def store_rejected_records(
 
 
 def _before(
-    connection: sqlite3.Connection, place: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
+    connection: sqlite3.Connection, location: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
 ) -> dict[tuple[int | None, Position | None], list[_Past]]:
     """Remove and return the earlier rejections of these records.
 
     They are matched by row hash and position; by row hash alone if the record has moved; by position alone without a hash.
     """
     hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
-    places = [reject.position for reject, row_hash in rejects if row_hash is None]
+    positions = [reject.position for reject, row_hash in rejects if row_hash is None]
     rows: list[tuple[int, int | None, Position, float, int]] = []
     if hashes:
-        rows += connection.execute(SQL["rejected_before"], (place.partition, json.dumps(hashes)))
-    if places:
-        rows += connection.execute(SQL["rejected_unread_before"], (place.partition, place.run, json.dumps(places)))
+        rows += connection.execute(SQL["rejected_before"], (location.partition, json.dumps(hashes)))
+    if positions:
+        rows += connection.execute(
+            SQL["rejected_unread_before"], (location.partition, location.run, json.dumps(positions))
+        )
     if rows:
         connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
-    standing = {(_signed(row_hash), reject.position) for reject, row_hash in rejects if row_hash is not None}
+    unmoved = {(_signed(row_hash), reject.position) for reject, row_hash in rejects if row_hash is not None}
     before: dict[tuple[int | None, Position | None], list[_Past]] = {}
     for identity, row_hash, position, at, times in rows:
-        same = row_hash is None or (row_hash, position) in standing
+        same = row_hash is None or (row_hash, position) in unmoved
         known = before.setdefault((row_hash, position if same else None), [])
         known.append(_Past(id=identity, at=at, times=times))
     return before
 
 
-def store_rejected_partition(connection: sqlite3.Connection, place: RejectionLocation, reason: str) -> None:
+def store_rejected_partition(connection: sqlite3.Connection, location: RejectionLocation, reason: str) -> None:
     """Store the rejection of an unreadable partition. A repeated rejection keeps its number."""
-    rows = connection.execute(SQL["rejected_partition"], (place.partition,)).fetchall()
+    rows = connection.execute(SQL["rejected_partition"], (location.partition,)).fetchall()
     past = [_Past(id=identity, at=at, times=times) for identity, at, times in rows]
-    _add(connection, place, subject="partition", reason=reason, past=past[0] if past else None)
+    _add(connection, location, subject="partition", reason=reason, past=past[0] if past else None)
 
 
 def store_conflicts(
     connection: sqlite3.Connection,
-    place: RejectionLocation,
+    location: RejectionLocation,
     pipeline: str,
     conflicts: Sequence[tuple[str, str]],
     entries: pl.DataFrame,
@@ -98,13 +100,13 @@ def store_conflicts(
         return
     owners = dict(conflicts)
     rows = connection.execute(
-        SQL["rejected_conflicts_before"], (place.sink, place.partition, json.dumps(list(owners)))
+        SQL["rejected_conflicts_before"], (location.sink, location.partition, json.dumps(list(owners)))
     ).fetchall()
     before = {key: _Past(id=identity, at=at, times=times) for key, identity, at, times in rows}
     for entry in entries.filter(pl.col("key").is_in(list(owners))).iter_rows(named=True):
         _add(
             connection,
-            place,
+            location,
             subject="conflict",
             reason=f"Pipelines '{owners[entry['key']]}' and '{pipeline}' both write the key '{entry['key']}' of this sink; "
             f"the value of '{owners[entry['key']]}' is kept. Give one of them another key or sink.",
@@ -121,20 +123,20 @@ def store_rejected_entries(
     connection: sqlite3.Connection,
     sink: int,
     at: float,
-    parked: Mapping[str, Parked],
+    rejected: Mapping[str, RejectedEntry],
     origins: Sequence[tuple[object, ...]],
     *,
     columns_of: ColumnsOf,
 ) -> None:
-    """Store entries that the service refused, and the refusals.
+    """Store entries that the service rejected, and its responses.
 
     ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
     """
     partitions = json.dumps(sorted({origin[3] for origin in origins}, key=str))
     pipelines = {row[0]: row[1] for row in connection.execute(SQL["partition_owners"], (partitions,))}
-    connection.execute(SQL["rejected_entries_before"], (sink, json.dumps(list(parked))))
+    connection.execute(SQL["rejected_entries_before"], (sink, json.dumps(list(rejected))))
     for key, value, data_type, partition, run, row_hash, position, removed in origins:
-        refusal = parked[str(key)]
+        refusal = rejected[str(key)]
         noted = {
             "sink": sink, "key": key, "value": value, "data_type": data_type, "at": at, "operation": refusal.operation,
             "status": refusal.status, "request_id": refusal.request_id, "words": refusal.reason,
@@ -156,7 +158,7 @@ def store_rejected_entries(
 
 
 def find_vanished(connection: sqlite3.Connection, partition: int, run: int, hashes: pl.Series) -> list[int]:
-    """Return the sorted ids of rejections of earlier runs whose records are not in a whole reading.
+    """Return the sorted ids of rejections of earlier runs if their records are not in a whole reading.
 
     ``hashes``: the row hashes of the reading (Int64).
     """
@@ -171,14 +173,14 @@ def find_corrected(connection: sqlite3.Connection, partition: int, run: int, ret
     ``whole``: it has mapped every record. ``retries``: number of retries requested before the run began; later ones are for
     the next run.
     """
-    asked = {"partition": partition, "run": run, "retries": retries}
-    rows = connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
+    parameters = {"partition": partition, "run": run, "retries": retries}
+    rows = connection.execute(SQL["rejected_corrected" if whole else "rejected_retried_corrected"], parameters)
     return sorted(identity for (identity,) in rows)
 
 
 def _add(
     connection: sqlite3.Connection,
-    place: RejectionLocation,
+    location: RejectionLocation,
     *,
     subject: str,
     reason: str,
@@ -191,12 +193,13 @@ def _add(
     record: Mapping[str, str | None] | None = None,
     past: _Past | None = None,
 ) -> None:
-    since = past or _Past(id=None, at=place.at, times=0)
+    since = past or _Past(id=None, at=location.at, times=0)
     row = {
-        "id": since.id, "subject": subject, "partition": place.partition, "run": place.run, "sink": place.sink, "key": key,
-        "value": value, "data_type": data_type, "removed": 0, "position": position, "row_hash": row_hash, "field": field,
-        "reason": reason, "status": None, "record": json.dumps(dict(record or {}), ensure_ascii=False), "at": since.at,
-        "last_at": place.at, "times": since.times + 1,
+        "id": since.id, "subject": subject, "partition": location.partition, "run": location.run,
+        "sink": location.sink, "key": key, "value": value, "data_type": data_type, "removed": 0, "position": position,
+        "row_hash": row_hash, "field": field, "reason": reason, "status": None,
+        "record": json.dumps(dict(record or {}), ensure_ascii=False), "at": since.at,
+        "last_at": location.at, "times": since.times + 1,
     }  # fmt: skip
     connection.execute(SQL["rejected_add"], row)
 

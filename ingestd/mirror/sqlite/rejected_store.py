@@ -33,7 +33,10 @@ _ENTRY = {
 
 
 class RejectedStore:
-    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file; ``announce`` gets a sink with pending entries."""
+    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file.
+
+    ``announce`` is called with the id of a sink that has new pending entries.
+    """
 
     def __init__(self, state: StateFile, *, now: Callable[[], float], announce: Callable[[int], None]) -> None:
         self._state = state
@@ -63,7 +66,7 @@ class RejectedStore:
         for chosen in self._pages(selection):
             with chosen as connection:
                 partitions |= dict(connection.execute(SQL["chosen_partitions"]).fetchall())
-                records += connection.execute(SQL["chosen_ask"]).rowcount
+                records += connection.execute(SQL["chosen_mark_retried"]).rowcount
                 requeued, sinks = _requeue_chosen(connection)
             entries += requeued
             for sink in sinks:
@@ -82,7 +85,7 @@ class RejectedStore:
             retries = reader.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
             marked = _retried_hashes(reader, partition, since=retries)
         with self._state.writing() as connection:
-            connection.execute(SQL["partition_asked"], (partition,))
+            connection.execute(SQL["partition_add_retry"], (partition,))
             _reopen(connection, partition, marked)
 
     def _drop(self, selection: Selection) -> int:
@@ -114,31 +117,37 @@ class RejectedStore:
 
         Other writers can run between two pages. After a crash, the rest is still rejected.
         """
-        with self._state.writing() as connection:
-            newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
         after: int | None = 0
+        newest: int | None = None
         while after is not None:
             page = _Page(self._state, selection, after=after, newest=newest)
             yield page.writing()
-            after = page.last
+            after, newest = page.last, page.newest
 
 
 @dataclass(slots=True)
 class _Page:
-    """A page of a selection; ``last``: its last id, None if there is no page after it."""
+    """A page of a selection.
+
+    ``newest``: the newest rejection when the first page was selected; later ones are not selected. ``last``: the last id of the
+    page, None if there is no page after it.
+    """
 
     state: StateFile
     selection: Selection
     after: int
-    newest: int
+    newest: int | None
     last: int | None = None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        statement, asked = select_rejected(self.selection, after=self.after, limit=_PAGE)
+        statement, parameters = select_rejected(self.selection, after=self.after, limit=_PAGE)
         with self.state.writing() as connection:
             _reset_chosen(connection)
-            ids = [row for row in connection.execute(statement, asked).fetchall() if row[0] <= self.newest]
+            newest = self.newest
+            if newest is None:
+                newest = self.newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
+            ids = [row for row in connection.execute(statement, parameters).fetchall() if row[0] <= newest]
             connection.executemany(SQL["chosen_add"], ids)
             self.last = ids[-1][0] if len(ids) == _PAGE else None
             yield connection
@@ -205,13 +214,13 @@ def _requeue(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -
     for (partition, removed, run), group in ordered.group_by("partition", "removed", "run", maintain_order=True):
         # The service may not have the key; an update of a missing key becomes a create.
         kind: Kind = "delete" if removed else "update"
-        place = int(str(partition))
-        for segment, piece in queue(connection, sink=sink, partition=place, kind=kind, entries=group, over={}):
+        identity = int(str(partition))
+        for segment, piece in queue(connection, sink=sink, partition=identity, kind=kind, entries=group, over={}):
             if removed:
                 # The row of a removal was deleted when its refusal was acknowledged.
                 rows = piece.with_columns(pl.lit(None, dtype=pl.Int64).alias("position"))
                 write_rows(
-                    connection, rows, sink=sink, segment=segment, removed=True, partition=place, run=int(str(run))
+                    connection, rows, sink=sink, segment=segment, removed=True, partition=identity, run=int(str(run))
                 )
             else:
                 connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))

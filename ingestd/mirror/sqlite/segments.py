@@ -55,7 +55,7 @@ def queue(
 
 
 def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
-    """Decrement ``live`` of older segments; ``lost``: number of entries that left, by segment."""
+    """Decrement ``live`` of older segments; ``lost``: number of entries that moved to other segments, by segment."""
     for segment, count in lost.items():
         row = connection.execute(SQL["segment_lose"], (count, segment)).fetchone()
         if row is None:
@@ -66,10 +66,15 @@ def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
             _shrink(connection, segment)
 
 
-def settle_entries(connection: sqlite3.Connection, sink: int, keys: Sequence[str], segments: Sequence[int]) -> None:
+def acknowledge_entries(
+    connection: sqlite3.Connection, sink: int, keys: Sequence[str], segments: Sequence[int]
+) -> None:
     """Acknowledge single entries of some segments, except superseded ones."""
-    settled = (sink, json.dumps(list(keys)), json.dumps(list(segments)))
-    leave(connection, Counter(segment for (segment,) in connection.execute(SQL["entries_settle"], settled).fetchall()))
+    row = (sink, json.dumps(list(keys)), json.dumps(list(segments)))
+    leave(
+        connection,
+        Counter(segment for (segment,) in connection.execute(SQL["entries_acknowledge"], row).fetchall()),
+    )
 
 
 def live_body(connection: sqlite3.Connection, sink: int, segment: int, body: bytes) -> tuple[int, bytes]:
@@ -92,7 +97,7 @@ class _Keyed(msgspec.Struct):
 
 
 def _cut(entries: pl.DataFrame, kind: Kind) -> Iterator[tuple[pl.DataFrame, bytes]]:
-    pieces = [entries[start : start + ITEMS] for start in range(0, entries.height, ITEMS)]
+    pieces = list(entries.iter_slices(ITEMS))
     while pieces:
         piece = pieces.pop(0)
         body = encode(piece, kind)

@@ -11,6 +11,7 @@ from contextlib import closing
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Rejected, Settlement
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 1_000
@@ -27,7 +28,7 @@ def settlement_of(
     rejected = refused = 0
     if connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]:
         with closing(reader()) as listing:
-            rejected, refused = listing.execute(SQL["parked_count"], (partition,)).fetchone()
+            rejected, refused = listing.execute(SQL["rejected_count"], (partition,)).fetchone()
     return Settlement(
         run=run, started=started, ended=ended, pipeline=pipeline,
         sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,
@@ -37,21 +38,20 @@ def settlement_of(
 
 
 def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[str]) -> None:
-    """Delete the referenced rejections; ignore references of others."""
+    """Delete the referenced rejections; ignore those of other pipelines and of deleted rejections."""
     wanted = set(references)
     numbers = {reference.partition("-")[0] for reference in wanted}
     ids = [int(number) for number in numbers if number.isascii() and number.isdecimal() and len(number) < _DIGITS]
-    found = connection.execute(SQL["parked_since"], (json.dumps(ids), pipeline)).fetchall()
+    found = connection.execute(SQL["rejected_times"], (json.dumps(ids), pipeline)).fetchall()
     meant = [number for number, at in found if _reference(number, at) in wanted]
     connection.execute(SQL["rejected_drop"], (json.dumps(meant),))
 
 
 def _stream_rejections(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterator[Rejected]:
     with closing(reader()) as connection:
-        ids = array("q", (number for (number,) in connection.execute(SQL["parked_ids"], (partition,))))
-        for start in range(0, len(ids), _PAGE):
-            page = json.dumps(ids[start : start + _PAGE].tolist())
-            for row in connection.execute(SQL["parked_told"], (page,)).fetchall():
+        ids = array("q", (number for (number,) in connection.execute(SQL["rejected_ids"], (partition,))))
+        for page in pages(ids, _PAGE):
+            for row in connection.execute(SQL["rejected_details"], (json.dumps(page),)).fetchall():
                 number, at, subject, position, reason, field, key, status, record, facts = row
                 yield Rejected(
                     reference=_reference(number, at), subject=subject, position=position, reason=reason, field=field,

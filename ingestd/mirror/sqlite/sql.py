@@ -1,4 +1,4 @@
-"""The mirror's statements by name, from every .sql file of this package."""
+"""The SQL statements of the mirror by name, from all .sql files of this package."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
--- The statements of the mirror, by name; `rejected.sql` and `drift.sql` hold those of what is parked and of what differs.
--- `:sink`, `:partition`, `:run` are ids.
+-- Partitions, runs, entries, segments and lanes. The other .sql files contain the statements of rejections, drift checks and the
+-- rest. `:sink`, `:partition` and `:run` are ids.
 
 -- name: sink_ensure
 INSERT INTO sink (workspace, addressed_by, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -30,7 +30,7 @@ WHERE pipeline = ? AND name = ?
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
--- Keys that the former mapping made in this sink and the new one does not are found by the next whole reading.
+-- `remapped`: the next whole reading finds the keys that the former mapping produced in this sink and the new one does not.
 -- name: partition_restart
 UPDATE partition SET remapped = (sink = :sink AND digest <> '' AND (remapped OR digest <> :digest)), sink = :sink,
   digest = :digest, cursor = NULL, valid_through = -1, repeats = 0
@@ -39,10 +39,10 @@ WHERE id = :partition
 -- name: partition_advance
 UPDATE partition SET cursor = ? WHERE id = ?
 
--- name: partition_place
+-- name: partition_context
 SELECT l.name, p.sink, p.repeats, p.remapped FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
 
--- A reading that brought nothing new and ended where the last one did has nothing to tell the source.
+-- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified.
 -- name: partition_end
 UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor, cursor = :cursor, last_run = :run
 WHERE id = :partition
@@ -63,8 +63,8 @@ UPDATE partition SET last_run = ? WHERE id = ?
 -- name: partition_acknowledge
 UPDATE partition SET awaiting = 0 WHERE id = ? AND cursor = ?
 
--- `touched` holds the partitions that may have become settled since they were last looked at: those that were read to their
--- end, and those that a segment was delivered for. It is a temporary table of the writing connection, kept by triggers.
+-- `touched`: partitions that may have become acknowledged since the last check, because they were read to their end, or because
+-- one of their segments was acknowledged. A temporary table of the write connection; triggers maintain it.
 -- name: touched_create
 CREATE TEMP TABLE touched (pipeline INTEGER NOT NULL, partition INTEGER NOT NULL, PRIMARY KEY (pipeline, partition)) WITHOUT ROWID
 
@@ -83,7 +83,7 @@ END
 -- name: touched_at_start
 INSERT INTO temp.touched (pipeline, partition) SELECT pipeline, id FROM partition WHERE awaiting
 
--- Those that are not settled are touched again when they may be.
+-- For partitions that are not acknowledged yet; a later event adds them again.
 -- name: touched_drop
 DELETE FROM temp.touched WHERE pipeline = ? AND partition = ?
 
@@ -109,8 +109,8 @@ DELETE FROM snapshot WHERE partition = ?
 -- name: snapshot_add
 INSERT INTO snapshot (partition, piece, hashes) VALUES (?, ?, ?)
 
--- The oldest snapshots of a pipeline beyond a number: their partitions are mapped whole should they ever come back. A run
--- moves one partition beyond the number; those far behind it were handled by earlier runs.
+-- Deletes the oldest snapshots of a pipeline beyond a number; if such a partition is read again, all its records are mapped. Each
+-- run moves one partition beyond the number, so earlier runs have handled the older ones.
 -- name: snapshots_drop_old
 DELETE FROM snapshot WHERE partition IN (
   SELECT id FROM partition WHERE pipeline = (SELECT pipeline FROM partition WHERE id = ?)
@@ -136,7 +136,7 @@ WHERE id = :run
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected
 
--- A run that met equal entries is kept: it may be the one that named what was found in the service.
+-- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it.
 -- name: run_forget_idle
 DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
   AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0
@@ -144,7 +144,7 @@ DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
 
--- The rows of some keys (a JSON list), with the kind of the segment that carries each where it is still pending.
+-- The rows of the given keys (a JSON list), with the kind of the segment of each pending one.
 -- name: entries_of_keys
 SELECT e.key, e.value, e.data_type, e.segment, e.removed, e.partition, e.row_hash, s.kind
 FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value LEFT JOIN segment s ON s.id = e.segment
@@ -181,12 +181,12 @@ ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = exclud
   removed = excluded.removed, partition = excluded.partition, run = excluded.run, row_hash = excluded.row_hash,
   position = excluded.position
 
--- The same text from a record that reads otherwise: only what stands behind the entry changes.
--- name: entries_touch
+-- Another record produces an equal entry: only the row hash changes.
+-- name: entries_set_record
 UPDATE entry SET row_hash = ? WHERE sink = ? AND key = ?
 
--- A source names what was found in the service with the very same text: from now on it stands behind the entry.
--- name: entries_own
+-- A source names an equal entry of no other source: the entry now belongs to its partition.
+-- name: entries_set_owner
 UPDATE entry SET row_hash = ?, position = ?, partition = ?, run = ? WHERE sink = ? AND key = ?
 
 -- name: entries_point
@@ -241,9 +241,9 @@ SELECT id, live, bytes, over FROM segment WHERE sink = ? AND id > ? ORDER BY id 
 -- name: segment_body
 SELECT kind, items, live, body FROM segment WHERE id = ?
 
--- Some keys of some segments become delivered; tells which segment lost how many. RETURNING gives what the row holds
--- afterwards, so the old segment is kept as its negative, which is a segment that is gone.
--- name: entries_settle
+-- Acknowledges the given keys of some segments and returns the former segment of each. RETURNING returns new values, so the row
+-- keeps the negative id, which refers to no segment.
+-- name: entries_acknowledge
 UPDATE entry SET segment = -segment WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
   AND segment IN (SELECT value FROM json_each(?)) RETURNING -segment
 
@@ -251,7 +251,7 @@ UPDATE entry SET segment = -segment WHERE sink = ? AND key IN (SELECT value FROM
 SELECT key, value, data_type, partition, run, row_hash, position, removed FROM entry
 WHERE sink = ? AND key IN (SELECT value FROM json_each(?)) AND segment IN (SELECT value FROM json_each(?))
 
--- name: entries_delete_settled
+-- name: entries_delete_acknowledged
 DELETE FROM entry WHERE sink = ? AND removed AND segment <= 0 AND key IN (SELECT value FROM json_each(?))
 
 -- name: entries_delete_removed
@@ -289,7 +289,7 @@ FROM sink k CROSS JOIN entry e ON e.sink = k.id AND e.key = ? LEFT JOIN segment 
 LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = e.run
 ORDER BY k.workspace, k.name
 
--- The last reading of a partition. One of nothing new is forgotten with the next; then the partition's sink is all there is.
+-- The last reading of a partition.
 -- name: partition_last_run
 SELECT r.id, r.started, coalesce(r.ended, r.started), l.name, k.workspace, k.addressed_by, k.name, p.digest, r.records,
   r.created, r.updated, r.unchanged, r.removed, r.facts

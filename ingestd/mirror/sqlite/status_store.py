@@ -1,4 +1,4 @@
-"""Looking at a mirror: numbers for status, and where a value came from."""
+"""Read-only view of a mirror: counts for `ingestd status`, rejections, drift, and the origin of values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ingestd.mirror.history import History
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
+    LaneBlocker,
     PipelineStatus,
     RunSummary,
     SinkOwnership,
     SinkStatus,
-    Trouble,
 )
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.history import history
@@ -42,7 +42,7 @@ class Observer:
         """See `Observable.sinks`."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_sinks"]).fetchall()
-            troubles = _troubles(connection)
+            blockers = _blockers(connection)
             unexplained = unexplained_counts(connection)
             doubts = _doubts(connection)
         return [
@@ -54,7 +54,7 @@ class Observer:
                 rejected=rejected,
                 drift=_checked(row[7:15]),
                 last_attempt=_attempt(row[15:]),
-                trouble=troubles.get(address),
+                trouble=blockers.get(address),
                 unexplained=unexplained.get(address, (0, True))[0],
                 read=unexplained.get(address, (0, True))[1],
                 doubt=doubts.get(address, ""),
@@ -128,9 +128,9 @@ class Observer:
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
         """See `DriftReader.drift`."""
-        asked = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
+        parameters = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
         with self._view() as connection:
-            rows = connection.execute(SQL["drift_page"], asked).fetchall()
+            rows = connection.execute(SQL["drift_page"], parameters).fetchall()
         findings = tuple(
             DriftFinding(
                 key=row[1], workspace=row[2], sink=row[3], what=row[4], pipeline=row[5] or "", wanted=row[6],
@@ -203,13 +203,13 @@ class Observer:
 
 def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) -> tuple[str, dict[str, object]]:
     """Return the statement for the ids of a selection, and its parameters; ``limit`` -1: no limit."""
-    asked: dict[str, object] = {
+    parameters: dict[str, object] = {
         "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
         "file": selection.file, "key": selection.key,
     }  # fmt: skip
     if not selection.ids:
-        return SQL["rejected_selected"], asked
-    return SQL["rejected_selected_among"], asked | {"ids": json.dumps(selection.ids)}
+        return SQL["rejected_selected"], parameters
+    return SQL["rejected_selected_among"], parameters | {"ids": json.dumps(selection.ids)}
 
 
 def checked(row: Sequence[Any]) -> DriftStatus:
@@ -221,12 +221,12 @@ def checked(row: Sequence[Any]) -> DriftStatus:
     )  # fmt: skip
 
 
-def _troubles(connection: sqlite3.Connection) -> dict[SinkAddress, Trouble]:
+def _blockers(connection: sqlite3.Connection) -> dict[SinkAddress, LaneBlocker]:
     return {
-        SinkAddress(workspace=workspace, by=by, name=name): Trouble(
-            standing=standing, sentence=sentence, since=since, until=until
+        SinkAddress(workspace=workspace, by=by, name=name): LaneBlocker(
+            standing=status, sentence=sentence, since=since, until=until
         )
-        for workspace, by, name, standing, sentence, since, until in connection.execute(SQL["troubles"])
+        for workspace, by, name, status, sentence, since, until in connection.execute(SQL["blockers"])
     }
 
 
@@ -249,7 +249,7 @@ def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list
             reason=row[12], status=row[13], record=json.loads(row[14]), at=row[15], last_at=row[16], times=row[17],
             retried=row[18] is not None,
         )
-        for row in connection.execute(SQL["rejected_told"], (json.dumps(ids),))
+        for row in connection.execute(SQL["rejections_read"], (json.dumps(ids),))
     ]  # fmt: skip
 
 
@@ -269,10 +269,10 @@ def _pipeline(name: str, partitions: int, rejected: int, run: tuple[object, ...]
             name=name, partitions=partitions, last_run_at=None, last_run=None, rejected=rejected, failure=""
         )
     identity, started, _, *numbers, failure, notice = run
-    records, created, updated, unchanged, removed, parked = (int(str(number)) for number in numbers)
+    records, created, updated, unchanged, removed, run_rejected = (int(str(number)) for number in numbers)
     summary = RunSummary(
         id=int(str(identity)), records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
-        rejected=parked, collided=False,
+        rejected=run_rejected, collided=False,
     )  # fmt: skip
     return PipelineStatus(
         name=name, partitions=partitions, last_run_at=float(str(started)), last_run=summary, rejected=rejected,

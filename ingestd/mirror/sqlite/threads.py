@@ -1,4 +1,4 @@
-"""Runs the state file's blocking work in a thread of a pool."""
+"""Runs the blocking work of the state file in a thread of a pool."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ T = TypeVar("T")
 
 
 async def in_thread(pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run ``call`` in a thread; a cancelled caller does not undo what the thread does, so the work is shielded to its end."""
+    """Run ``call`` in a thread of the pool and return its result. If the caller is cancelled, the call still completes."""
     return await asyncio.shield(asyncio.get_running_loop().run_in_executor(pool, partial(call, *args, **kwargs)))

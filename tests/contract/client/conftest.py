@@ -13,7 +13,7 @@ from workspaced.security.egress.rules import EgressRules
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordedWorkspaced]:
-    """One real service for all tests of the client; each makes a workspace of its own."""
+    """Run one real service for all tests of the client; each test creates its own workspace."""
     egress = EgressRules.from_environment({}, dev=True)
     with RecordedWorkspaced(tmp_path_factory.mktemp("client") / "data", egress=egress) as running:
         yield running

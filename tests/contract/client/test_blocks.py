@@ -7,7 +7,7 @@ from ingestd.client.records import Workspace
 from tests.support.client_calls import AnyClient, collected, done
 
 
-async def test_a_block_is_made_whole_changed_and_deleted(client: AnyClient, workspace: Workspace) -> None:
+async def test_a_block_is_created_changed_and_deleted(client: AnyClient, workspace: Workspace) -> None:
     made = await done(
         client.create_block(
             workspace.id,
@@ -46,7 +46,7 @@ async def test_a_block_is_made_whole_changed_and_deleted(client: AnyClient, work
         await done(client.get_block(workspace.id, made.id))
 
 
-async def test_blocks_are_a_tree(client: AnyClient, workspace: Workspace) -> None:
+async def test_blocks_form_a_tree(client: AnyClient, workspace: Workspace) -> None:
     bus = await done(client.create_block(workspace.id, label="Bus", type=["assembly"]))
     wheels = [
         await done(client.create_block(workspace.id, label=f"W{number}", parent_block=bus.id)) for number in range(3)

@@ -1,4 +1,4 @@
-"""The client's table against the service's own, and the suite against the client."""
+"""The client's table of operations is that of the service, and this suite calls every method of the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workspaced.settings.model import WorkspacedSettings
 
 
 def _served(tmp_path: Path) -> list[ServiceOperation]:
-    """The operations that a service of this version has, without its pages."""
+    """Return the operations of this version of the service, without its pages."""
     app = create_app(WorkspacedSettings(data=tmp_path / "data"))
     return [one for one in app.operations if one.path.startswith("/v1/") or one.path in {"/healthz", "/readyz"}]
 

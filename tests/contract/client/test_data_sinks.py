@@ -9,7 +9,7 @@ from ingestd.client.records import EntryChange, Icon, NewEntry, Sink, SinkInfo, 
 from tests.support.client_calls import AnyClient, collected, done
 
 
-async def test_a_sink_is_made_with_its_entries_and_read_back_equal(client: AnyClient, workspace: Workspace) -> None:
+async def test_a_sink_is_created_with_its_entries_and_read_back_equal(client: AnyClient, workspace: Workspace) -> None:
     icon = Icon(source="DevIcon", name="scale", metadata={"size": 1})
     entries = [
         NewEntry(key="a", data_type="scalar", value="0.10", id=str(uuid.uuid4())),
@@ -47,7 +47,9 @@ async def test_sinks_are_listed_with_and_without_entries_and_page_by_page(
         assert paged == list(bare)
 
 
-async def test_a_sink_changes_where_something_is_given(client: AnyClient, workspace: Workspace, sink: Sink) -> None:
+async def test_a_patch_of_a_sink_changes_only_the_given_members(
+    client: AnyClient, workspace: Workspace, sink: Sink
+) -> None:
     await done(client.update_sink(workspace.id, sink.id, tags="t", description="d", icon=Icon(name="scale")))
     await done(client.update_sink(workspace.id, sink.id, description=None, label="Power"))
     changed = await done(client.get_sink(workspace.id, sink.id))
@@ -62,7 +64,7 @@ async def test_a_sink_changes_where_something_is_given(client: AnyClient, worksp
 
 
 @pytest.mark.parametrize("key", ["mass", "a/b", "a%2Fb", "kg²", "list", "+", "100%", "?#", "x y"])
-async def test_an_entry_lives_under_any_key(client: AnyClient, workspace: Workspace, sink: Sink, key: str) -> None:
+async def test_an_entry_can_have_any_key(client: AnyClient, workspace: Workspace, sink: Sink, key: str) -> None:
     made = await done(client.create_entry(workspace.id, sink.id, key=key, data_type="scalar", value="15 kg"))
     assert (made.key, made.value, made.data_sink_id) == (key, "15 kg", sink.id)
     assert await done(client.get_entry(workspace.id, sink.id, key)) == made
@@ -80,7 +82,7 @@ async def test_an_entry_lives_under_any_key(client: AnyClient, workspace: Worksp
         await done(client.get_entry(workspace.id, sink.id, key))
 
 
-async def test_a_mass_update_sets_a_value_be_the_entry_there_or_not(
+async def test_a_mass_update_sets_a_value_of_new_and_existing_entries(
     client: AnyClient, workspace: Workspace, sink: Sink
 ) -> None:
     made = await done(client.mass_update_entry(workspace.id, sink.id, key="k", value="1", data_type="text"))
@@ -97,7 +99,9 @@ async def test_a_mass_update_sets_a_value_be_the_entry_there_or_not(
         await done(client.mass_update_entry(workspace.id, sink.id, key="absent", value="1", create=False))
 
 
-async def test_bulk_comes_whole_in_numbers_or_item_by_item(client: AnyClient, workspace: Workspace, sink: Sink) -> None:
+async def test_a_bulk_result_is_entries_counts_or_results_by_item(
+    client: AnyClient, workspace: Workspace, sink: Sink
+) -> None:
     items = [EntryChange(key="a", value="1"), EntryChange(key="b", value="2", data_type="text")]
     first = await done(client.mass_update(workspace.id, sink.id, items))
     assert [(entry.key, entry.value, entry.data_type) for entry in first if entry] == [
@@ -120,9 +124,7 @@ async def test_bulk_comes_whole_in_numbers_or_item_by_item(client: AnyClient, wo
     assert partly.results[1].entry.value == "4"
 
 
-async def test_the_entries_of_a_large_sink_come_one_after_the_other(
-    client: AnyClient, workspace: Workspace, sink: Sink
-) -> None:
+async def test_the_entries_of_a_large_sink_are_streamed(client: AnyClient, workspace: Workspace, sink: Sink) -> None:
     items = [EntryChange(key=f"k{number:05d}", value=str(number)) for number in range(3_000)]
     await done(client.mass_update_minimal(workspace.id, sink.id, items))
     whole = await done(client.get_sink(workspace.id, sink.id))
@@ -131,7 +133,7 @@ async def test_the_entries_of_a_large_sink_come_one_after_the_other(
         await collected(client.iter_entries(workspace.id, "SNK-9"))
 
 
-async def test_a_repeated_request_with_its_idempotency_key_is_done_once(
+async def test_a_repeated_request_with_its_idempotency_key_is_applied_once(
     client: AnyClient, workspace: Workspace
 ) -> None:
     twice = [

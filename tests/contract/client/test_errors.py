@@ -1,4 +1,4 @@
-"""Each error against the response of a real service, or a real server that is none."""
+"""Each error of the client, with the response of a real service or of a server that is not one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.recorded_workspaced import RecordedWorkspaced
 from workspaced.settings.model import Limits
 
 
-async def test_an_error_says_what_the_service_said(client: AnyClient, workspace: Workspace) -> None:
+async def test_an_error_has_the_message_of_the_service(client: AnyClient, workspace: Workspace) -> None:
     with pytest.raises(BadRequest) as caught:
         await done(client.create_sink(workspace.id, label=" ", entries=[NewEntry(key="", data_type="t")]))
     error = caught.value
@@ -40,14 +40,14 @@ async def test_an_error_says_what_the_service_said(client: AnyClient, workspace:
     assert str(error).endswith(f"[request {error.request_id}]")
 
 
-async def test_an_error_travels_between_processes(client: AnyClient, workspace: Workspace) -> None:
+async def test_an_error_can_be_pickled(client: AnyClient, workspace: Workspace) -> None:
     with pytest.raises(NotFound) as caught:
         await done(client.get_sink(workspace.id, "SNK-9"))
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (type(copy), str(copy), copy.code) == (NotFound, str(caught.value), caught.value.code)
 
 
-async def test_each_refusal_is_of_its_kind(
+async def test_each_error_status_raises_its_exception_class(
     client: AnyClient, service: RecordedWorkspaced, workspace: Workspace, sink: Sink
 ) -> None:
     with pytest.raises(NotFound) as absent:
@@ -66,7 +66,7 @@ async def test_each_refusal_is_of_its_kind(
             await reader.delete_sink(workspace.id, sink.id)
 
 
-async def test_too_many_requests_report_the_wait(tmp_path: Path) -> None:
+async def test_too_many_requests_has_the_time_to_wait(tmp_path: Path) -> None:
     limits = Limits(requests_per_minute=1, request_burst=1)
     with RecordedWorkspaced(tmp_path / "data", limits=limits) as slow:
         with Client(slow.url, api_key=slow.api_key) as client:
@@ -83,12 +83,12 @@ async def test_too_many_requests_report_the_wait(tmp_path: Path) -> None:
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """It takes connections and never says anything."""
+    """A server that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
 
-async def test_a_service_that_is_not_there_is_unreachable_and_nothing_happened() -> None:
+async def test_an_unreachable_service_raises_an_error_that_excludes_an_effect() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with Client(url, api_key="edw_hidden") as client, pytest.raises(Unreachable) as blocking:

@@ -24,7 +24,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_file_goes_up_and_comes_down_as_it_was(
+async def test_a_file_is_uploaded_and_downloaded_unchanged(
     client: AnyClient, workspace: Workspace, source: Path, tmp_path: Path
 ) -> None:
     made = await done(client.upload_file(workspace.id, source, sha256=_SHA256, client_id="other"))
@@ -51,7 +51,9 @@ async def _async_pieces() -> AsyncIterator[bytes]:
         yield piece
 
 
-async def test_pieces_and_bytes_go_up_as_versions_of_one_file(client: AnyClient, workspace: Workspace) -> None:
+async def test_iterators_and_bytes_are_uploaded_as_versions_of_one_file(
+    client: AnyClient, workspace: Workspace
+) -> None:
     first = await done(client.upload_file(workspace.id, b"", file_name="mass.csv", content_type="text/csv"))
     assert (first.size, first.content_type) == (0, "text/csv")
     assert await collected(client.iter_file(first.id)) == []
@@ -69,7 +71,9 @@ async def test_pieces_and_bytes_go_up_as_versions_of_one_file(client: AnyClient,
         await done(client.upload_file(workspace.id, b"x"))
 
 
-async def test_a_file_goes_up_by_a_link_in_three_steps(client: AnyClient, workspace: Workspace, source: Path) -> None:
+async def test_a_file_is_uploaded_through_a_link_in_three_steps(
+    client: AnyClient, workspace: Workspace, source: Path
+) -> None:
     link = await done(client.create_upload_link(workspace.id, file_name="motor.bin", size=len(_BYTES), sha256=_SHA256))
     assert link.upload_url not in repr(link)
     assert (await done(client.get_file(link.id))).status == "uploading"
@@ -84,7 +88,7 @@ async def test_a_file_goes_up_by_a_link_in_three_steps(client: AnyClient, worksp
     assert b"".join(await collected(client.iter_file(made.id))) == _BYTES
 
 
-async def test_what_is_known_of_a_file_changes_on_the_version_that_was_read(
+async def test_metadata_of_a_file_changes_only_with_the_current_version(
     client: AnyClient, workspace: Workspace, source: Path
 ) -> None:
     made = await done(client.upload_file(workspace.id, source))
@@ -107,7 +111,7 @@ async def test_what_is_known_of_a_file_changes_on_the_version_that_was_read(
         await done(client.get_file(made.id))
 
 
-async def test_files_are_listed_and_given_page_by_page(client: AnyClient, workspace: Workspace) -> None:
+async def test_files_are_listed_and_paged(client: AnyClient, workspace: Workspace) -> None:
     made = [
         await done(client.upload_file(workspace.id, str(number).encode(), file_name=f"{number}.bin"))
         for number in range(5)
@@ -119,7 +123,7 @@ async def test_files_are_listed_and_given_page_by_page(client: AnyClient, worksp
     assert len(await done(client.list_files(workspace.id, take=2, skip=4))) == 1
 
 
-async def test_a_conversion_is_asked_for_again(client: AnyClient, workspace: Workspace, source: Path) -> None:
+async def test_a_conversion_can_be_repeated(client: AnyClient, workspace: Workspace, source: Path) -> None:
     made = await done(client.upload_file(workspace.id, source))
     assert made.conversion.outputs == ()
     await done(client.retry_conversion(made.id))
@@ -132,7 +136,7 @@ def _contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.iterdir()]
 
 
-async def test_a_download_that_is_refused_leaves_the_target_as_it_was(client: AnyClient, tmp_path: Path) -> None:
+async def test_a_rejected_download_leaves_the_target_unchanged(client: AnyClient, tmp_path: Path) -> None:
     target = tmp_path / "motor.bin"
     target.write_bytes(b"older")
     with pytest.raises(Forbidden):
@@ -142,7 +146,7 @@ async def test_a_download_that_is_refused_leaves_the_target_as_it_was(client: An
     assert _contents(tmp_path) == [b"older"]
 
 
-async def test_a_blocking_client_does_not_wait_for_an_asynchronous_source(
+async def test_a_blocking_client_rejects_an_asynchronous_source(
     service: RecordedWorkspaced, workspace: Workspace
 ) -> None:
     with Client(service.url, api_key=service.api_key) as client, pytest.raises(TypeError, match="asynchronous source"):

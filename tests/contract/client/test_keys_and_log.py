@@ -12,7 +12,7 @@ from tests.support.client_calls import AnyClient, collected, done
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
 
-async def test_a_key_is_issued_used_rotated_and_revoked(
+async def test_a_key_is_created_used_rotated_and_revoked(
     client: AnyClient, service: RecordedWorkspaced, workspace: Workspace
 ) -> None:
     issued = await done(client.create_api_key(workspace.id, role="reader", workspace_id=workspace.id))
@@ -35,7 +35,7 @@ async def test_a_key_is_issued_used_rotated_and_revoked(
         await done(client.revoke_api_key(issued.id))
 
 
-async def test_keys_never_expire_and_have_fewer_scopes_on_request(client: AnyClient) -> None:
+async def test_a_key_can_be_created_without_expiry_and_with_fewer_scopes(client: AnyClient) -> None:
     forever = await done(
         client.create_api_key("svc:a", role="reader", scopes=["data_sinks:read"], expires_at="never", guest=True)
     )
@@ -46,7 +46,7 @@ async def test_keys_never_expire_and_have_fewer_scopes_on_request(client: AnyCli
         await done(client.create_api_key("svc:a", role="reader", workspace_id=str(uuid.uuid4())))
 
 
-async def test_keys_are_listed_and_given_page_by_page(client: AnyClient) -> None:
+async def test_keys_are_listed_and_paged(client: AnyClient) -> None:
     for number in range(3):
         await done(client.create_api_key(f"svc:{number}", role="reader"))
     listed = await done(client.list_api_keys(sorted_by="name", sort_order="DESC"))
@@ -55,7 +55,7 @@ async def test_keys_are_listed_and_given_page_by_page(client: AnyClient) -> None
     assert [key.id for key in paged] == [key.id for key in listed]
 
 
-async def test_the_log_names_actor_and_action(client: AnyClient, workspace: Workspace) -> None:
+async def test_the_audit_log_has_actor_and_action(client: AnyClient, workspace: Workspace) -> None:
     sink = await done(client.create_sink(workspace.id, label="a"))
     await done(client.update_sink(workspace.id, sink.id, label="b"))
     rows = await done(client.list_audit_log(workspace_id=workspace.id, action="data_sink.*", sort_order="ASC"))

@@ -1,4 +1,4 @@
-"""What the README shows of the client does what it says."""
+"""The client example in the README runs and has the described effect."""
 
 from __future__ import annotations
 

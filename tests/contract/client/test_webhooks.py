@@ -13,7 +13,7 @@ from tests.support.webhook_receiver import DEADLINE_SECONDS, WebhookReceiver
 _URL = "https://hooks.example.com/in"
 
 
-async def test_a_webhook_is_made_read_changed_and_deleted(client: AnyClient) -> None:
+async def test_a_webhook_is_created_read_changed_and_deleted(client: AnyClient) -> None:
     connection = OAuthConnection(
         token_url="https://login.example.com/token", client_id="i", client_secret="hidden-one", scope="s"
     )
@@ -54,14 +54,14 @@ async def test_a_webhook_is_made_read_changed_and_deleted(client: AnyClient) -> 
         await done(client.get_webhook(wanted))
 
 
-async def test_an_address_that_no_delivery_may_go_to_is_reported(client: AnyClient) -> None:
+async def test_a_forbidden_address_of_a_webhook_is_rejected(client: AnyClient) -> None:
     with pytest.raises(Unprocessable) as caught:
         await done(client.create_webhook("https://user:hidden@hooks.example.com/"))
     assert caught.value.code == "unsafe_url"
     assert "hidden" not in str(caught.value)
 
 
-async def test_webhooks_are_listed_and_given_page_by_page(client: AnyClient) -> None:
+async def test_webhooks_are_listed_and_paged(client: AnyClient) -> None:
     label = uuid.uuid4().hex
     made = [await done(client.create_webhook(_URL, label=f"{label} {number}", enabled=False)) for number in range(5)]
     page = await done(client.list_webhooks(search=label, take=2, skip=1, sorted_by="label", sort_order="ASC"))
@@ -73,7 +73,7 @@ async def test_webhooks_are_listed_and_given_page_by_page(client: AnyClient) -> 
         await done(client.delete_webhook(webhook_id or ""))
 
 
-async def test_the_events_there_are_come_with_their_schemas(client: AnyClient) -> None:
+async def test_event_types_are_listed_with_their_schemas(client: AnyClient) -> None:
     types = {kind.type: kind for kind in await done(client.list_event_types())}
     assert types["data_sink.created"].schema["type"] == "object"
     assert types["webhook.test"].description
@@ -81,13 +81,13 @@ async def test_the_events_there_are_come_with_their_schemas(client: AnyClient) -
 
 async def _attempted(client: AnyClient, webhook: str, delivery: str, count: int) -> DeliveryDetail:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        # A caller has nothing to be woken by.
+        # The service does not notify callers of an attempt.
         while (found := await done(client.get_delivery(webhook, delivery))).attempt_count < count:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     return found
 
 
-async def test_a_delivery_is_looked_at_and_sent_again(client: AnyClient) -> None:
+async def test_a_delivery_is_read_and_sent_again(client: AnyClient) -> None:
     with WebhookReceiver(200) as receiver:
         webhook = await done(client.create_webhook(receiver.url, data_events=["webhook.test"])) or ""
         queued = [await done(client.send_test_event(webhook)) for _ in range(3)]

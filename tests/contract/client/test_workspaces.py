@@ -9,7 +9,7 @@ from ingestd.client.records import Workspace
 from tests.support.client_calls import AnyClient, collected, done
 
 
-async def test_a_workspace_is_made_whole_and_read_back_equal(client: AnyClient) -> None:
+async def test_a_workspace_is_created_and_read_back_equal(client: AnyClient) -> None:
     wanted = str(uuid.uuid4())
     made = await done(
         client.create_workspace(
@@ -31,7 +31,7 @@ async def test_a_workspace_is_made_whole_and_read_back_equal(client: AnyClient) 
     assert read.etag == made.etag == '"1"'
 
 
-async def test_workspaces_are_listed_by_filter_and_page_by_page(client: AnyClient) -> None:
+async def test_workspaces_are_filtered_and_paged(client: AnyClient) -> None:
     label = uuid.uuid4().hex
     made = [await done(client.create_workspace(f"{label} {number}")) for number in range(5)]
     assert list(await done(client.list_workspaces(filters=label))) == made
@@ -43,7 +43,7 @@ async def test_workspaces_are_listed_by_filter_and_page_by_page(client: AnyClien
         await done(client.list_workspaces(sorted_by="colour"))
 
 
-async def test_a_change_holds_only_on_the_version_that_was_read(client: AnyClient, workspace: Workspace) -> None:
+async def test_a_change_requires_the_version_that_was_read(client: AnyClient, workspace: Workspace) -> None:
     changed = await done(client.update_workspace(workspace.id, label="Lander", if_match=workspace.etag))
     assert (changed.label, changed.root_block) == ("Lander", workspace.root_block)
     assert changed.etag != workspace.etag
@@ -56,7 +56,7 @@ async def test_a_change_holds_only_on_the_version_that_was_read(client: AnyClien
     assert await done(client.get_workspace(workspace.id, if_none_match=workspace.etag)) == changed
 
 
-async def test_another_block_becomes_the_root(client: AnyClient, workspace: Workspace) -> None:
+async def test_another_block_can_become_the_root(client: AnyClient, workspace: Workspace) -> None:
     block = await done(client.create_block(workspace.id, label="Bus"))
     changed = await done(client.update_workspace(workspace.id, root_block={"id": block.id, "label": "Rover bus"}))
     assert changed.root_block == block.id
@@ -64,12 +64,12 @@ async def test_another_block_becomes_the_root(client: AnyClient, workspace: Work
         await done(client.update_workspace(workspace.id, root_block={"id": str(uuid.uuid4())}))
 
 
-async def test_a_deleted_workspace_is_returned_and_gone(client: AnyClient, workspace: Workspace) -> None:
+async def test_deleting_a_workspace_returns_it(client: AnyClient, workspace: Workspace) -> None:
     assert await done(client.delete_workspace(workspace.id)) == workspace
     with pytest.raises(NotFound):
         await done(client.get_workspace(workspace.id))
 
 
-async def test_the_service_says_how_it_is(client: AnyClient) -> None:
+async def test_the_service_reports_its_health(client: AnyClient) -> None:
     assert (await done(client.check_live())).status == "ok"
     assert (await done(client.check_ready())).status == "ok"

@@ -22,7 +22,7 @@ DEADLINE_SECONDS = 10
 
 
 class Woken:
-    """Waits for the next call of the function that a watch was given."""
+    """Counts calls of the function that a watch was given; a test can wait for the next."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -46,7 +46,7 @@ def test_creating_changing_moving_and_deleting_a_file_each_wake(tmp_path: Path) 
         assert woken.after((tmp_path / "b.csv").unlink)
 
 
-def test_a_file_moved_in_from_outside_wakes(tmp_path: Path) -> None:
+def test_a_file_moved_in_from_another_folder_wakes(tmp_path: Path) -> None:
     woken = Woken()
     (tmp_path / "drop").mkdir()
     (tmp_path / "a.csv").write_text("a\n")
@@ -62,7 +62,7 @@ def test_a_file_in_a_new_sub_folder_wakes_a_recursive_watch(tmp_path: Path) -> N
         assert woken.after(lambda: (tmp_path / "sub" / "a.csv").write_text("a\n"))
 
 
-def test_a_missing_folder_is_no_error_and_is_watched_once_it_is_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_no_error_and_is_watched_when_it_is_created(tmp_path: Path) -> None:
     woken = Woken()
     folder = tmp_path / "later"
     with FolderWatch(folder, woken, recursive=False) as watch:
@@ -74,7 +74,7 @@ def test_a_missing_folder_is_no_error_and_is_watched_once_it_is_there(tmp_path: 
 
 
 @pytest.mark.parametrize("recursive", [False, True])
-def test_a_folder_that_vanishes_and_comes_back_is_watched_again(tmp_path: Path, *, recursive: bool) -> None:
+def test_a_folder_that_is_removed_and_created_again_is_watched_again(tmp_path: Path, *, recursive: bool) -> None:
     woken = Woken()
     folder = tmp_path / "drop"
     folder.mkdir()
@@ -99,7 +99,7 @@ def test_a_folder_replaced_between_two_scans_is_watched_again(tmp_path: Path) ->
 
 
 class Recording(FolderWatch):
-    """Keeps the names of the files that had events."""
+    """Records the names of the files that had events."""
 
     def __init__(self, folder: Path, wake: Callable[[], None]) -> None:
         super().__init__(folder, wake, recursive=False)
@@ -116,11 +116,11 @@ def test_reading_a_file_does_not_wake(tmp_path: Path) -> None:
     with Recording(tmp_path, woken) as watch:
         (tmp_path / "a.csv").read_text()
         assert woken.after((tmp_path / "marker").touch)
-        first = watch.names[0]  # events come in order: had the reading been an event, it would be first
+        first = watch.names[0]  # Events are in order: an event of the reading would be first.
     assert first == "marker"
 
 
-def test_after_the_context_nothing_wakes_and_no_thread_is_left(tmp_path: Path) -> None:
+def test_after_the_context_nothing_wakes_and_no_thread_runs(tmp_path: Path) -> None:
     woken = Woken()
     threads = threading.active_count()
     with FolderWatch(tmp_path, woken, recursive=False) as watch:
@@ -129,7 +129,7 @@ def test_after_the_context_nothing_wakes_and_no_thread_is_left(tmp_path: Path) -
     assert threading.active_count() == threads
 
 
-def test_a_file_made_to_try_it_out_proves_that_events_come_and_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_probe_file_proves_that_events_work_and_is_removed(tmp_path: Path) -> None:
     reported: list[str] = []
     with FolderWatch(tmp_path, Woken(), recursive=False, report=reported.append) as watch:
         watch.rearm()
@@ -146,7 +146,7 @@ class Deaf(FolderWatch):
         pass
 
 
-def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
+def test_without_events_the_folder_is_polled_and_this_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_watch, "_PROBE_SECONDS", 0.05)
@@ -161,7 +161,7 @@ def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
     ("kind", "polling", "words"),
     [("nfs4", True, "it is on nfs4, where changes made by others cause no events"), ("ext4", False, "caused an event")],
 )
-def test_the_kind_of_file_system_decides_where_our_own_files_prove_nothing(
+def test_the_kind_of_file_system_decides_if_a_probe_file_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kind: str, polling: bool, words: str
 ) -> None:
     monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind=kind))
@@ -171,14 +171,14 @@ def test_the_kind_of_file_system_decides_where_our_own_files_prove_nothing(
         assert words in watch.sentence
 
 
-def test_what_is_configured_is_not_tried_out(tmp_path: Path) -> None:
+def test_a_configured_method_is_not_probed(tmp_path: Path) -> None:
     with FolderWatch(tmp_path, Woken(), recursive=False, mode="polling") as watch:
         watch.rearm()
         assert watch.is_polling
         assert watch.sentence.endswith("is watched by polling, as configured")
 
 
-def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remounted_folder_is_probed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "drop"
     folder.mkdir()
     reported: list[str] = []
@@ -192,7 +192,7 @@ def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pyte
 
 
 class Overflowing(FolderWatch):
-    """Says when it has woken because events were lost."""
+    """Reports that it has woken because events were lost."""
 
     def __init__(self, folder: Path, wake: Callable[[], None], *, recursive: bool) -> None:
         super().__init__(folder, wake, recursive=recursive)
@@ -204,7 +204,7 @@ class Overflowing(FolderWatch):
             self.overflowed.set()
 
 
-def test_more_events_than_the_kernel_keeps_wake_and_lose_no_sub_folder(tmp_path: Path) -> None:
+def test_an_overflow_of_events_wakes_and_loses_no_sub_folder(tmp_path: Path) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if most > 70_000:
         pytest.skip(f"the kernel keeps {most} events, more than a test should make")
@@ -214,7 +214,7 @@ def test_more_events_than_the_kernel_keeps_wake_and_lose_no_sub_folder(tmp_path:
         assert reader is not None
         with reader._lock:  # no event is read meanwhile
             files = [(tmp_path / name).open("w") for name in ("a.csv", "b.csv")]
-            for number in range(most + 5_000):  # one buffer of them was on its way already
+            for number in range(most + 5_000):  # one buffer of them was read already
                 files[number % 2].write("x")
                 files[number % 2].flush()
             (tmp_path / "sub").mkdir()
@@ -225,7 +225,7 @@ def test_more_events_than_the_kernel_keeps_wake_and_lose_no_sub_folder(tmp_path:
         assert woken.after(lambda: (tmp_path / "sub" / "a.csv").write_text("a\n"))
 
 
-def test_a_folder_behind_a_link_is_watched_by_events(tmp_path: Path) -> None:
+def test_a_linked_folder_is_watched_by_events(tmp_path: Path) -> None:
     woken = Woken()
     (tmp_path / "real").mkdir()
     (tmp_path / "drop").symlink_to("real")
@@ -235,7 +235,7 @@ def test_a_folder_behind_a_link_is_watched_by_events(tmp_path: Path) -> None:
         assert woken.after(lambda: (tmp_path / "real" / "a.csv").write_text("a\n"))
 
 
-def test_many_folders_share_one_instance_and_one_thread(tmp_path: Path) -> None:
+def test_many_folders_share_one_inotify_instance_and_one_thread(tmp_path: Path) -> None:
     folders = [tmp_path / f"drop{number}" for number in range(300)]
     for folder in folders:
         folder.mkdir()
@@ -254,7 +254,7 @@ def test_many_folders_share_one_instance_and_one_thread(tmp_path: Path) -> None:
 
 
 def open_instances() -> int:
-    """How many inotify instances this process has."""
+    """Return the number of inotify instances of this process."""
     found = 0
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -262,7 +262,7 @@ def open_instances() -> int:
     return found
 
 
-def test_an_event_wakes_the_watch_of_its_own_folder_only(tmp_path: Path) -> None:
+def test_an_event_wakes_only_the_watch_of_its_folder(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     first, second = Woken(), Woken()
@@ -273,7 +273,7 @@ def test_an_event_wakes_the_watch_of_its_own_folder_only(tmp_path: Path) -> None
     ):
         assert first.after((tmp_path / "a" / "x.csv").touch)
         assert second.after((tmp_path / "b" / "y.csv").touch)
-        assert first.after((tmp_path / "a" / "z.csv").touch)  # events come in order
+        assert first.after((tmp_path / "a" / "z.csv").touch)  # Events are in order.
         assert set(other.names) == set(twin.names) == {"y.csv"}
 
 
@@ -289,7 +289,7 @@ class Failing(FolderWatch):
         super().on_event(event)
 
 
-def test_a_watch_that_fails_leaves_the_others_awake_and_is_watched_anew(tmp_path: Path) -> None:
+def test_a_failing_watch_is_restarted_and_does_not_affect_others(tmp_path: Path) -> None:
     woken, reported = Woken(), Woken()
     sentences: list[str] = []
 
@@ -338,10 +338,10 @@ with FolderWatch(folder, lambda: woken.append(1), recursive=True, report=print) 
 
 
 @pytest.mark.parametrize(("kind", "number"), [("instances", "0"), ("watches", "1")])
-def test_a_used_up_limit_of_the_kernel_is_named_and_the_folder_polled_until_there_is_room(
+def test_an_exhausted_kernel_limit_is_named_and_the_folder_is_polled_meanwhile(
     tmp_path: Path, kind: str, number: str
 ) -> None:
-    # The limits below /proc/sys/user are those of the user namespace that writes them; fs.inotify is the whole machine's.
+    # Limits below /proc/sys/user belong to the user namespace that writes them; fs.inotify belongs to the machine.
     limit = f"/proc/sys/user/max_inotify_{kind}"
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", LIMITED, limit, str(tmp_path), number]
     if subprocess.run([*command[:3], "true"], capture_output=True, check=False).returncode:

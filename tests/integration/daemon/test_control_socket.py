@@ -1,4 +1,4 @@
-"""The socket beside the state file: who may use it, what is answered, and what is left behind."""
+"""The socket beside the state file: who may use it, its responses, and its removal."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def state(tmp_path: Path) -> Path:
 async def listening(
     state: Path, perform: Callable[[Request, str], Awaitable[Response]], events: list[Event] | None = None
 ) -> AsyncIterator[None]:
-    """A server that answers, until the block ends."""
+    """Run a server until the block ends."""
     server = ControlServer(state, perform=perform, emit=(events if events is not None else []).append)
     running = asyncio.create_task(server.run())
-    await asyncio.sleep(0)  # it listens, or has said that it can't, before it waits for the first time
+    await asyncio.sleep(0)  # It listens, or has reported a failure, before its first wait.
     try:
         yield
     finally:
@@ -58,20 +58,20 @@ async def line(state: Path, content: bytes) -> bytes:
     return response
 
 
-async def test_a_request_arrives_as_it_was_asked_with_the_account_that_asked(state: Path) -> None:
-    heard: list[tuple[Request, str]] = []
+async def test_a_request_arrives_unchanged_with_the_account_of_the_client(state: Path) -> None:
+    requests: list[tuple[Request, str]] = []
 
     async def perform(request: Request, by: str) -> Response:
-        heard.append((request, by))
+        requests.append((request, by))
         return Retried(records=1, entries=2, pipelines=("p",))
 
     request = RetryRejected(selection=Selection(pipeline="p", reason="é", key="a*"))
     async with listening(state, perform):
         assert await call(state, request) == Retried(records=1, entries=2, pipelines=("p",))
-    assert heard == [(request, getpass.getuser())]
+    assert requests == [(request, getpass.getuser())]
 
 
-async def test_several_may_ask_at_once_and_one_that_takes_long_holds_up_nobody(state: Path) -> None:
+async def test_requests_are_concurrent_and_a_slow_one_delays_no_other(state: Path) -> None:
     free = asyncio.Event()
 
     async def perform(request: Request, by: str) -> Response:
@@ -88,14 +88,14 @@ async def test_several_may_ask_at_once_and_one_that_takes_long_holds_up_nobody(s
         assert await slow == Retried()
 
 
-async def test_a_state_file_may_lie_deeper_than_a_socket_s_address_is_long(tmp_path: Path) -> None:
+async def test_the_path_of_a_state_file_can_exceed_the_length_of_a_socket_address(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 40)
     folder.mkdir()
     async with listening(folder / "ingestd.db", seven):
         assert await call(folder / "ingestd.db", DROP) == 7
 
 
-async def test_the_socket_is_for_its_owner_alone_and_gone_afterwards(state: Path) -> None:
+async def test_the_socket_is_accessible_to_its_owner_only_and_removed_at_the_end(state: Path) -> None:
     async with listening(state, seven):
         assert stat.S_IMODE(socket_file(state).stat().st_mode) == 0o600
     assert not socket_file(state).exists()
@@ -103,7 +103,7 @@ async def test_the_socket_is_for_its_owner_alone_and_gone_afterwards(state: Path
         await call(state, DROP)
 
 
-async def test_what_a_killed_daemon_left_is_nobody_and_is_replaced(state: Path) -> None:
+async def test_a_socket_of_a_killed_daemon_is_recognised_and_replaced(state: Path) -> None:
     left = socket.socket(socket.AF_UNIX)
     with short_address(socket_file(state)) as address:
         left.bind(address)
@@ -117,13 +117,13 @@ async def test_what_a_killed_daemon_left_is_nobody_and_is_replaced(state: Path) 
 @pytest.mark.parametrize(
     "content", [b'{"version":99,"request":{"type":"drop_rejected"}}\n', b"what?\n", b'{"version":1,"request":{}}\n']
 )
-async def test_another_version_s_request_is_refused_with_what_to_do(state: Path, content: bytes) -> None:
+async def test_a_request_of_another_version_is_rejected_with_the_next_step(state: Path, content: bytes) -> None:
     async with listening(state, seven):
         assert b"another version than this command. Restart the daemon." in await line(state, content)
         assert await call(state, DROP) == 7
 
 
-async def test_what_the_daemon_can_t_do_is_told_to_who_asked(state: Path) -> None:
+async def test_a_failed_command_is_reported_to_the_client(state: Path) -> None:
     async def perform(request: Request, by: str) -> Response:
         raise MirrorFull("The disk is full.")
 
@@ -132,7 +132,7 @@ async def test_what_the_daemon_can_t_do_is_told_to_who_asked(state: Path) -> Non
             await call(state, DROP)
 
 
-async def test_who_asks_a_daemon_that_stops_is_told_so(state: Path) -> None:
+async def test_a_client_of_a_stopping_daemon_is_informed(state: Path) -> None:
     begun = asyncio.Event()
 
     async def perform(request: Request, by: str) -> Response:
@@ -147,10 +147,10 @@ async def test_who_asks_a_daemon_that_stops_is_told_so(state: Path) -> None:
         await asking
 
 
-async def test_a_daemon_that_can_make_no_socket_says_so_and_goes_on(tmp_path: Path) -> None:
+async def test_a_daemon_that_cannot_create_its_socket_reports_it_and_continues(tmp_path: Path) -> None:
     events: list[Event] = []
     async with listening(tmp_path / "nowhere" / "ingestd.db", seven, events):
         pass
-    (told,) = events
-    assert isinstance(told, ControlUnavailable)
-    assert "No such file" in told.reason
+    (event,) = events
+    assert isinstance(event, ControlUnavailable)
+    assert "No such file" in event.reason

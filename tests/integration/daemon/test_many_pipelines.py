@@ -1,4 +1,4 @@
-"""What one file costs and what idle pipelines cost must not depend on how many other pipelines there are."""
+"""The cost of one file and of idle pipelines does not depend on the number of other pipelines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PIPELINE = """\
 
 @dataclass
 class Work:
-    """Counts of what was done since the last `clear`, and a signal for each count that grew."""
+    """Counts of work since the last `clear`, and a signal for each count that grew."""
 
     counts: Counter[str] = field(default_factory=Counter)
     changed: threading.Condition = field(default_factory=threading.Condition)
@@ -63,16 +63,16 @@ class Work:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    """Counts passes and acknowledgements by pipeline, and SQL statements."""
+    """Count passes and acknowledgements by pipeline, and SQL statements."""
     found = Work()
-    read, acknowledge = Reader.read_pass, Reader.acknowledge_settled
+    read, acknowledge = Reader.read_pass, Reader.acknowledge_partitions
 
     def read_pass(reader: Reader) -> PassReport:
         report = read(reader)
         found.add(f"pass {reader.pipeline}")
         return report
 
-    def acknowledge_settled(reader: Reader) -> int:
+    def acknowledge_partitions(reader: Reader) -> int:
         done = acknowledge(reader)
         found.add(f"acknowledge {reader.pipeline}")
         return done
@@ -83,7 +83,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
             return super().execute(sql, *parameters)
 
     monkeypatch.setattr(Reader, "read_pass", read_pass)
-    monkeypatch.setattr(Reader, "acknowledge_settled", acknowledge_settled)
+    monkeypatch.setattr(Reader, "acknowledge_partitions", acknowledge_partitions)
     monkeypatch.setattr(SqliteMirror, "open", partial(SqliteMirror.open, factory=Counting))
     return found
 
@@ -100,16 +100,16 @@ def configured(base: Path, url: str, pipelines: int) -> Configuration:
 
 @asynccontextmanager
 async def running(configuration: Configuration, work: Work) -> AsyncIterator[Assembly]:
-    """Reading and delivering; begins once the first file of every source was delivered."""
+    """Read and deliver; the block begins when the first file of every source is delivered."""
 
     def emit(event: Event) -> None:
         if isinstance(event, PartitionSettled):
-            work.add(f"settled {event.pipeline}")
+            work.add(f"completed {event.pipeline}")
 
     pipelines = len(configuration.settings.pipelines)
     async with assemble(configuration, emit=emit) as assembly:
         tasks = [asyncio.create_task(assembly.supervisor.run()), asyncio.create_task(assembly.dispatcher.run())]
-        await work.reached("settled", pipelines)
+        await work.reached("completed", pipelines)
         yield assembly
         for task in tasks:
             task.cancel()
@@ -126,17 +126,17 @@ async def cost_of_files(base: Path, work: Work, pipelines: int) -> Counter[str]:
             for number in range(10):
                 staged.write_text(f"part,mass\nB{number},1\n")
                 staged.rename(base / "drop3" / f"{number}.csv")
-                await work.reached("settled p3", number + 1)
+                await work.reached("completed p3", number + 1)
             return Counter(work.counts)
 
 
-async def test_a_file_costs_its_own_pipeline_only(tmp_path: Path, work: Work) -> None:
+async def test_a_file_causes_work_in_its_own_pipeline_only(tmp_path: Path, work: Work) -> None:
     few = await cost_of_files(tmp_path / "few", work, 10)
     work.clear()
     many = await cost_of_files(tmp_path / "many", work, 200)
     for counts in (few, many):
         assert {name for name in counts if name.startswith(("pass", "acknowledge"))} == {"pass p3", "acknowledge p3"}
-    # Whether two events of one file wake for one pass or for two is chance; work for each of the pipelines would be 20 times.
+    # Two events of one file may wake for one pass or for two; work for each of the pipelines would be 20 times.
     assert many["statement"] <= 2 * few["statement"], (few, many)
 
 
@@ -155,5 +155,5 @@ def daemon_threads() -> list[str]:
 
 
 def open_files() -> list[str]:
-    """What the descriptors of this process are open on."""
+    """Return the targets of the open descriptors of this process."""
     return [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]

@@ -1,4 +1,4 @@
-"""What stands in a lane's way: who is told what, what waits, and that nothing is lost or sent twice meanwhile."""
+"""Blockers of a lane: what is reported, what waits, and that nothing is lost or sent twice meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.report import LaneReport
 from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, DeliveryResumed, SinkLost
-from tests.support.delivery_rig import QUICK, Rig, rig
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig
 from tests.support.document_server import Delay, DocumentServer, Garbage, Refuse, Truncate
 
 UNKNOWN = "11111111-2222-4333-8444-555555555555"
@@ -31,7 +31,7 @@ def address(workspace: str) -> SinkAddress:
 
 
 async def with_status(running: Rig, wanted: str) -> LaneReport:
-    """The lane's report as soon as it has this status."""
+    """Wait for the lane's report with this status."""
     async with asyncio.timeout(10):
         while True:
             known = running.dispatcher.changes.generation
@@ -48,7 +48,7 @@ async def only_paused(running: Rig) -> LaneReport:
     return report
 
 
-async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(server: DocumentServer) -> None:
+async def test_an_unknown_key_pauses_the_lane_and_reports_where_the_key_is_configured(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url, api_key="not-the-key") as running:
         running.desire(to, {"a": ("1", "scalar")})
@@ -57,10 +57,10 @@ async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(ser
         assert "service.api_key" in report.sentence
         assert running.mirror.pending(1) == {"a"}
         assert "not-the-key" not in str((report, running.client, running.events, running.mirror.attempts))
-    assert len(running.told(DeliveryPaused)) == 1
+    assert len(running.events_of(DeliveryPaused)) == 1
 
 
-async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: DocumentServer) -> None:
+async def test_a_paused_lane_resumes_when_access_is_granted(server: DocumentServer) -> None:
     to = address(server.workspace())
     limits = DeliveryLimits(denied_seconds=0.02)
     server.fail(*[Refuse(status=403)] * 5)
@@ -69,8 +69,8 @@ async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: Do
         await with_status(running, "paused")
         await with_status(running, "idle")
     assert server.values("Mass budget") == {"a": ("1", "scalar")}
-    assert len(running.told(DeliveryPaused)) == 1
-    assert len(running.told(DeliveryResumed)) == 1
+    assert len(running.events_of(DeliveryPaused)) == 1
+    assert len(running.events_of(DeliveryResumed)) == 1
 
 
 @pytest.mark.parametrize("workspace", [UNKNOWN, "No such bench"])
@@ -91,7 +91,7 @@ async def test_a_workspace_can_be_named_by_its_label(server: DocumentServer) -> 
     assert server.values("Mass budget") == {"a": ("1", "scalar")}
 
 
-async def test_a_label_of_two_workspaces_pauses_and_names_both(server: DocumentServer) -> None:
+async def test_a_label_of_two_workspaces_pauses_the_lane_and_names_both(server: DocumentServer) -> None:
     ids = [server.workspace("Bench"), server.workspace("Bench")]
     async with rig(url=server.url) as running:
         running.desire(address("Bench"), {"a": ("1", "scalar")})
@@ -99,7 +99,7 @@ async def test_a_label_of_two_workspaces_pauses_and_names_both(server: DocumentS
     assert all(one in report.sentence for one in ids)
 
 
-async def test_a_label_of_two_sinks_pauses_and_names_both_visible_ids(server: DocumentServer) -> None:
+async def test_a_label_of_two_sinks_pauses_the_lane_and_names_both_visible_ids(server: DocumentServer) -> None:
     workspace = server.workspace()
     for _ in range(2):
         server.store.create_sink(workspace, {"label": "Mass budget"})
@@ -129,7 +129,9 @@ async def test_a_sink_named_by_id_is_never_created(server: DocumentServer) -> No
     assert server.writes() == []
 
 
-async def test_a_sink_named_by_id_that_is_deleted_pauses_and_keeps_everything_pending(server: DocumentServer) -> None:
+async def test_a_deleted_sink_that_was_named_by_id_pauses_the_lane_and_keeps_everything_pending(
+    server: DocumentServer,
+) -> None:
     workspace = server.workspace()
     sink = str(server.store.create_sink(workspace, {"label": "Mass budget"})["id"])
     to = SinkAddress(workspace=workspace, by="id", name=sink)
@@ -140,10 +142,10 @@ async def test_a_sink_named_by_id_that_is_deleted_pauses_and_keeps_everything_pe
         running.desire(to, {"a": ("2", "scalar")})
         await only_paused(running)
         assert running.mirror.pending(1) == {"a", "b"}
-    assert len(running.told(SinkLost)) == 1
+    assert len(running.events_of(SinkLost)) == 1
 
 
-async def test_retry_after_is_obeyed_to_the_second_it_names(server: DocumentServer) -> None:
+async def test_retry_after_in_seconds_is_respected(server: DocumentServer) -> None:
     to = address(server.workspace())
     server.fail(Refuse(status=429, headers={"Retry-After": "120"}))
     async with rig(url=server.url) as running:
@@ -156,7 +158,7 @@ async def test_retry_after_is_obeyed_to_the_second_it_names(server: DocumentServ
     assert len(server.requests) == 1
 
 
-async def test_a_retry_after_as_a_date_is_obeyed_and_capped(server: DocumentServer) -> None:
+async def test_retry_after_as_a_date_is_respected_and_limited(server: DocumentServer) -> None:
     to = address(server.workspace())
     server.fail(Refuse(status=503, headers={"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}))
     async with rig(url=server.url) as running:
@@ -166,12 +168,12 @@ async def test_a_retry_after_as_a_date_is_obeyed_and_capped(server: DocumentServ
         assert 290 < report.until - time.time() <= 301
 
 
-async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_it_is_back(
+async def test_an_unreachable_service_is_reported_with_its_time_and_found_when_it_returns(
     server: DocumentServer,
 ) -> None:
     to = address(server.workspace())
     port, store = server.port, server.store
-    gone = DocumentServer(store)  # holds a port that nothing serves
+    gone = DocumentServer(store)  # occupies a port without a server
     async with rig(url=gone.url, timeouts=Timeouts(connect_seconds=1, read_seconds=0.05)) as running:
         running.desire(to, {"a": ("1", "scalar")})
         first = await with_status(running, "backing off")
@@ -184,7 +186,7 @@ async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_i
         assert running.dispatcher.report()[0].sentence == ""
     assert port != gone.port
     assert store.values(store.by_label("Mass budget")[0]) == {"a": ("2", "scalar")}
-    assert running.told(DeliveryDelayed)
+    assert running.events_of(DeliveryDelayed)
 
 
 @pytest.mark.parametrize(
@@ -200,11 +202,11 @@ async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_i
         (Refuse(status=405), "refuses the request itself (405)"),
     ],
 )
-async def test_what_is_no_answer_of_the_service_is_no_success(
+async def test_a_response_that_is_not_from_the_service_is_no_success(
     server: DocumentServer, fault: Garbage, words: str
 ) -> None:
     to = address(server.workspace())
-    limits = DeliveryLimits(retry=QUICK.retry, pause=QUICK.retry)
+    limits = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.retry)
     async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"a": ("1", "scalar")})
         await running.drained()
@@ -223,7 +225,7 @@ async def test_what_is_no_answer_of_the_service_is_no_success(
     assert not any("pw" in sentence or "key=1" in sentence for sentence in sentences)
 
 
-async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: DocumentServer) -> None:
+async def test_many_updates_of_a_key_during_an_outage_become_one_write(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {f"K-{n}": ("0", "scalar") for n in range(10)})
@@ -236,14 +238,14 @@ async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: Docu
         refused = len(server.writes())
         server.fault_of = None
         assert await running.drained() == []
-        # Requests that the outage refused may still have been under way when it ended.
+        # Requests that failed in the outage may still have been in flight when it ended.
         assert len(server.writes()) - refused <= 10 + 16
     assert server.values("Mass budget") == {f"K-{n}": ("100", "scalar") for n in range(10)}
 
 
-async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server: DocumentServer) -> None:
+async def test_cancellation_waits_for_requests_in_flight_and_acknowledges_them(server: DocumentServer) -> None:
     to = address(server.workspace())
-    eight = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, in_flight_at_first=8, in_flight_at_most=8)
+    eight = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.pause, in_flight_at_first=8, in_flight_at_most=8)
     async with rig(url=server.url, limits=eight) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
@@ -260,9 +262,11 @@ async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server:
     assert len(server.values("Mass budget")) == 9
 
 
-async def test_cancellation_drops_what_takes_longer_than_the_grace_and_keeps_it_pending(server: DocumentServer) -> None:
+async def test_cancellation_abandons_requests_after_the_grace_period_and_keeps_them_pending(
+    server: DocumentServer,
+) -> None:
     to = address(server.workspace())
-    limits = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
+    limits = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.pause, grace_seconds=0.1)
     async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
@@ -279,14 +283,14 @@ async def test_cancellation_drops_what_takes_longer_than_the_grace_and_keeps_it_
     assert server.values("Mass budget")["slow"] == ("1", "scalar")
 
 
-async def test_a_broken_mirror_ends_the_dispatcher_loudly(server: DocumentServer) -> None:
+async def test_a_broken_mirror_ends_the_dispatcher_with_its_exception(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
 
         async def broken(*_: object, **__: object) -> None:
             raise OSError("disk gone")
 
-        running.mirror.settle = broken  # type: ignore[method-assign]
+        running.mirror.acknowledge = broken  # type: ignore[method-assign]
         running.desire(to, {"a": ("1", "scalar")})
         assert running.task is not None
         await asyncio.wait({running.task}, timeout=5)

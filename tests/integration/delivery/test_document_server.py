@@ -1,4 +1,4 @@
-"""The server that stands for a service of the document alone really knows nothing more."""
+"""The server that implements only the document offers no feature beyond it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sink(server: DocumentServer) -> str:
         ("DELETE", "/a%2Fb", None),
     ],
 )
-def test_rows_five_to_ten_demand_the_client_id(sink: str, method: str, path: str, body: object) -> None:
+def test_rows_five_to_ten_require_the_client_id(sink: str, method: str, path: str, body: object) -> None:
     url = sink.rpartition("/")[0] if path == "/.." else sink + path
     without = httpx.request(method, url, json=body, headers={"x-api-key": "test-key"})
     assert (without.status_code, without.json()) == (400, {"error": "The header ClientId is required"})
@@ -50,20 +50,20 @@ def test_rows_five_to_ten_demand_the_client_id(sink: str, method: str, path: str
 @pytest.mark.parametrize(
     "body", [[{"key": "a", "value": "1"}], {"entries": []}, {"key": "a", "value": "1", "dataType": "t"}]
 )
-def test_the_mass_update_takes_one_key_and_one_value_only(sink: str, body: object) -> None:
+def test_the_mass_update_accepts_only_one_key_and_one_value(sink: str, body: object) -> None:
     assert httpx.post(f"{sink}/mass", json=body, headers=HEADERS).status_code == 400
     done = httpx.post(f"{sink}/mass", json={"key": "a/b", "value": "2"}, headers={"x-api-key": "test-key"})
     assert (done.status_code, done.json()["value"], done.json()["dataType"]) == (200, "2", "scalar")
 
 
-def test_no_answer_announces_anything(sink: str) -> None:
-    answers = [httpx.get(sink, headers=HEADERS), httpx.get(f"{sink}/nothing", headers=HEADERS)]
-    assert [answer.status_code for answer in answers] == [200, 404]
-    for answer in answers:
-        assert {name.lower() for name in answer.headers} == {"server", "date", "content-length", "content-type"}
+def test_no_response_announces_limits_or_features(sink: str) -> None:
+    responses = [httpx.get(sink, headers=HEADERS), httpx.get(f"{sink}/nothing", headers=HEADERS)]
+    assert [response.status_code for response in responses] == [200, 404]
+    for response in responses:
+        assert {name.lower() for name in response.headers} == {"server", "date", "content-length", "content-type"}
 
 
-def test_a_wrong_key_is_refused_and_a_duplicate_is_a_conflict(sink: str) -> None:
+def test_a_wrong_key_is_rejected_and_a_duplicate_is_a_conflict(sink: str) -> None:
     assert httpx.get(sink, headers={"x-api-key": "other"}).status_code == 401
     body = {"key": "a/b", "dataType": "scalar"}
     assert httpx.post(sink, json=body, headers=HEADERS).status_code == 409
@@ -78,7 +78,7 @@ def test_requests_are_recorded_and_fail_on_demand(server: DocumentServer, sink: 
     assert server.requests[1].json == {"key": "a/b", "value": "2"}
 
 
-def test_what_was_written_is_there_after_a_restart_even_behind_a_torn_line(tmp_path: Path) -> None:
+def test_written_records_exist_after_a_restart_even_behind_a_truncated_line(tmp_path: Path) -> None:
     file = tmp_path / "service.ndjson"
     store = Store(file=file)
     workspace = str(store.create_workspace({"label": "Bench"})["id"])

@@ -1,4 +1,4 @@
-"""Delivery to a service that knows only the interface document, over real HTTP."""
+"""Delivery to a service that implements only the interface document, over real HTTP."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import EntriesParked, SinkAdopted, SinkCreated
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 from tests.support.document_server import DocumentServer, DropAfter, Refuse, Store
 from tests.support.memory_mirror import Desired
 
 ODD_KEYS = ["a/b", "a%2Fb", "100%", "kg²", "x y", "?q=1", "#", "mass", "list", "+", "..a", "%2e%2e", "a\\b", "é"]
 
 
-@pytest.fixture(params=[False, True], ids=["mass answers 404", "mass creates"])
+@pytest.fixture(params=[False, True], ids=["mass responds 404", "mass creates"])
 def server(request: pytest.FixtureRequest) -> Iterator[DocumentServer]:
     with DocumentServer(Store(mass_creates=request.param)) as running:
         yield running
@@ -36,10 +36,10 @@ async def test_a_new_sink_is_created_with_its_first_entries(server: DocumentServ
         assert await running.drained() == []
     assert server.values("Mass budget") == wanted
     assert [request.method for request in server.writes()] == ["POST"]
-    assert len(running.told(SinkCreated)) == 1
+    assert len(running.events_of(SinkCreated)) == 1
 
 
-async def test_creates_updates_and_deletes_take_the_documents_operations(server: DocumentServer) -> None:
+async def test_creates_updates_and_deletes_use_the_operations_of_the_document(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "scalar"), "b": ("2", "scalar"), "c": ("3", "scalar")})
@@ -56,7 +56,7 @@ async def test_creates_updates_and_deletes_take_the_documents_operations(server:
     assert masses == [{"key": "a", "value": "1.10"}]
 
 
-async def test_every_key_that_a_url_can_carry_is_created_updated_and_deleted(server: DocumentServer) -> None:
+async def test_every_key_that_a_url_can_contain_is_created_updated_and_deleted(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         for wanted in (
@@ -71,7 +71,7 @@ async def test_every_key_that_a_url_can_carry_is_created_updated_and_deleted(ser
     assert server.values("Mass budget") == {}
 
 
-async def test_a_changed_data_type_reaches_a_service_whose_mass_update_has_none(server: DocumentServer) -> None:
+async def test_a_changed_data_type_is_written_although_the_mass_update_has_no_type(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
@@ -83,7 +83,7 @@ async def test_a_changed_data_type_reaches_a_service_whose_mass_update_has_none(
     assert sorted(request.method for request in server.writes()) == ["PATCH", "POST", "POST"]
 
 
-async def test_a_key_of_dots_is_parked_when_only_a_path_could_name_it(server: DocumentServer) -> None:
+async def test_a_key_of_dots_is_rejected_if_only_a_path_could_name_it(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"..": ("1", "scalar"), "good": ("1", "scalar")})
@@ -91,10 +91,10 @@ async def test_a_key_of_dots_is_parked_when_only_a_path_could_name_it(server: Do
         running.desire(to, {"..": None, "good": ("2", "scalar")})
         assert await running.drained() == []
     assert server.values("Mass budget") == {"..": ("1", "scalar"), "good": ("2", "scalar")}
-    assert "can't be addressed in a URL" in running.mirror.parked[".."].reason
+    assert "can't be addressed in a URL" in running.mirror.rejected_entries[".."].reason
 
 
-async def test_an_existing_sink_is_read_once_and_only_the_difference_is_written(server: DocumentServer) -> None:
+async def test_an_existing_sink_is_read_once_and_only_differences_are_written(server: DocumentServer) -> None:
     workspace = server.workspace()
     server.store.create_sink(
         workspace,
@@ -108,12 +108,12 @@ async def test_an_existing_sink_is_read_once_and_only_the_difference_is_written(
         assert await running.drained() == []
     assert len(server.writes()) == 2 + 10
     assert server.values("Mass budget")["P-50"] == ("changed", "scalar")
-    (adopted,) = running.told(SinkAdopted)
+    (adopted,) = running.events_of(SinkAdopted)
     assert isinstance(adopted, SinkAdopted)
     assert (adopted.entries, adopted.settled) == (100, 98)
 
 
-async def test_nothing_pending_costs_no_request(server: DocumentServer) -> None:
+async def test_without_pending_entries_no_request_is_sent(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as first:
         first.desire(to, {"a": ("1", "scalar")})
@@ -125,7 +125,7 @@ async def test_nothing_pending_costs_no_request(server: DocumentServer) -> None:
     assert server.requests == []
 
 
-async def test_an_answer_lost_after_the_sink_was_created_makes_no_second_sink(server: DocumentServer) -> None:
+async def test_a_lost_response_to_the_creation_of_a_sink_creates_no_second_sink(server: DocumentServer) -> None:
     to = address(server.workspace())
     server.fail(DropAfter(), when=lambda request: request.method == "POST")
     async with rig(url=server.url) as running:
@@ -135,7 +135,7 @@ async def test_an_answer_lost_after_the_sink_was_created_makes_no_second_sink(se
     assert len(server.writes()) == 1
 
 
-async def test_a_sink_that_somebody_deleted_is_created_again_with_everything(server: DocumentServer) -> None:
+async def test_a_deleted_sink_is_created_again_with_all_entries(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "scalar"), "b": ("2", "scalar")})
@@ -147,7 +147,7 @@ async def test_a_sink_that_somebody_deleted_is_created_again_with_everything(ser
     assert server.values("Mass budget") == {"a": ("3", "scalar"), "b": ("2", "scalar")}
 
 
-async def test_an_entry_that_somebody_deleted_is_created_again(server: DocumentServer) -> None:
+async def test_a_deleted_entry_is_created_again(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "text"), "b": ("2", "scalar")})
@@ -160,18 +160,18 @@ async def test_an_entry_that_somebody_deleted_is_created_again(server: DocumentS
     assert server.values("Mass budget") == {"a": ("3", "text")}
 
 
-async def test_a_refused_entry_is_parked_and_its_neighbours_arrive(server: DocumentServer) -> None:
+async def test_a_rejected_entry_does_not_affect_other_entries(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"": ("1", "scalar")} | {f"P-{n}": ("1", "scalar") for n in range(30)})
         assert await running.drained() == []
     assert len(server.values("Mass budget")) == 30
-    assert list(running.mirror.parked) == [""]
-    assert "Invalid request" in running.mirror.parked[""].reason
-    assert len(running.told(EntriesParked)) == 1
+    assert list(running.mirror.rejected_entries) == [""]
+    assert "Invalid request" in running.mirror.rejected_entries[""].reason
+    assert len(running.events_of(EntriesParked)) == 1
 
 
-async def test_the_client_id_and_key_are_sent_and_nothing_the_document_does_not_know(server: DocumentServer) -> None:
+async def test_the_client_id_and_key_are_sent_and_no_header_beyond_the_document(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "scalar")})
@@ -200,9 +200,9 @@ async def test_a_throttled_lane_waits_and_loses_nothing(server: DocumentServer) 
     assert len(server.values("Mass budget")) == 21
 
 
-async def test_updates_go_by_patch_where_that_is_configured(server: DocumentServer) -> None:
+async def test_updates_use_patch_if_configured(server: DocumentServer) -> None:
     to = address(server.workspace())
-    async with rig(url=server.url, limits=dataclasses.replace(QUICK, update_with="patch")) as running:
+    async with rig(url=server.url, limits=dataclasses.replace(FAST_LIMITS, update_with="patch")) as running:
         running.desire(to, {"a/b": ("1", "scalar"), "c": ("1", "scalar")})
         await running.drained()
         server.forget_requests()

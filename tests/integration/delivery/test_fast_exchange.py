@@ -1,4 +1,4 @@
-"""Requests about one entry over the fast transport and over httpx: equal requests, and equal responses."""
+"""Requests about one entry over the fast transport and over httpx: the same requests and the same responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOT_OURS = {"accept-encoding", "connection"}
 
 @pytest.mark.parametrize("response", RESPONSES)
 @pytest.mark.parametrize("call", CALLS)
-async def test_both_ways_ask_alike_and_understand_alike(call: str, response: str) -> None:
+async def test_both_transports_send_and_read_the_same(call: str, response: str) -> None:
     with DocumentServer(fault_of=lambda _: RESPONSES[response]) as server:
         responses = []
         for transport in (None, httpx.AsyncHTTPTransport()):
@@ -55,7 +55,7 @@ async def test_both_ways_ask_alike_and_understand_alike(call: str, response: str
 
 
 def as_acted_on(request: Request) -> dict[str, Any]:
-    """All of a request that a service acts on; without a body, its headers may be absent."""
+    """Return the parts of a request that affect the service; headers of an absent body are optional."""
     headers = {name: value for name, value in request.headers.items() if name not in NOT_OURS}
     if not request.body:
         headers.pop("content-length", None)

@@ -1,4 +1,4 @@
-"""The transport of single entries against servers that speak byte by byte."""
+"""The transport of single entries, with servers that send arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaita
 
 @asynccontextmanager
 async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The address; at the end every connection is seen to its end, so that none outlives its test."""
+    """Yield the address; close every connection at the end, so that none outlives its test."""
     serving: list[asyncio.Task[Any] | None] = []
 
     async def serve_to_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,7 +107,7 @@ async def fault(server: Server) -> Fault:
     ],
     ids=["length", "continue", "chunked", "until it closes", "HTTP/1.0", "no content"],
 )
-async def test_every_framing_is_read_however_it_is_cut(response: bytes, body: bytes, pieces: int) -> None:
+async def test_every_framing_is_read_with_any_split(response: bytes, body: bytes, pieces: int) -> None:
     server = Server(response, pieces=pieces)
     async with listening(server.serve) as url:
         transport = transport_to(url)
@@ -117,7 +117,7 @@ async def test_every_framing_is_read_however_it_is_cut(response: bytes, body: by
     assert server.requests[0].endswith(b'\r\n\r\n{"key":"a"}')
 
 
-async def test_a_connection_is_kept_for_the_next_request_unless_the_service_closes_it() -> None:
+async def test_a_connection_is_reused_unless_the_service_closes_it() -> None:
     server = Server(OK, OK, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", OK)
     async with listening(server.serve) as url:
         transport = transport_to(url)
@@ -127,7 +127,7 @@ async def test_a_connection_is_kept_for_the_next_request_unless_the_service_clos
     assert server.connections == 2
 
 
-async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
+async def test_a_connection_that_was_idle_too_long_is_not_reused() -> None:
     server = Server(OK, OK)
     async with listening(server.serve) as url:
         transport = transport_to(url, keepalive_seconds=-1)
@@ -148,17 +148,17 @@ async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
     ],
     ids=["closed", "cut off", "another protocol", "silent", "silent midway"],
 )
-async def test_what_is_no_whole_response_is_the_fault_that_it_is(response: bytes | None, expected: Fault) -> None:
+async def test_an_incomplete_response_is_a_specific_fault(response: bytes | None, expected: Fault) -> None:
     assert await fault(Server(response, OK)) is expected
 
 
-async def test_a_response_without_end_is_cut() -> None:
+async def test_an_endless_response_is_aborted() -> None:
     endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
     assert await fault(Server(endless + chunk * (MAX_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
 
 
-async def test_no_server_and_no_such_host_are_distinguished() -> None:
+async def test_no_server_and_an_unknown_host_are_distinguished() -> None:
     async with listening(Server().serve) as url:
         pass
     for address, expected in ((url, Fault.REFUSED), ("http://no-such-host.invalid/", Fault.UNRESOLVED)):
@@ -167,7 +167,7 @@ async def test_no_server_and_no_such_host_are_distinguished() -> None:
         assert fault_of(raised.value) is expected
 
 
-async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may_be_idle() -> None:
+async def test_a_service_that_does_not_read_is_waited_for_until_the_write_timeout() -> None:
     over = asyncio.Event()
 
     async def taken_and_left(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
@@ -176,13 +176,13 @@ async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may
     async with listening(taken_and_left) as url:
         transport = transport_to(url)
         with pytest.raises(httpx.WriteTimeout):
-            # More than what the system takes off a sender's hands.
+            # More than the buffers of the system accept.
             await ask(transport, bytes(64 * 1024 * 1024))
         over.set()
         transport.close()
 
 
-async def test_a_response_that_comes_slowly_is_not_cut_while_it_comes() -> None:
+async def test_a_slow_response_is_not_aborted_while_it_arrives() -> None:
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         for at in range(0, len(OK), 8):
@@ -195,7 +195,7 @@ async def test_a_response_that_comes_slowly_is_not_cut_while_it_comes() -> None:
         transport.close()
 
 
-async def test_a_connection_that_responded_in_time_is_watched_again_with_the_next_request() -> None:
+async def test_the_timeout_of_a_reused_connection_starts_with_each_request() -> None:
     server = Server(OK, OK, b"", OK)
     async with listening(server.serve) as url:
         transport = transport_to(url)
@@ -222,7 +222,7 @@ async def test_a_cancelled_request_closes_its_connection() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    """Return a self-signed certificate for 127.0.0.1, and its key."""
     folder = tmp_path_factory.mktemp("tls")
     files = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
@@ -236,7 +236,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-async def test_a_certificate_is_trusted_only_where_it_is_said(certificate: tuple[Path, Path], trusted: bool) -> None:
+async def test_a_certificate_is_trusted_only_if_configured(certificate: tuple[Path, Path], trusted: bool) -> None:
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     served.load_cert_chain(*certificate)
     verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=certificate[0]) if trusted else True

@@ -1,6 +1,6 @@
-"""What an operator reads while something is wrong: `ingestd status` and the log, in each situation as it really comes about.
+"""Texts for an operator during a failure: `ingestd status` and the log, in each situation.
 
-The texts are in ``tests/golden/delivery``; times, ports and ids are masked. Each says what is wrong, since when, what waits, and
+The texts are in ``tests/golden/delivery``; times, ports and ids are masked. Each has the problem, its start, what waits, and
 what to do.
 """
 
@@ -20,10 +20,10 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
-from tests.support.delivery_rig import rig, waking
+from tests.support.delivery_rig import rig, wake_callback
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
-from tests.support.operator_texts import GOLDEN, expect_golden, logged, masked
-from tests.support.sqlite_desires import desire_all
+from tests.support.golden_texts import DELIVERY_TEXTS, check_delivery_text, logged, masked
 
 PATIENT = DeliveryLimits(
     retry=Backoff(base_seconds=3_600, cap_seconds=3_600),
@@ -36,7 +36,7 @@ OTHER_KEY = b'{"id":"1","key":"another","value":"1","dataType":"scalar","entries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """``prepare`` arranges the service; ``fault`` is done to every request that ``when`` names."""
+    """``prepare`` sets up the service; ``fault`` is applied to every request for which ``when`` holds."""
 
     fault: Fault | None = None
     when: Callable[[str], bool] = lambda _: True
@@ -66,19 +66,19 @@ def _by(by: str, name: str) -> SinkAddress:
 
 
 OF_LIMITS = {"takes-no-connection", "does-not-read", "connections-busy", "entry-refused", "request-too-large"}
-"""They stand in `test_operator_texts_of_limits`."""
+"""Situations that `test_operator_texts_of_limits` covers."""
 
 SITUATIONS = {
     "nothing-listens": Situation(url=lambda _: "http://127.0.0.1:1"),
     "host-unknown": Situation(url=lambda _: "http://no-such-host.invalid"),
     "no-tls-there": Situation(url=lambda server: server.url.replace("http:", "https:")),
-    "answers-too-late": Situation(fault=Delay(seconds=0.5), read_seconds=0.05),
-    "closes-instead-of-answering": Situation(fault=DropAfter(), when=_writes),
-    "answer-cut-off": Situation(fault=Truncate()),
+    "response-too-late": Situation(fault=Delay(seconds=0.5), read_seconds=0.05),
+    "connection-closed": Situation(fault=DropAfter(), when=_writes),
+    "response-truncated": Situation(fault=Truncate()),
     "proxy-page-as-success": Situation(fault=Garbage()),
     "proxy-page-500": Situation(fault=Garbage(status=500)),
     "proxy-page-502": Situation(fault=Garbage(status=502)),
-    "answer-about-another-key": Situation(
+    "response-about-another-key": Situation(
         prepare=_sink,
         fault=Garbage(status=201, body=OTHER_KEY, content_type="application/json"),
         when=_writes,
@@ -100,8 +100,8 @@ SITUATIONS = {
 }
 
 
-async def told(situation: Situation, folder: Path) -> str:
-    """Status line and log once the lane has come to stand."""
+async def texts_of(situation: Situation, folder: Path) -> str:
+    """Return status line and log when the lane is blocked."""
     mirror = SqliteMirror.open(folder / "ingestd.db")
     try:
         with DocumentServer() as server:
@@ -116,30 +116,30 @@ async def told(situation: Situation, folder: Path) -> str:
                 limits=situation.limits,
                 timeouts=Timeouts(connect_seconds=60, read_seconds=situation.read_seconds),
             ) as running:
-                mirror.on_pending = waking(running)
+                mirror.on_pending = wake_callback(running)
                 values = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
                 await asyncio.to_thread(desire_all, mirror, situation.to, values)
                 async with asyncio.timeout(60):
                     while (await asyncio.to_thread(mirror.status.sinks))[0].trouble is None:
                         pass
                 (sink,) = mirror.status.sinks()
-                told = [event for event in running.events if event.level in {"warning", "error"}]
+                reported = [event for event in running.events if event.level in {"warning", "error"}]
     finally:
         mirror.close()
-    return masked("\n".join([sink_line(sink), *map(logged, told)])) + "\n"
+    return masked("\n".join([sink_line(sink), *map(logged, reported)])) + "\n"
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_path: Path) -> None:
-    text = await told(SITUATIONS[name], tmp_path)
-    expect_golden(name, text)
+async def test_status_and_log_describe_the_problem_and_the_next_step(name: str, tmp_path: Path) -> None:
+    text = await texts_of(SITUATIONS[name], tmp_path)
+    check_delivery_text(name, text)
     assert "since TIME" in text
     assert "3 pending" in text
     assert "secret" not in text
     assert "key=1" not in text
 
 
-async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: Path) -> None:
+async def test_a_deleted_sink_stops_its_lane_if_configured(tmp_path: Path) -> None:
     stops = dataclasses.replace(PATIENT, missing_sink="stop")
     mirror = SqliteMirror.open(tmp_path / "ingestd.db")
     to = MASS_BUDGET
@@ -147,7 +147,7 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
         with DocumentServer() as server:
             workspace = server.workspace("Bench")
             async with rig(url=server.url, deliverable=mirror.delivery, limits=stops) as running:
-                mirror.on_pending = waking(running)
+                mirror.on_pending = wake_callback(running)
                 await asyncio.to_thread(desire_all, mirror, to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
                 assert await running.drained() == []
                 (sink,) = server.store.by_label("Mass budget")
@@ -159,8 +159,8 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
         assert server.store.by_label("Mass budget") == []
     finally:
         mirror.close()
-    expect_golden("sink-deleted", f"{line}\n")
+    check_delivery_text("sink-deleted", f"{line}\n")
 
 
 def test_every_golden_text_belongs_to_a_situation() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == {*SITUATIONS, "sink-deleted", *OF_LIMITS}
+    assert {path.stem for path in DELIVERY_TEXTS.glob("*.txt")} == {*SITUATIONS, "sink-deleted", *OF_LIMITS}

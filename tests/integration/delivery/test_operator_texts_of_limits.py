@@ -1,6 +1,6 @@
-"""What an operator reads where a limit is met: of time on the way to the service, or of what the service takes.
+"""Texts for an operator when a limit is reached: a timeout, or a limit of the service.
 
-As `test_operator_texts`, with situations that no answer of a service makes.
+As `test_operator_texts`, for situations without a response of a service.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed,
 from ingestd.telemetry.event import Event
 from tests.integration.delivery.test_operator_texts import MASS_BUDGET, PATIENT
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import QUICK, Rig, rig, waking
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig, wake_callback
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import Delay, DocumentServer, Refuse
+from tests.support.golden_texts import check_delivery_text, logged, masked
 from tests.support.memory_mirror import Desired
-from tests.support.operator_texts import expect_golden, logged, masked
-from tests.support.sqlite_desires import desire_all
 
 THREE: dict[str, Desired] = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
 PATIENTLY = Timeouts(connect_seconds=60, write_seconds=60, read_seconds=60, pool_seconds=60)
@@ -49,14 +49,14 @@ async def delivering(
         async with rig(
             url=url, transport=transport, deliverable=mirror.delivery, limits=limits, timeouts=timeouts
         ) as running:
-            mirror.on_pending = waking(running)
+            mirror.on_pending = wake_callback(running)
             yield running, mirror
     finally:
         mirror.close()
 
 
-async def in_trouble(mirror: SqliteMirror, sentence: str, *, of: str = "") -> SinkStatus:
-    """A sink with a trouble that says so; ``of``: a line of the log that names it."""
+async def blocked_sink(mirror: SqliteMirror, sentence: str, *, of: str = "") -> SinkStatus:
+    """Return a blocked sink with this sentence; ``of``: a line of the log that names the sink."""
     async with asyncio.timeout(60):
         while True:
             for sink in await asyncio.to_thread(mirror.status.sinks):
@@ -65,13 +65,13 @@ async def in_trouble(mirror: SqliteMirror, sentence: str, *, of: str = "") -> Si
                     return sink
 
 
-def told(sink: SinkStatus, events: list[Event]) -> str:
+def text_of(sink: SinkStatus, events: list[Event]) -> str:
     return masked("\n".join([sink_line(sink), *map(logged, events)])) + "\n"
 
 
 @contextlib.contextmanager
 def full() -> Iterator[str]:
-    """The address of somebody who listens and takes nobody: the system's queue of connections is full."""
+    """Yield the address of a listener that accepts no connection: the system's queue is full."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         with contextlib.suppress(TimeoutError):
@@ -80,30 +80,30 @@ def full() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-async def test_nobody_takes_the_connection(tmp_path: Path) -> None:
+async def test_a_connection_that_is_never_accepted_is_reported(tmp_path: Path) -> None:
     with full() as url:
         timeouts = Timeouts(connect_seconds=SHORT, read_seconds=60)
         async with delivering(tmp_path, url=url, timeouts=timeouts) as (running, mirror):
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
-            sink = await in_trouble(mirror, "")
-            expect_golden("takes-no-connection", told(sink, running.told(DeliveryDelayed)))
+            sink = await blocked_sink(mirror, "")
+            check_delivery_text("takes-no-connection", text_of(sink, running.events_of(DeliveryDelayed)))
 
 
-async def test_the_service_does_not_read_what_is_sent(tmp_path: Path) -> None:
+async def test_a_service_that_does_not_read_the_request_is_reported(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         server.stop_reading_writes()
         timeouts = Timeouts(connect_seconds=60, write_seconds=SHORT, read_seconds=60)
         async with delivering(tmp_path, url=server.url, timeouts=timeouts) as (running, mirror):
-            # More than what the system takes off a sender's hands.
+            # More than the buffers of the system accept.
             large: dict[str, Desired] = dict.fromkeys(THREE, ("x" * 1300000, "text"))
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, large)
-            sink = await in_trouble(mirror, "")
-            expect_golden("does-not-read", told(sink, running.told(DeliveryDelayed)))
+            sink = await blocked_sink(mirror, "")
+            check_delivery_text("does-not-read", text_of(sink, running.events_of(DeliveryDelayed)))
 
 
-async def test_every_connection_of_ours_is_busy(tmp_path: Path) -> None:
-    """A hundred connections are allowed, and more sinks than that are looked for at once."""
+async def test_an_exhausted_connection_pool_is_reported(tmp_path: Path) -> None:
+    """A hundred connections are permitted, and more sinks are resolved concurrently."""
     with DocumentServer() as server:
         server.workspace("Bench")
         server.fault_of = lambda _: Delay(seconds=1)
@@ -114,34 +114,34 @@ async def test_every_connection_of_ours_is_busy(tmp_path: Path) -> None:
                 sink = SinkAddress(workspace="Bench", by="label", name=f"S{n}")
                 await asyncio.to_thread(desire_all, mirror, sink, {f"{n}": ("1", "scalar")})
             running.dispatcher.wake()
-            await in_trouble(mirror, "All connections")
-            first = logged(running.told(DeliveryDelayed)[0])
-            status = await in_trouble(mirror, "All connections", of=first)
+            await blocked_sink(mirror, "All connections")
+            first = logged(running.events_of(DeliveryDelayed)[0])
+            status = await blocked_sink(mirror, "All connections", of=first)
             text = f"{sink_line(status)}\n{first}\n".replace(str(status.address), "SINK")
-            expect_golden("connections-busy", masked(text))
+            check_delivery_text("connections-busy", masked(text))
 
 
-async def test_one_entry_is_refused_and_the_others_arrive(tmp_path: Path) -> None:
+async def test_a_rejected_entry_is_reported_and_the_others_arrive(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         bad = Refuse(status=400, body=b'{"error":"The value is out of range."}')
         server.fault_of = lambda request: bad if request.writes and b'"P-1"' in request.body else None
-        async with delivering(tmp_path, url=server.url, limits=QUICK) as (running, mirror):
+        async with delivering(tmp_path, url=server.url, limits=FAST_LIMITS) as (running, mirror):
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
             assert await running.drained() == []
             (sink,) = await asyncio.to_thread(mirror.status.sinks)
-            text = told(sink, running.told(EntriesParked))
+            text = text_of(sink, running.events_of(EntriesParked))
         assert set(server.values("Mass budget")) == {"P-0", "P-2"}
     assert "0 pending, 1 rejected" in text
     assert "The value is out of range." in text
-    expect_golden("entry-refused", text)
+    check_delivery_text("entry-refused", text)
 
 
-async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) -> None:
-    """Something on the way takes less than the service announces, as a proxy with a limit of its own does."""
+async def test_a_lower_size_limit_is_learned_and_nothing_stays_pending(tmp_path: Path) -> None:
+    """An intermediary accepts less than the service announces, as a proxy with its own limit does."""
     service = BulkService()
     service.store.create_workspace({"label": "Bench"})
-    async with delivering(tmp_path, transport=service, limits=QUICK) as (running, mirror):
+    async with delivering(tmp_path, transport=service, limits=FAST_LIMITS) as (running, mirror):
         await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
         assert await running.drained() == []
         service.real_max_bytes = 2_000
@@ -149,6 +149,6 @@ async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) 
         await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, many)
         assert await running.drained() == []
         (sink,) = await asyncio.to_thread(mirror.status.sinks)
-        text = told(sink, running.told(BatchNarrowed))
+        text = text_of(sink, running.events_of(BatchNarrowed))
     assert "0 pending, 0 rejected" in text
-    expect_golden("request-too-large", text)
+    check_delivery_text("request-too-large", text)

@@ -1,4 +1,4 @@
-"""A proxy that refuses everything for a while rejects no entry, creates no sink anew, and delays only."""
+"""A proxy that temporarily rejects everything delays delivery, but rejects no entry and recreates no sink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGES = {"page": b"<html><body>Bad Request</body></html>", "nothing": b"", "gate
 
 
 class RefusingProxy(httpx.AsyncBaseTransport):
-    """Answers the next ``refusals`` requests itself."""
+    """Responds to the next ``refusals`` requests itself."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, status: int, body: bytes) -> None:
         self.inner = inner
@@ -32,7 +32,7 @@ class RefusingProxy(httpx.AsyncBaseTransport):
 @pytest.mark.parametrize("announce", [True, False], ids=["bulk", "single"])
 @pytest.mark.parametrize("body", PAGES.values(), ids=PAGES.keys())
 @pytest.mark.parametrize("status", STATUSES)
-async def test_a_proxy_that_refuses_everything_only_delays(status: int, body: bytes, announce: bool) -> None:
+async def test_a_proxy_that_rejects_everything_only_delays(status: int, body: bytes, announce: bool) -> None:
     service = BulkService(announce=announce)
     proxy = RefusingProxy(service, status, body)
     workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
@@ -45,7 +45,7 @@ async def test_a_proxy_that_refuses_everything_only_delays(status: int, body: by
             assert await running.drained() == []
             # Now the sinks are known, and entries are written.
             proxy.refusals = 9
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
     for sink in sinks:
         (made,) = service.store.by_label(sink.name)
         held = {key: value for key, (value, _) in service.store.values(made).items()}

@@ -1,4 +1,4 @@
-"""Delivery out of the real state file, through crashes on both sides, to the exact end state."""
+"""Delivery from the real state file, through crashes on both sides, to the exact end state."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import DocumentServer, Store
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 
 WORKSPACE = "0b6c5c4e-55a4-4c0e-9d5e-3f4f0a6a7b10"
 TO = SinkAddress(workspace=WORKSPACE, by="label", name="Mass budget")
-ABRUPT = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0)
+ABRUPT = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.pause, grace_seconds=0)
 
 
 def state(turn: int, count: int = 300) -> dict[str, Desired]:
-    """Another truth each turn: some entries stay, some change, some come and go."""
+    """Return other entries in each turn: some stay, some change, some are added and removed."""
     return {
         f"K-{n:03}": (f"{turn if n % 3 == turn % 3 else 0}.{n}0", "text" if n % 50 == turn else "scalar")
         for n in range(count)
@@ -39,7 +39,9 @@ def state(turn: int, count: int = 300) -> dict[str, Desired]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("bulk", [True, False], ids=["bulk", "single form"])
-async def test_chaos_and_crashes_of_the_daemon_end_exact(tmp_path: Path, seed: int, bulk: bool) -> None:
+async def test_random_faults_and_crashes_of_the_daemon_end_in_the_exact_state(
+    tmp_path: Path, seed: int, bulk: bool
+) -> None:
     service = BulkService(announce=bulk, max_items=70, partial=bool(seed % 2))
     service.store.create_workspace({"id": WORKSPACE, "label": "Bench"})
     chaos = ChaosTransport(inner=service, seed=seed, most=150)
@@ -50,8 +52,8 @@ async def test_chaos_and_crashes_of_the_daemon_end_exact(tmp_path: Path, seed: i
             async with rig(transport=chaos, deliverable=mirror.delivery, limits=ABRUPT, seed=seed) as running:
                 mirror.on_pending = running.dispatcher.wake
                 desire_all(mirror, TO, state(turn))
-                # The block ends here: requests in flight are dropped, claims are lost with the process that held them.
-                await running.settled_more(1 + seed)
+                # The block ends here: requests in flight are abandoned, claims are lost with the process.
+                await running.acknowledged_more(1 + seed)
         finally:
             mirror.close()
     mirror = SqliteMirror.open(file)
@@ -71,7 +73,7 @@ async def test_chaos_and_crashes_of_the_daemon_end_exact(tmp_path: Path, seed: i
     assert service.store.values(sink) == state(9)
 
 
-async def test_refused_entries_are_parked_in_the_state_file(tmp_path: Path) -> None:
+async def test_entries_that_the_service_rejects_are_stored_in_the_state_file(tmp_path: Path) -> None:
     service = BulkService(bad=lambda key: key == "K-007")
     service.store.create_workspace({"id": WORKSPACE, "label": "Bench"})
     mirror = SqliteMirror.open(tmp_path / "ingestd.db")
@@ -87,7 +89,7 @@ async def test_refused_entries_are_parked_in_the_state_file(tmp_path: Path) -> N
 
 
 class ServerProcess:
-    """The document server in a process that can be killed; always on the same port and file."""
+    """The document server in a process that can be killed, always with the same port and file."""
 
     def __init__(self, file: Path, port: int) -> None:
         self.file = file
@@ -121,7 +123,7 @@ def server_process(tmp_path: Path) -> Iterator[ServerProcess]:
     server.kill()
 
 
-async def test_a_service_that_is_killed_again_and_again_ends_exact(
+async def test_repeated_kills_of_the_service_end_in_the_exact_state(
     tmp_path: Path, server_process: ServerProcess
 ) -> None:
     mirror = SqliteMirror.open(tmp_path / "ingestd.db")
@@ -139,7 +141,7 @@ async def test_a_service_that_is_killed_again_and_again_ends_exact(
             mirror.on_pending = on_pending
             for turn in range(6):
                 await asyncio.to_thread(desire_all, mirror, TO, state(turn))
-                await running.settled_more(1 + turn % 2)
+                await running.acknowledged_more(1 + turn % 2)
                 await asyncio.to_thread(server_process.kill)
                 await asyncio.to_thread(server_process.start)
             assert await running.drained() == []
@@ -172,8 +174,8 @@ async def test_a_sink_of_many_entries_is_adopted_in_pieces(tmp_path: Path) -> No
         assert len(server.writes()) == 2
 
 
-async def test_a_request_in_flight_is_read_to_its_end_by_the_real_transport(tmp_path: Path) -> None:
-    """httpx and the server agree about keep-alive: a thousand requests meet no fault."""
+async def test_the_response_to_a_request_in_flight_is_read_completely_by_the_real_transport(tmp_path: Path) -> None:
+    """httpx and the server agree about keep-alive: a thousand requests have no fault."""
     with DocumentServer() as server:
         server.store.create_workspace({"id": WORKSPACE, "label": "Bench"})
         async with rig(url=server.url) as running:

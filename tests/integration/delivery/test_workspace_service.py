@@ -14,8 +14,8 @@ from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.delivery_rig import rig
+from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 from workspaced.app import Application, running
 from workspaced.cli.database import in_transaction
 from workspaced.security.key_store import create_key
@@ -87,7 +87,7 @@ async def test_twelve_thousand_entries_arrive_exactly_and_a_change_is_one_write(
     assert mirror.status.pending() == 0
 
 
-async def test_entries_that_the_service_refuses_are_parked_with_its_words(
+async def test_entries_that_the_service_rejects_are_stored_with_its_message(
     service: Application, client: ServiceClient, mirror: SqliteMirror, key: str
 ) -> None:
     bad: dict[str, Desired] = {
@@ -105,7 +105,7 @@ async def test_entries_that_the_service_refuses_are_parked_with_its_words(
     assert (mirror.status.pending(), mirror.status.rejected()) == (0, len(bad))
 
 
-async def test_a_sink_that_exists_is_adopted(
+async def test_an_existing_sink_is_adopted(
     service: Application, client: ServiceClient, mirror: SqliteMirror, key: str, tmp_path: Path
 ) -> None:
     wanted: dict[str, Desired] = {f"P-{n}": ("1", "scalar") for n in range(300)}

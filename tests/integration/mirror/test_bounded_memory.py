@@ -1,4 +1,4 @@
-"""What the state file remembers stays bounded, and what it forgets is only what nobody needs."""
+"""The size of the state file is bounded, and only unneeded rows are deleted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(path: Path, script: Script) -> SqliteMirror:
     return mirror
 
 
-def test_old_runs_that_gave_nothing_are_pruned_and_origins_are_kept(tmp_path: Path) -> None:
+def test_old_runs_without_effect_are_pruned_and_origins_are_kept(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     read(tmp_path / "state.db", script).close()
@@ -47,7 +47,7 @@ def test_old_runs_that_gave_nothing_are_pruned_and_origins_are_kept(tmp_path: Pa
     mirror.close()
 
 
-def test_a_run_that_a_crash_left_open_is_ended_at_the_next_start(tmp_path: Path) -> None:
+def test_a_run_that_a_crash_interrupted_is_ended_at_the_next_start(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     read(tmp_path / "state.db", script).close()
@@ -61,7 +61,7 @@ def test_a_run_that_a_crash_left_open_is_ended_at_the_next_start(tmp_path: Path)
     assert "ended" in failure
 
 
-def test_the_run_that_named_what_was_found_in_the_service_is_kept(tmp_path: Path) -> None:
+def test_the_run_that_named_an_entry_found_in_the_service_is_kept(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     mirror = read(tmp_path / "state.db", script)
@@ -78,7 +78,7 @@ def test_the_run_that_named_what_was_found_in_the_service_is_kept(tmp_path: Path
         mirror.close()
 
 
-def test_only_the_snapshots_of_the_partitions_read_last_are_kept_and_a_dropped_one_is_read_whole(
+def test_only_the_latest_snapshots_are_kept_and_a_partition_without_one_is_read_whole(
     tmp_path: Path,
 ) -> None:
     script = Script()
@@ -95,7 +95,7 @@ def test_only_the_snapshots_of_the_partitions_read_last_are_kept_and_a_dropped_o
     read(tmp_path / "state.db", script).close()
     held = {name for (name,) in database.execute("SELECT name FROM snapshot JOIN partition ON id = snapshot.partition")}
     database.close()
-    assert held == {"second"}, "it was read last; of the others only the first ever had one"
+    assert held == {"second"}, "it was read last; of the others only the first had a snapshot"
     script.write("first", [{"k": "x", "v": "2"}])
     mirror = read(tmp_path / "state.db", script)
     assert [origin.value for origin in mirror.status.origins("x")] == ["2"]

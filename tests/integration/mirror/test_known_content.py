@@ -1,4 +1,4 @@
-"""The same content dropped twice is recognised, and said so."""
+"""Repeated content is recognised and reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = "part,mass\nA,1\n"
 
 
 class Reading:
-    """Passes over a folder, and what they told of known content."""
+    """Passes over a folder, and their events about known content."""
 
     def __init__(self, base: Path) -> None:
         self.drop = base / "drop"
@@ -46,7 +46,7 @@ class Reading:
     def restart(self) -> None:
         self._reader = self._new()
 
-    def told(self) -> list[str]:
+    def known_content(self) -> list[str]:
         self.events.clear()
         self._reader.read_pass()
         return [event.sentence.rpartition(" 20")[0] for event in self.events if isinstance(event, ContentKnown)]
@@ -59,37 +59,37 @@ def reading(tmp_path: Path) -> Iterator[Reading]:
     found.mirror.close()
 
 
-def test_another_name_and_the_same_name_are_each_told_once(reading: Reading) -> None:
+def test_known_content_is_reported_once_under_another_and_under_the_same_name(reading: Reading) -> None:
     path = reading.drop / "a.csv"
     path.write_text(TEXT)
-    assert reading.told() == []
+    assert reading.known_content() == []
     (reading.drop / "b.csv").write_text(TEXT)
-    assert reading.told() == ["b.csv has the content of a.csv, which was read"]
+    assert reading.known_content() == ["b.csv has the content of a.csv, which was read"]
     os.utime(path, (5000, 5000))
-    known = reading.told()
-    assert len(known) == 1
-    assert known[0].startswith("a.csv has the content")
-    assert reading.told() == []
+    repeated = reading.known_content()
+    assert len(repeated) == 1
+    assert repeated[0].startswith("a.csv has the content")
+    assert reading.known_content() == []
     reading.restart()
-    assert reading.told() == []
+    assert reading.known_content() == []
 
 
 @pytest.mark.parametrize("text", ["part,mass\nA,2\n", "part,mass\nA,1\nB,1\n"])
 def test_new_content_under_a_known_name_is_new(reading: Reading, text: str) -> None:
     (reading.drop / "a.csv").write_text(TEXT)
-    reading.told()
+    reading.known_content()
     (reading.drop / "a.csv").write_text(text)
-    assert reading.told() == []
+    assert reading.known_content() == []
     (reading.drop / "a.csv").write_text(TEXT)
-    assert reading.told() == ["a.csv has the content it had"]
+    assert reading.known_content() == ["a.csv has the content it had"]
 
 
-def test_what_became_of_a_file_is_known_by_its_last_reading(reading: Reading) -> None:
+def test_the_state_of_a_file_is_that_of_its_last_reading(reading: Reading) -> None:
     (reading.drop / "a.csv").write_text(TEXT)
     (reading.drop / "b.csv").write_text(TEXT)
-    reading.told()
+    reading.known_content()
     (reading.drop / "c.csv").write_text("x\n1\n")
-    reading.told()
+    reading.known_content()
     look = reading.mirror.status.history
     first, second, third = (look("p", name) for name in ("a.csv", "b.csv", "c.csv"))
     assert first is not None

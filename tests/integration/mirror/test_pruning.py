@@ -1,4 +1,4 @@
-"""Rows of partitions and runs that are gone are pruned; what explains an entry, a rejected row or a repeated file stays."""
+"""Rows of removed partitions and runs are pruned; rows that explain entries, rejections or repeated files are kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DAY = 86_400.0
 
 
 class ArchivingSource(ScriptedConnector):
-    """Takes each partition away when all of it is delivered, unless told to keep it."""
+    """Removes each partition when it is delivered, unless it is configured to keep it."""
 
     keeps = False
 
@@ -48,8 +48,8 @@ class ArchivingSource(ScriptedConnector):
         return name in self.script.contents
 
 
-class World:
-    """A pipeline over a folder in memory, whose sink takes everything at once."""
+class ArchivingPipeline:
+    """A pipeline that reads a folder in memory into a sink that accepts everything."""
 
     def __init__(self, path: Path, *, keeps: bool = False) -> None:
         self.path = path
@@ -65,18 +65,18 @@ class World:
         )  # fmt: skip
 
     async def drop(self, name: str, *rows: tuple[str, str]) -> None:
-        """A file appears, is read, delivered and acknowledged."""
+        """Add a file, read, deliver and acknowledge it."""
         self.script.write(name, [{"k": key, "v": value} for key, value in rows])
         await self.look()
 
     async def look(self) -> None:
-        """A pass over the source, the delivery of all that is pending, and the acknowledgement."""
+        """Read the source, deliver all that is pending, and acknowledge it."""
         self.time += 1
         self.reader.read_pass()
         for lane in await self.mirror.delivery.lanes():
             while claim := await self.mirror.delivery.claim(lane.id, max_items=100, max_bytes=1_000_000):
-                await self.mirror.delivery.settle(claim)
-        self.reader.acknowledge_settled()
+                await self.mirror.delivery.acknowledge(claim)
+        self.reader.acknowledge_partitions()
 
     def counts(self) -> dict[str, int]:
         with closing(sqlite3.connect(self.path)) as connection:
@@ -87,16 +87,16 @@ class World:
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ArchivingPipeline]]:
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", 1)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.KEPT", KEPT)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_KEPT", RUNS_KEPT)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_APART", RUNS_APART)
-    worlds: list[World] = []
+    worlds: list[ArchivingPipeline] = []
 
-    def build(*, keeps: bool = False) -> World:
-        worlds.append(World(tmp_path / f"{len(worlds)}.db", keeps=keeps))
+    def build(*, keeps: bool = False) -> ArchivingPipeline:
+        worlds.append(ArchivingPipeline(tmp_path / f"{len(worlds)}.db", keeps=keeps))
         return worlds[-1]
 
     yield build
@@ -104,7 +104,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         world.mirror.close()
 
 
-async def test_ten_times_the_archived_files_leave_as_many_rows(make: Callable[..., World]) -> None:
+async def test_ten_times_as_many_archived_files_leave_equally_many_rows(make: Callable[..., ArchivingPipeline]) -> None:
     world = make()
     found = []
     for number in range(150):
@@ -121,7 +121,7 @@ async def test_ten_times_the_archived_files_leave_as_many_rows(make: Callable[..
     assert all(many[table] <= few[table] + RUNS_APART for table in many)
 
 
-async def test_an_entry_that_the_sink_still_holds_is_traced_to_its_file(make: Callable[..., World]) -> None:
+async def test_an_entry_that_the_sink_still_holds_is_traced_to_its_file(make: Callable[..., ArchivingPipeline]) -> None:
     world = make()
     await world.drop("first", ("only here", "1"), ("mass", "0"))
     for number in range(50):
@@ -135,7 +135,7 @@ async def test_an_entry_that_the_sink_still_holds_is_traced_to_its_file(make: Ca
     assert history.reading.records == 2
 
 
-async def test_a_rejected_row_keeps_its_file(make: Callable[..., World]) -> None:
+async def test_a_rejected_row_keeps_its_file(make: Callable[..., ArchivingPipeline]) -> None:
     world = make()
     await world.drop("bad", ("", "no key"), ("mass", "0"))
     for number in range(50):
@@ -144,7 +144,7 @@ async def test_a_rejected_row_keeps_its_file(make: Callable[..., World]) -> None
     assert (rejection.partition, rejection.pipeline) == ("bad", "pipe")
 
 
-async def test_content_that_is_dropped_again_is_recognised_among_the_newest_files(make: Callable[..., World]) -> None:
+async def test_repeated_content_is_recognised_among_the_newest_files(make: Callable[..., ArchivingPipeline]) -> None:
     world = make()
     for number in range(50):
         await world.drop(f"export-{number}", ("mass", str(number)))
@@ -154,7 +154,9 @@ async def test_content_that_is_dropped_again_is_recognised_among_the_newest_file
     assert f"export-{49 - KEPT + 2}" in known.sentence
 
 
-async def test_the_history_of_a_pruned_file_is_empty_and_it_can_be_dropped_again(make: Callable[..., World]) -> None:
+async def test_the_history_of_a_pruned_file_is_empty_and_it_can_be_dropped_again(
+    make: Callable[..., ArchivingPipeline],
+) -> None:
     world = make()
     for number in range(50):
         await world.drop(f"export-{number}", ("mass", str(number)))
@@ -163,7 +165,7 @@ async def test_the_history_of_a_pruned_file_is_empty_and_it_can_be_dropped_again
     assert [origin.value for origin in world.mirror.status.origins("mass")] == ["new"]
 
 
-async def test_a_file_that_is_still_there_is_kept_and_not_read_again(make: Callable[..., World]) -> None:
+async def test_an_existing_file_is_kept_and_not_read_again(make: Callable[..., ArchivingPipeline]) -> None:
     world = make(keeps=True)
     for number in range(30):
         await world.drop(f"export-{number}", ("mass", str(number)))
@@ -175,7 +177,7 @@ async def test_a_file_that_is_still_there_is_kept_and_not_read_again(make: Calla
     assert [origin.value for origin in world.mirror.status.origins("mass")] == ["last"]
 
 
-async def test_a_file_that_a_person_takes_away_is_pruned_after_a_day(make: Callable[..., World]) -> None:
+async def test_a_file_that_a_user_removes_is_pruned_after_a_day(make: Callable[..., ArchivingPipeline]) -> None:
     world = make(keeps=True)
     for number in range(30):
         await world.drop(f"export-{number}", ("mass", str(number)))
@@ -191,7 +193,7 @@ async def test_a_file_that_a_person_takes_away_is_pruned_after_a_day(make: Calla
     assert world.mirror.status.history("pipe", "more-0") is not None, "its file is still there"
 
 
-async def test_a_file_that_comes_back_within_a_day_is_known(make: Callable[..., World]) -> None:
+async def test_a_file_that_returns_within_a_day_is_recognised(make: Callable[..., ArchivingPipeline]) -> None:
     world = make(keeps=True)
     for number in range(20):
         await world.drop(f"export-{number}", ("mass", str(number)))

@@ -46,7 +46,7 @@ class LinesConnector(Connector):
             )
 
 
-class Desk:
+class LinesPipeline:
     """A pipeline that reads ``connector`` into a state file."""
 
     def __init__(self, mirror: SqliteMirror, *, snapshot: bool, raises: bool = False) -> None:
@@ -71,26 +71,26 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+def desk(tmp_path: Path) -> Iterator[Callable[..., LinesPipeline]]:
     mirror = SqliteMirror.open(tmp_path / "state.db")
     mirror.intake.activate(["pipe"])
-    yield lambda **options: Desk(mirror, **options)
+    yield lambda **options: LinesPipeline(mirror, **options)
     mirror.close()
 
 
 @pytest.mark.parametrize("snapshot", [True, False])
-def test_one_unreadable_record_is_rejected_with_its_position_and_all_others_become_entries(
-    desk: Callable[..., Desk], snapshot: bool
+def test_an_unreadable_record_is_rejected_with_its_position_and_the_others_become_entries(
+    desk: Callable[..., LinesPipeline], snapshot: bool
 ) -> None:
     lines = desk(snapshot=snapshot)
     report = lines.read("a;1", "b", "c;3", "d;4", "e")
     assert not report.broken
-    assert not report.parked
+    assert not report.rejected
     assert lines.rejected() == [(2, "The line has no semicolon."), (5, "The line has no semicolon.")]
     assert lines.pending() == 3
 
 
-def test_an_incremental_reading_continues_after_an_unreadable_last_record(desk: Callable[..., Desk]) -> None:
+def test_an_incremental_reading_continues_after_an_unreadable_last_record(desk: Callable[..., LinesPipeline]) -> None:
     lines = desk(snapshot=False)
     lines.read("a;1", "b")
     assert [run.records for run in lines.read("c;3").read] == [1]
@@ -99,10 +99,10 @@ def test_an_incremental_reading_continues_after_an_unreadable_last_record(desk: 
 
 
 def test_an_error_that_is_raised_instead_of_yielded_rejects_the_partition_and_names_the_record(
-    desk: Callable[..., Desk],
+    desk: Callable[..., LinesPipeline],
 ) -> None:
     lines = desk(snapshot=True, raises=True)
-    (sentence,) = lines.read("a;1", "b", "c;3").parked
+    (sentence,) = lines.read("a;1", "b", "c;3").rejected
     assert sentence == (
         "lines: The connector stopped at record 2, because it raised RecordUnreadable instead of yielding it. "
         "The line has no semicolon."

@@ -28,7 +28,7 @@ def postgres_databases() -> Iterator[Databases]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
-    """Every test that has a service runs on both databases: here None, there a database of its own."""
+    """Run every test that has a service on both databases: None for SQLite, else the URL of a PostgreSQL database."""
     if request.param == "sqlite":
         yield None
         return
@@ -39,7 +39,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]
 
 @pytest.fixture
 def settings(tmp_path: Path, postgres: PostgresAddress | None) -> WorkspacedSettings:
-    """Without limits of rate, which a test may exceed within a second."""
+    """Settings without limits of rate, which a test may exceed within a second."""
     limits = Limits(requests_per_minute=0)
     return WorkspacedSettings(
         data=tmp_path / "data", limits=limits, key_cache_seconds=0, busy_seconds=1, readers=2, postgres=postgres
@@ -66,14 +66,14 @@ def make_key(settings: WorkspacedSettings) -> MakeKey:
 
 @pytest.fixture
 async def transport(settings: WorkspacedSettings) -> AsyncIterator[httpx.ASGITransport]:
-    """The way into a running service."""
+    """The transport into a running service."""
     async with running(settings) as app:
         yield httpx.ASGITransport(app=app, raise_app_exceptions=False)
 
 
 @pytest.fixture
 async def http(transport: httpx.ASGITransport, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller that owns everything and says who it is; for tests of bytes, headers and bad input."""
+    """A client with all permissions and a client id; for tests of bytes, headers and invalid input."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
         yield client
@@ -110,6 +110,6 @@ async def sink(http: httpx.AsyncClient, sinks: str) -> str:
 
 @pytest.fixture
 async def mass_budget(client: AsyncClient) -> Sink:
-    """An empty sink in a workspace of its own."""
+    """An empty sink in its own workspace."""
     workspace = await client.create_workspace("Rover")
     return await client.create_sink(workspace.id, label="Mass budget")

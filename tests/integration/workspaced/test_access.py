@@ -32,7 +32,7 @@ _EVERY_ROW = [
 
 
 @pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
-async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_words(
+async def test_every_operation_is_401_without_a_key_and_with_a_wrong_one_with_the_same_message(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], method: str, path: str
 ) -> None:
     # contract A3, A6
@@ -53,7 +53,7 @@ async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_w
 
 
 @pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
-async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_exists_or_not(
+async def test_a_key_of_another_workspace_is_403_on_every_operation_for_existing_and_missing_records(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], method: str, path: str
 ) -> None:
     # contract G12, G15
@@ -76,7 +76,7 @@ async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_
 
 
 @pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
-async def test_a_workspace_id_that_is_no_uuid_is_400_and_one_that_is_unknown_404_for_an_owner_of_all(
+async def test_an_invalid_workspace_id_is_400_and_an_unknown_one_404_for_a_global_owner(
     http: httpx.AsyncClient, method: str, path: str
 ) -> None:
     # contract G15
@@ -96,7 +96,7 @@ async def test_a_workspace_id_that_is_no_uuid_is_400_and_one_that_is_unknown_404
         ("owner", [200, 200, 201, 201]),
     ],
 )
-async def test_a_role_allows_what_it_names(
+async def test_a_role_permits_its_operations_only(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], role: str, expected: list[int]
 ) -> None:
     # contract A5
@@ -110,7 +110,7 @@ async def test_a_role_allows_what_it_names(
     assert [response.status_code for response in responses] == expected
 
 
-async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
+async def test_a_revoked_key_ends_immediately_without_a_cache(
     http: httpx.AsyncClient, make_key: Callable[..., str], settings: WorkspacedSettings
 ) -> None:
     key = make_key(name="short lived")
@@ -119,7 +119,7 @@ async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
     assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 401
 
 
-async def test_a_revoked_key_ends_though_the_clock_was_set_back(
+async def test_a_revoked_key_ends_although_the_clock_was_set_back(
     settings: WorkspacedSettings, make_key: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # contract A4
@@ -140,7 +140,7 @@ async def test_a_revoked_key_ends_though_the_clock_was_set_back(
             continue
 
 
-async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
+async def test_a_rotated_key_and_the_old_one_work_until_the_overlap_ends(
     http: httpx.AsyncClient, make_key: Callable[..., str], settings: WorkspacedSettings
 ) -> None:
     old = make_key(name="rolling")
@@ -159,7 +159,7 @@ async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
     assert statuses == [401, 401, 200]
 
 
-async def test_any_caller_may_read_below_a_public_workspace_and_do_nothing_else(
+async def test_any_caller_may_read_a_public_workspace_and_nothing_else(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:
     # contract A6
@@ -176,7 +176,7 @@ async def test_any_caller_may_read_below_a_public_workspace_and_do_nothing_else(
     assert (await http.get(f"/v1/workspace/{uuid.uuid4()}")).status_code == 401
 
 
-async def test_records_carry_the_name_of_who_wrote_them_and_never_a_key(
+async def test_records_have_the_name_of_their_author_and_never_a_key(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str]
 ) -> None:
     # contract A0, A9

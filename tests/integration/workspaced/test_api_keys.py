@@ -1,4 +1,4 @@
-"""API keys over HTTP, guests, and what is kept of keys (contract A1, A2, A3, A4, A5, A6, A7)."""
+"""API keys over HTTP, guests, and the storage of keys (contract A1, A2, A3, A4, A5, A6, A7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.security.key_format import key_id_of
 from workspaced.settings.model import WorkspacedSettings
 
@@ -34,7 +34,7 @@ def _in(**span: float) -> str:
     return (datetime.now(UTC) + timedelta(**span)).isoformat()
 
 
-async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
+async def test_a_key_is_created_shown_once_and_works(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     # contract A1, A2, AK2, AK3
     response = await http.post(_KEYS, json={"name": " svc:bench ", "role": "pusher", "colour": 1})
     made = response.json()
@@ -60,7 +60,7 @@ async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, setti
     assert [one["name"] for one in listed.json()] == ["svc:test", "svc:bench"]
     for response in (read, listed):
         assert key not in response.text
-    dump = Outsider(settings.database).everything()
+    dump = DatabaseClient(settings.database).dump()
     assert key not in dump
     assert made["id"] in dump
 
@@ -82,7 +82,7 @@ async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, setti
         ({"guest": "yes"}, "wrong_type", "/guest"),
     ],
 )
-async def test_a_wrong_body_is_400_and_makes_no_key(
+async def test_an_invalid_body_is_400_and_creates_no_key(
     http: httpx.AsyncClient, body: dict[str, Any], code: str, pointer: str
 ) -> None:
     # contract A2
@@ -92,7 +92,9 @@ async def test_a_wrong_body_is_400_and_makes_no_key(
     assert len((await http.get(_KEYS)).json()) == 1
 
 
-async def test_a_key_for_one_workspace_opens_that_one_only(http: httpx.AsyncClient, workspace: dict[str, Any]) -> None:
+async def test_a_key_for_one_workspace_gives_access_to_that_one_only(
+    http: httpx.AsyncClient, workspace: dict[str, Any]
+) -> None:
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     made = await _made(http, role="editor", workspaceId=workspace["id"].upper())
     assert made["grants"] == [{"workspaceId": workspace["id"], "role": "editor"}]
@@ -102,7 +104,7 @@ async def test_a_key_for_one_workspace_opens_that_one_only(http: httpx.AsyncClie
     assert (unknown.status_code, unknown.json()["code"]) == (422, "workspace_not_found")
 
 
-async def test_fewer_scopes_than_the_role_has_allow_less(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_key_with_fewer_scopes_than_its_role_has_fewer_permissions(http: httpx.AsyncClient, sink: str) -> None:
     # contract A5
     made = await _made(http, role="editor", scopes=["data_sinks:read"])
     assert await _may(http, made["key"], path=sink) == 200
@@ -110,7 +112,7 @@ async def test_fewer_scopes_than_the_role_has_allow_less(http: httpx.AsyncClient
     assert await _may(http, made["key"], "GET", "/v1/workspace") == 403
 
 
-async def test_a_key_expires_when_it_says_and_never_only_when_asked_for(http: httpx.AsyncClient) -> None:
+async def test_a_key_expires_at_its_time_and_never_only_on_request(http: httpx.AsyncClient) -> None:
     # contract A3
     soon = await _made(http, expiresAt=_in(seconds=0.3))
     assert await _may(http, soon["key"]) == 200
@@ -139,7 +141,7 @@ async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClien
         assert (await http.request(method, f"{_KEYS}/{path}")).status_code == 404
 
 
-async def test_a_rotated_key_has_the_same_id_and_the_old_secret_holds_for_the_grace_period(
+async def test_a_rotated_key_keeps_its_id_and_the_old_secret_is_valid_for_the_grace_period(
     http: httpx.AsyncClient,
 ) -> None:
     # contract A4, AK5
@@ -168,14 +170,14 @@ async def test_a_repeated_create_makes_one_key_and_shows_it_once(
     key = made.pop("key")
     assert (again.status_code, again.headers["Idempotent-Replayed"], again.json()) == (201, "true", made)
     assert len((await http.get(_KEYS)).json()) == 2
-    assert key not in Outsider(settings.database).everything()
+    assert key not in DatabaseClient(settings.database).dump()
     if isinstance(settings.database, Path):
         assert key.encode() not in settings.database.with_name(f"{settings.database.name}-wal").read_bytes()
     refused = await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})
     assert refused.status_code == (await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})).status_code == 400
 
 
-async def test_only_who_administers_everything_has_to_do_with_keys(
+async def test_only_global_administrators_may_use_key_operations(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
     # contract A5
@@ -194,7 +196,7 @@ async def test_only_who_administers_everything_has_to_do_with_keys(
     assert await _may(http, editor) == 200
 
 
-async def test_keys_are_sorted_and_taken_in_pages(http: httpx.AsyncClient) -> None:
+async def test_keys_are_sorted_and_paged(http: httpx.AsyncClient) -> None:
     # contract AK1, G19
     for name in ("c", "a", "b"):
         await _made(http, name=name)
@@ -204,7 +206,7 @@ async def test_keys_are_sorted_and_taken_in_pages(http: httpx.AsyncClient) -> No
     assert (await http.get(f"{_KEYS}?sortedBy=key")).status_code == 400
 
 
-async def test_what_is_done_to_keys_is_in_the_audit_log_without_the_key(http: httpx.AsyncClient) -> None:
+async def test_changes_of_keys_are_in_the_audit_log_without_the_key(http: httpx.AsyncClient) -> None:
     made = await _made(http)
     rotated = (await http.post(f"{_KEYS}/{made['id']}/rotate")).json()
     await http.delete(f"{_KEYS}/{made['id']}")
@@ -216,7 +218,7 @@ async def test_what_is_done_to_keys_is_in_the_audit_log_without_the_key(http: ht
     assert rotated["key"] not in log.text
 
 
-async def test_guests_come_into_workspaces_that_let_them_in_and_nowhere_else(
+async def test_guests_can_access_only_workspaces_that_admit_guests(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:
     # contract A7

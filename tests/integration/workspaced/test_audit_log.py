@@ -1,4 +1,4 @@
-"""The audit log: a row for every change, in its transaction, and who may read it (contract G26)."""
+"""The audit log: a row for every change, in its transaction, and its permissions (contract G26)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
     return [row["action"] for row in response.json()]
 
 
-async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> None:
+async def test_every_kind_of_change_adds_one_row(http: httpx.AsyncClient) -> None:
     # contract G26
     workspace = (await http.post("/v1/workspace", json={"label": "a"})).json()
     path = f"/v1/workspace/{workspace['id']}"
@@ -59,7 +59,7 @@ async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> N
     ]
 
 
-async def test_a_row_names_actor_action_and_target_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_row_has_actor_action_and_target_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
     # contract A8, G26
     await http.post(f"{sink}/mass", json=[{"key": "k", "value": "hidden"}], headers={"X-Request-Id": "r1"})
     await http.patch(f"{sink}/k", json={"value": "hidden too"}, headers={"X-Request-Id": "r2"})
@@ -88,7 +88,7 @@ async def test_a_row_names_actor_action_and_target_and_no_values(http: httpx.Asy
     assert http.headers["x-api-key"] not in text
 
 
-async def test_what_changes_nothing_or_fails_leaves_no_row(http: httpx.AsyncClient, sink: str) -> None:
+async def test_requests_that_change_nothing_or_fail_add_no_row(http: httpx.AsyncClient, sink: str) -> None:
     path = "/".join(sink.split("/")[:4])
     await http.post(sink, json={"key": "a", "dataType": "t"})
     before = await _actions(http)
@@ -111,13 +111,13 @@ async def test_what_changes_nothing_or_fails_leaves_no_row(http: httpx.AsyncClie
     assert await _actions(http) == [*before, "data_sink.entry.created"]
 
 
-async def test_a_repeated_request_leaves_no_second_row(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_repeated_request_adds_no_second_row(http: httpx.AsyncClient, sink: str) -> None:
     for _ in range(2):
         await http.post(f"{sink}/mass", json={"key": "a", "value": "1"}, headers={"Idempotency-Key": "1"})
     assert (await _actions(http)).count("data_sink.entry.created") == 1
 
 
-async def test_the_log_is_narrowed_and_taken_in_pages(http: httpx.AsyncClient) -> None:
+async def test_the_log_is_filtered_and_paged(http: httpx.AsyncClient) -> None:
     # contract AU1, G26, G27
     first, second = [(await http.post("/v1/workspace", json={"label": label})).json()["id"] for label in "ab"]
     for workspace in (first, second):
@@ -146,7 +146,7 @@ async def test_the_log_is_narrowed_and_taken_in_pages(http: httpx.AsyncClient) -
         assert (await http.get(f"/v1/audit-log?{wrong}")).status_code == 400
 
 
-async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
+async def test_the_log_requires_its_permission_and_for_a_workspace_its_owner(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
     # contract G26
@@ -165,7 +165,7 @@ async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
 
 
 @pytest.mark.parametrize(("days", "kept"), [(400, 1), (1, 0)])
-async def test_rows_are_dropped_when_they_have_had_their_time(
+async def test_rows_are_deleted_after_their_retention_time(
     settings: WorkspacedSettings, make_key: Callable[..., str], days: int, kept: int
 ) -> None:
     # contract G26
@@ -178,5 +178,5 @@ async def test_rows_are_dropped_when_they_have_had_their_time(
         ) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
-        await app.keep_up()
+        await app.run_maintenance()
         assert len(await _actions(http, action="old.action")) == kept

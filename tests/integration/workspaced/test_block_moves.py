@@ -26,7 +26,7 @@ def _moves(service: WorkspaceService, key: str, blocks: str, ids: list[str], see
         ]
 
 
-def test_moves_of_several_processes_never_make_a_circle(tmp_path: Path) -> None:
+def test_moves_by_several_processes_never_create_a_cycle(tmp_path: Path) -> None:
     # contract B4
     data = tmp_path / "data"
     key = new_key(data)

@@ -19,7 +19,7 @@ _ID = "123e4567-e89b-12d3-a456-426614174000"
 
 @pytest.fixture
 def blocks(workspace: dict[str, Any]) -> str:
-    """The path of the workspace's blocks."""
+    """Return the path of the workspace's blocks."""
     return f"/v1/workspace/{workspace['id']}/blocks"
 
 
@@ -42,7 +42,7 @@ async def _ids(http: httpx.AsyncClient, path: str) -> list[str]:
     return [block["id"] for block in response.json()]
 
 
-async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
+async def test_a_block_requires_only_its_workspace_and_becomes_a_child_of_the_root(
     http: httpx.AsyncClient, blocks: str, root: str
 ) -> None:
     # contract B2, B3, G4
@@ -83,7 +83,7 @@ async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
     assert (await http.get(f"{blocks}/{record['id'].upper()}")).json() == {**record, **stamps}
 
 
-async def test_everything_given_on_create_is_read_back(http: httpx.AsyncClient, blocks: str) -> None:
+async def test_all_members_of_a_create_are_read_back(http: httpx.AsyncClient, blocks: str) -> None:
     # contract B5, B8, G6
     given = {
         "id": _ID,
@@ -138,7 +138,7 @@ async def test_everything_given_on_create_is_read_back(http: httpx.AsyncClient, 
         ({"figures": "x" * 2_049}, "too_long", "/figures"),
     ],
 )
-async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
+async def test_an_invalid_create_body_is_400_and_nothing_is_stored(
     http: httpx.AsyncClient, blocks: str, root: str, *, body: dict[str, Any], code: str, pointer: str
 ) -> None:
     # contract B2, G8
@@ -148,7 +148,7 @@ async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
     assert await _ids(http, blocks) == [root]
 
 
-async def test_what_is_computed_is_ignored_on_create_and_named(http: httpx.AsyncClient, blocks: str) -> None:
+async def test_computed_members_are_ignored_on_create_and_named(http: httpx.AsyncClient, blocks: str) -> None:
     body = {"workspace": blocks.split("/")[3], "children": [_ID], "path": "/", "orderIndex": 9, "interfaces": ["i"]}
     response = await http.post(blocks, json=body)
     assert response.headers["X-Ignored-Fields"] == "children,interfaces,orderIndex,path"
@@ -160,7 +160,7 @@ async def test_what_is_computed_is_ignored_on_create_and_named(http: httpx.Async
     [({"Content-Type": "text/plain"}, b"x", 415), ({}, b" " * 1_048_577, 413), ({}, b"", 400), ({}, b"[]", 400)],
 )
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-async def test_a_body_that_can_not_be_one_is_refused(
+async def test_an_invalid_body_is_rejected(
     http: httpx.AsyncClient,
     blocks: str,
     root: str,
@@ -174,7 +174,7 @@ async def test_a_body_that_can_not_be_one_is_refused(
     assert (await http.request(method, path, content=content, headers=headers)).status_code == status
 
 
-async def test_an_id_in_use_is_409_wherever_it_is_in_use_and_free_again_after_a_delete(
+async def test_an_id_in_use_by_any_record_is_409_and_free_again_after_a_delete(
     http: httpx.AsyncClient, blocks: str
 ) -> None:
     # contract G2
@@ -197,7 +197,7 @@ async def test_a_parent_must_be_another_block_of_the_same_workspace(http: httpx.
     assert len(await _ids(http, blocks)) == 1
 
 
-async def test_a_tree_has_64_levels_at_the_most(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+async def test_a_tree_has_at_most_64_levels(http: httpx.AsyncClient, blocks: str, root: str) -> None:
     # contract B4
     parent = root
     for _ in range(63):  # the root is the first level
@@ -215,7 +215,7 @@ async def test_a_tree_has_64_levels_at_the_most(http: httpx.AsyncClient, blocks:
     assert (promoted.status_code, promoted.json()["code"]) == (422, "too_deep")
 
 
-async def test_the_list_goes_by_depth_then_order_and_the_root_is_first(
+async def test_the_list_is_sorted_by_depth_then_order_and_the_root_is_first(
     http: httpx.AsyncClient, blocks: str, root: str
 ) -> None:
     # contract B1, B4, B5
@@ -242,7 +242,7 @@ async def test_the_list_goes_by_depth_then_order_and_the_root_is_first(
         assert (await http.get(f"{blocks}?{wrong}")).status_code == 400
 
 
-async def test_a_long_list_is_streamed_whole(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+async def test_a_long_list_is_streamed_completely(http: httpx.AsyncClient, blocks: str, root: str) -> None:
     made = [(await _made(http, blocks, label=f"B{number}"))["id"] for number in range(1_100)]
     assert await _ids(http, blocks) == [root, *made]
 
@@ -258,7 +258,7 @@ async def test_an_unknown_workspace_or_block_is_404(http: httpx.AsyncClient, blo
     assert (await http.post(nowhere, json={"workspace": unknown})).status_code == 404
 
 
-async def test_a_block_of_another_workspace_is_as_absent(http: httpx.AsyncClient, blocks: str) -> None:
+async def test_a_block_of_another_workspace_is_404(http: httpx.AsyncClient, blocks: str) -> None:
     block = (await _made(http, blocks))["id"]
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     for method in ("GET", "DELETE", "PATCH"):
@@ -270,7 +270,7 @@ async def test_a_block_of_another_workspace_is_as_absent(http: httpx.AsyncClient
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", ""), ("POST", ""), ("GET", "/{}"), ("DELETE", "/{}"), ("PATCH", "/{}")]
 )
-async def test_every_row_is_401_without_a_key_and_403_with_one_for_elsewhere(
+async def test_every_operation_is_401_without_a_key_and_403_with_one_of_another_workspace(
     http: httpx.AsyncClient, blocks: str, root: str, *, make_key: Callable[..., str], method: str, path: str
 ) -> None:
     target = blocks + path.format(root)
@@ -299,7 +299,7 @@ async def test_a_patch_returns_exactly_the_types(http: httpx.AsyncClient, blocks
     assert whole.headers["ETag"] == (await http.get(path)).headers["ETag"]
 
 
-async def test_a_record_sent_back_as_it_was_read_changes_nothing(
+async def test_sending_back_an_unchanged_record_changes_nothing(
     http: httpx.AsyncClient, blocks: str, root: str
 ) -> None:
     block = await _made(http, blocks, label="Bolt", multiplicity=0.5, type=["part"])
@@ -312,7 +312,7 @@ async def test_a_record_sent_back_as_it_was_read_changes_nothing(
         assert (after.json(), after.headers["ETag"]) == (before.json(), before.headers["ETag"])
 
 
-async def test_null_gives_a_member_its_default_back(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+async def test_null_resets_a_member_to_its_default(http: httpx.AsyncClient, blocks: str, root: str) -> None:
     # contract B7
     one = await _made(http, blocks, label="Bolt", multiplicity=4, figures=["f"], pdmEnabled=True)
     two = await _made(http, blocks, parentBlock=one["id"])
@@ -326,7 +326,7 @@ async def test_null_gives_a_member_its_default_back(http: httpx.AsyncClient, blo
     assert (await http.patch(path, json={"orderIndex": 1e301})).status_code == 400
 
 
-async def test_a_moved_block_goes_last_with_all_below_it(client: AsyncClient) -> None:
+async def test_a_moved_block_becomes_the_last_child_with_all_its_descendants(client: AsyncClient) -> None:
     # contract B5
     workspace = await client.create_workspace("Rocket")
     one, two = [await client.create_block(workspace.id) for _ in range(2)]
@@ -341,7 +341,7 @@ async def test_a_moved_block_goes_last_with_all_below_it(client: AsyncClient) ->
         assert (await client.get_block(workspace.id, block.id, if_none_match=block.etag)).etag != block.etag
 
 
-async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(client: AsyncClient) -> None:
+async def test_a_block_cannot_move_below_itself_and_the_root_cannot_move(client: AsyncClient) -> None:
     # contract B4, B7
     workspace = await client.create_workspace("Rocket")
     root = workspace.root_block
@@ -362,7 +362,7 @@ async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(clien
     assert all(block.label != "x" for block in await client.list_blocks(workspace.id))
 
 
-async def test_a_deleted_leaf_is_returned_as_it_was(client: AsyncClient) -> None:
+async def test_deleting_a_leaf_returns_it(client: AsyncClient) -> None:
     # contract B6
     workspace = await client.create_workspace("Rocket")
     block = await client.create_block(workspace.id, label="Bolt")
@@ -374,7 +374,7 @@ async def test_a_deleted_leaf_is_returned_as_it_was(client: AsyncClient) -> None
     assert (await client.get_block(workspace.id, workspace.root_block)).children == ()
 
 
-async def test_children_hold_a_delete_back_unless_it_is_forced_and_nothing_deletes_the_root(
+async def test_a_block_with_children_is_deleted_only_with_force_and_the_root_never(
     client: AsyncClient,
 ) -> None:
     # contract B6
@@ -401,7 +401,7 @@ async def test_force_is_true_or_false(http: httpx.AsyncClient, blocks: str) -> N
     assert (await http.get(f"{blocks}/{block}")).status_code == 200
 
 
-async def test_conditions_hold_on_a_block(http: httpx.AsyncClient, blocks: str) -> None:
+async def test_conditional_requests_apply_to_a_block(http: httpx.AsyncClient, blocks: str) -> None:
     # contract G17
     block = (await _made(http, blocks))["id"]
     path = f"{blocks}/{block}"
@@ -424,7 +424,7 @@ async def test_a_repeated_create_makes_one_block(http: httpx.AsyncClient, blocks
     assert len(await _ids(http, blocks)) == 2
 
 
-async def test_blocks_are_limited_and_deleting_makes_room(
+async def test_the_number_of_blocks_is_limited_and_a_delete_permits_another(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     narrow = WorkspacedSettings(data=settings.data, postgres=settings.postgres, limits=Limits(blocks_per_workspace=2))
@@ -442,7 +442,7 @@ async def test_blocks_are_limited_and_deleting_makes_room(
         await _made(http, blocks)
 
 
-async def test_a_block_more_or_less_is_another_version_of_its_workspace_and_a_label_is_not(
+async def test_adding_or_removing_a_block_changes_the_version_of_its_workspace_and_a_label_does_not(
     http: httpx.AsyncClient, blocks: str
 ) -> None:
     # contract W4

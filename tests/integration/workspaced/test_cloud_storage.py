@@ -1,4 +1,4 @@
-"""Files as records (contract CS1, CS2, CS3, CS4), and how files come to exist."""
+"""Files as records (contract CS1, CS2, CS3, CS4), and uploads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
     return CloudFiles(http=http, workspace=workspace["id"])
 
 
-async def test_a_file_comes_to_exist_in_one_request(files: CloudFiles) -> None:
+async def test_a_file_is_uploaded_in_one_request(files: CloudFiles) -> None:
     # contract C10, CS6
     response = await files.http.post(
         FILES, params={"workspaceId": files.workspace, "fileName": "Größe.bin"}, content=b"abc"
@@ -43,7 +43,7 @@ async def test_a_file_comes_to_exist_in_one_request(files: CloudFiles) -> None:
     assert await files.record(record["id"]) == record
 
 
-async def test_a_file_comes_to_exist_by_a_link_in_three_steps(files: CloudFiles) -> None:
+async def test_a_file_is_uploaded_by_a_link_in_three_steps(files: CloudFiles) -> None:
     # contract C1, C2, CS7, CS8, CS9, CS11
     link = await files.link("x.bin", size=3, sha256=hashlib.sha256(b"abc").hexdigest().upper())
     assert link["method"] == "PUT"
@@ -65,10 +65,10 @@ async def test_a_file_comes_to_exist_by_a_link_in_three_steps(files: CloudFiles)
     assert await files.content(link["id"]) == b"abc"
     again = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
     assert again.status_code == 200
-    assert again.json()["version"] == 1, "asking twice is harmless"
+    assert again.json()["version"] == 1, "a repeated request is harmless"
 
 
-async def test_what_was_announced_must_be_what_came(files: CloudFiles) -> None:
+async def test_uploaded_bytes_must_match_their_announcement(files: CloudFiles) -> None:
     # contract C1
     link = await files.link(size=4)
     assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
@@ -83,12 +83,12 @@ async def test_what_was_announced_must_be_what_came(files: CloudFiles) -> None:
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}", json={"sha256": "0" * 64})
     assert (done.status_code, done.json()["code"]) == (422, "sha256_mismatch")
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
-    assert done.status_code == 200, "the caller's mistake does not spoil the upload"
+    assert done.status_code == 200, "the caller's mistake does not affect the upload"
     params = {"workspaceId": files.workspace, "fileName": "a.bin", "sha256": "0" * 64}
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 422
 
 
-async def test_nothing_can_be_completed_that_did_not_come(files: CloudFiles) -> None:
+async def test_an_upload_without_bytes_cannot_be_completed(files: CloudFiles) -> None:
     # contract C1
     link = await files.link()
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
@@ -96,12 +96,14 @@ async def test_nothing_can_be_completed_that_did_not_come(files: CloudFiles) -> 
     assert (await files.http.post(f"{FILES}/upload-complete/{ABSENT}")).status_code == 403
 
 
-async def test_a_link_takes_bytes_once_and_no_more_than_announced(files: CloudFiles) -> None:
+async def test_a_link_accepts_bytes_once_and_no_more_than_announced(files: CloudFiles) -> None:
     # contract C1
     link = await files.link(size=3)
     too_much = await files.http.put(link["uploadUrl"], content=b"abcd")
     assert too_much.status_code == 413
-    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200, "an attempt is no use"
+    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200, (
+        "an attempt is not a use of the link"
+    )
     second = await files.http.put(link["uploadUrl"], content=b"xyz")
     assert (second.status_code, second.json()["code"]) == (409, "upload_link_used")
     forged = link["uploadUrl"].replace(link["uploadId"], ABSENT)
@@ -111,13 +113,15 @@ async def test_a_link_takes_bytes_once_and_no_more_than_announced(files: CloudFi
     assert (await files.http.put(bare, content=b"abc")).status_code == 403
 
 
-async def test_an_upload_onto_an_existing_id_is_another_version(files: CloudFiles) -> None:
+async def test_an_upload_to_an_existing_id_is_another_version(files: CloudFiles) -> None:
     # contract C10, C11, CS12
     first = await files.upload("a.bin", b"one")
     second = await files.upload("b.bin", b"two!", id=first["id"])
     assert (second["id"], second["version"], second["fileName"], second["size"]) == (first["id"], 2, "b.bin", 4)
     link = await files.link("c.bin", id=first["id"])
-    assert (await files.record(first["id"]))["status"] == "available", "the old version stays until the new one is here"
+    assert (await files.record(first["id"]))["status"] == "available", (
+        "the old version exists until the new one is complete"
+    )
     await files.http.put(link["uploadUrl"], content=b"three")
     await files.http.post(f"{FILES}/upload-complete/{first['id']}")
     listed = await files.http.get(f"{FILES}/version-list/{first['id']}")
@@ -131,7 +135,7 @@ async def test_an_upload_onto_an_existing_id_is_another_version(files: CloudFile
     assert paged.headers["X-Total-Count"] == "3"
 
 
-async def test_an_id_of_something_else_is_refused_without_a_hint(files: CloudFiles) -> None:
+async def test_an_id_of_another_record_is_rejected_without_a_hint(files: CloudFiles) -> None:
     # contract C10, G2
     supplied = "33333333-3333-4333-8333-333333333333"
     assert (await files.upload(id=supplied.upper()))["id"] == supplied
@@ -144,7 +148,7 @@ async def test_an_id_of_something_else_is_refused_without_a_hint(files: CloudFil
     assert (response.status_code, response.json()["code"]) == (409, "id_in_use")
 
 
-async def test_cs1_deletes_softly_and_a_second_time_not_at_all(files: CloudFiles) -> None:
+async def test_cs1_deletes_softly_and_a_second_time_is_404(files: CloudFiles) -> None:
     # contract G25
     file = (await files.upload())["id"]
     gone = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
@@ -163,7 +167,7 @@ async def test_cs1_deletes_softly_and_a_second_time_not_at_all(files: CloudFiles
         assert (await files.http.request(method, f"{FILES}/{path}")).status_code == 403, (method, path)
 
 
-async def test_cs1_needs_the_files_own_workspace(files: CloudFiles) -> None:
+async def test_cs1_requires_the_workspace_of_the_file(files: CloudFiles) -> None:
     # contract C5
     file = await files.upload()
     other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
@@ -175,7 +179,7 @@ async def test_cs1_needs_the_files_own_workspace(files: CloudFiles) -> None:
     assert (await files.record(file["id"]))["status"] == "available"
 
 
-async def test_cs2_changes_what_is_given_and_nothing_else(files: CloudFiles) -> None:
+async def test_cs2_changes_only_the_given_members(files: CloudFiles) -> None:
     # contract C3
     file = (await files.upload("a.bin"))["id"]
     body = {"fileName": "b.csv", "contentType": None, "description": "d", "tags": "x,y", "size": 9}
@@ -198,7 +202,7 @@ async def test_cs2_changes_what_is_given_and_nothing_else(files: CloudFiles) -> 
     assert (await files.record(file))["description"] is None
 
 
-async def test_cs2_refuses_what_is_wrong(files: CloudFiles) -> None:
+async def test_cs2_rejects_invalid_members(files: CloudFiles) -> None:
     # contract C3
     path = f"{FILES}/{(await files.upload())['id']}"
     wrong: tuple[object, ...] = (
@@ -217,7 +221,7 @@ async def test_cs2_refuses_what_is_wrong(files: CloudFiles) -> None:
     assert (await files.http.patch(path, json={}, headers={"If-Match": '"0"'})).status_code == 412
 
 
-async def test_cs3_and_cs4_keep_any_object(files: CloudFiles) -> None:
+async def test_cs3_and_cs4_store_any_object(files: CloudFiles) -> None:
     # contract C4, G17
     path = f"{FILES}/metadata/{(await files.upload())['id']}"
     empty = await files.http.get(path)
@@ -228,7 +232,7 @@ async def test_cs3_and_cs4_keep_any_object(files: CloudFiles) -> None:
     assert kept.content == '{"a":{"b":[null,"é"]},"mass":1.10}'.encode()
     assert (await files.http.get(path, headers={"If-None-Match": kept.headers["ETag"]})).status_code == 304
     assert (await files.http.put(path)).status_code == 200
-    assert (await files.http.get(path)).content == kept.content, "no body leaves it"
+    assert (await files.http.get(path)).content == kept.content, "it sends no body"
     for bad, status in ((b"[]", 400), (b"{", 400), (b'{"a":"' + b"x" * 70_000 + b'"}', 400)):
         assert (await files.http.put(path, content=bad)).status_code == status
     assert (await files.http.put(path, json={}, headers={"If-Match": '"0"'})).status_code == 412
@@ -236,7 +240,7 @@ async def test_cs3_and_cs4_keep_any_object(files: CloudFiles) -> None:
     assert (await files.http.get(path)).json() == {}
 
 
-async def test_a_file_that_is_not_there_yet_is_as_absent(files: CloudFiles) -> None:
+async def test_a_file_without_bytes_is_404(files: CloudFiles) -> None:
     # contract C2
     link = await files.link()
     for method, path in (
@@ -252,7 +256,7 @@ async def test_a_file_that_is_not_there_yet_is_as_absent(files: CloudFiles) -> N
     assert (await files.http.get(FILES, params={"workspaceId": files.workspace})).json() == []
 
 
-async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
+async def test_missing_foreign_and_forbidden_files_are_rejected_with_the_same_message(
     files: CloudFiles, make_key: MakeKey
 ) -> None:
     # contract C9
@@ -296,7 +300,7 @@ async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
     assert (await files.record(file))["version"] == 1
 
 
-async def test_without_a_key_only_what_is_public_is_read(files: CloudFiles) -> None:
+async def test_without_a_key_only_public_files_are_read(files: CloudFiles) -> None:
     # contract A6, C9
     file = (await files.upload("a.txt", b"text"))["id"]
     reads = [
@@ -313,7 +317,7 @@ async def test_without_a_key_only_what_is_public_is_read(files: CloudFiles) -> N
         assert "WWW-Authenticate" in response.headers
 
 
-async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_exports_are_off(
+async def test_a_public_workspace_lists_its_files_without_downloads_if_exports_are_disabled(
     files: CloudFiles, make_key: MakeKey
 ) -> None:
     # contract A7
@@ -337,7 +341,7 @@ async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_expo
     assert (await files.http.get(f"{FILES}/{file}")).status_code == 200
 
 
-async def test_the_list_is_of_one_workspace_in_the_order_that_is_asked_for(files: CloudFiles) -> None:
+async def test_the_list_has_one_workspace_in_the_requested_order(files: CloudFiles) -> None:
     # contract C11, CS10
     for name, content in (("b.bin", b"1"), ("a.bin", b"333"), ("c.bin", b"22")):
         await files.upload(name, content)
@@ -371,7 +375,7 @@ async def test_a_workspace_lists_its_available_files_as_attachments(files: Cloud
     assert (await files.http.get(path)).json()["attachments"] == []
 
 
-async def test_files_of_a_deleted_workspace_are_as_absent(files: CloudFiles) -> None:
+async def test_files_of_a_deleted_workspace_are_404(files: CloudFiles) -> None:
     file = (await files.upload())["id"]
     link = await files.link()
     assert (await files.http.delete(f"/v1/workspace/{files.workspace}")).status_code == 200

@@ -1,4 +1,4 @@
-"""The bytes of files: downloads and their ranges, what is kept once, what is cut off, what is swept."""
+"""The bytes of files: downloads and ranges, deduplication, interrupted uploads, clean-up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
 
 
 def _stored(settings: WorkspacedSettings) -> set[str]:
-    """The digests of what is kept, and the names of what is under way."""
+    """Return the digests of stored files, and the names of unfinished uploads."""
     paths = (path for path in settings.blobs.rglob("*") if path.is_file())
     return {"".join(path.relative_to(settings.blobs).parts) for path in paths}
 
@@ -42,7 +42,7 @@ def _stored(settings: WorkspacedSettings) -> set[str]:
 async def _another(
     settings: WorkspacedSettings, make_key: MakeKey, *, clock: ManualClock | None = None
 ) -> AsyncIterator[tuple[CloudFiles, Application]]:
-    """A service with other settings than the usual."""
+    """Run a service with other settings."""
     async with running(settings, clock=clock) as app:
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         headers = {"x-api-key": make_key(name="svc:another"), "ClientId": "tests"}
@@ -51,7 +51,7 @@ async def _another(
             yield CloudFiles(http=http, workspace=workspace), app
 
 
-async def test_a_download_is_saved_and_never_shown(files: CloudFiles) -> None:
+async def test_a_download_is_saved_and_never_displayed(files: CloudFiles) -> None:
     # contract C8, CS13
     script = b"<script>alert(1)</script>"
     file = await files.upload("Größe 部品.html", script, contentType="text/html")
@@ -96,7 +96,7 @@ async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> No
     assert (head.status_code, head.headers["Content-Length"]) == (206, "2")
 
 
-async def test_an_empty_file_is_a_file(files: CloudFiles, settings: WorkspacedSettings) -> None:
+async def test_an_empty_file_can_be_stored(files: CloudFiles, settings: WorkspacedSettings) -> None:
     file = await files.upload("empty.bin", b"")
     assert file["size"] == 0
     assert await files.content(file["id"]) == b""
@@ -117,7 +117,7 @@ async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> N
         assert (await files.http.get(f"{FILES}/download/{first['id']}?{query}")).status_code == 403
 
 
-async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(
+async def test_names_are_not_used_on_disk_and_equal_bytes_are_stored_once(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
     # contract C8
@@ -128,7 +128,7 @@ async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 400
 
 
-async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, settings: WorkspacedSettings) -> None:
+async def test_concurrent_uploads_of_equal_bytes_all_succeed(files: CloudFiles, settings: WorkspacedSettings) -> None:
     content = b"equal" * 400_000
     records = await asyncio.gather(*(files.upload(f"{number}.bin", content) for number in range(8)))
     assert len({record["id"] for record in records}) == 8
@@ -137,13 +137,13 @@ async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, set
         assert await files.content(record["id"]) == content
 
 
-async def test_versions_uploaded_at_once_get_numbers_of_their_own(files: CloudFiles) -> None:
+async def test_concurrent_versions_get_different_numbers(files: CloudFiles) -> None:
     file = (await files.upload())["id"]
     uploads = [files.upload(f"{number}.bin", str(number).encode(), id=file) for number in range(8)]
     assert sorted(record["version"] for record in await asyncio.gather(*uploads)) == list(range(2, 10))
 
 
-async def test_one_link_used_by_two_at_once_takes_one(files: CloudFiles) -> None:
+async def test_a_link_used_by_two_concurrent_uploads_accepts_one(files: CloudFiles) -> None:
     link = await files.link()
     responses = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
     assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
@@ -151,7 +151,7 @@ async def test_one_link_used_by_two_at_once_takes_one(files: CloudFiles) -> None
     assert (await files.http.post(f"{FILES}/upload-complete/{link['id']}")).json()["sha256"] == taken
 
 
-async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, settings: WorkspacedSettings) -> None:
+async def test_an_interrupted_upload_leaves_nothing(files: CloudFiles, settings: WorkspacedSettings) -> None:
     link = await files.link()
     url = httpx.URL(link["uploadUrl"])
     assert isinstance(files.http._transport, httpx.ASGITransport)
@@ -182,7 +182,7 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, setti
     assert (await files.http.put(link["uploadUrl"], content=b"whole")).status_code == 200, "the link is still good"
 
 
-async def test_more_than_a_file_may_have_is_refused_while_it_comes(
+async def test_an_upload_beyond_the_size_limit_is_rejected_while_it_arrives(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract C8
@@ -204,7 +204,7 @@ async def test_more_than_a_file_may_have_is_refused_while_it_comes(
     assert _stored(settings) == {hashlib.sha256(b"x" * 1_000_000).hexdigest()}
 
 
-async def test_a_packed_upload_is_stored_unpacked(files: CloudFiles) -> None:
+async def test_a_compressed_upload_is_stored_uncompressed(files: CloudFiles) -> None:
     # contract G32
     content = b"part_number,mass_kg\n" + b"00417,0.10\n" * 200_000
     packed, digest = gzip.compress(content), hashlib.sha256(content).hexdigest()
@@ -218,7 +218,7 @@ async def test_a_packed_upload_is_stored_unpacked(files: CloudFiles) -> None:
     assert (received.status_code, received.json()["size"]) == (200, len(content))
 
 
-async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFiles) -> None:
+async def test_compressed_bytes_of_any_kind_are_stored_as_the_original(files: CloudFiles) -> None:
     for content in (b"", b"x", os.urandom(3_000_000), bytes(3_000_000)):
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
         packed = gzip.compress(content)
@@ -227,7 +227,7 @@ async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFi
         assert await files.content(response.json()["id"]) == content
 
 
-async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(
+async def test_an_invalid_compressed_upload_is_rejected_and_leaves_nothing(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract G32
@@ -251,7 +251,7 @@ async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(
     assert _stored(settings) == set()
 
 
-async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
+async def test_a_full_disk_is_a_503_with_a_message_and_leaves_nothing(
     files: CloudFiles, settings: WorkspacedSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int) -> None:
@@ -297,7 +297,7 @@ async def test_a_workspace_has_quotas(
         assert sentence in response.json()["detail"]
 
 
-async def test_a_file_has_so_many_versions_and_no_more(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_the_number_of_versions_of_a_file_is_limited(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract G35
     limits = Limits(requests_per_minute=0, versions_per_file=2)
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
@@ -307,7 +307,7 @@ async def test_a_file_has_so_many_versions_and_no_more(settings: WorkspacedSetti
         assert (await files.http.post(FILES, params=params, content=b"x")).json()["code"] == "quota_exceeded"
 
 
-async def test_a_link_ends_after_a_quarter_of_an_hour(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_a_link_expires_after_a_quarter_of_an_hour(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C1
     clock = ManualClock()
     async with _another(settings, make_key, clock=clock) as (files, _):
@@ -317,7 +317,7 @@ async def test_a_link_ends_after_a_quarter_of_an_hour(settings: WorkspacedSettin
         assert (late.status_code, late.json()["code"]) == (403, "upload_link_expired")
 
 
-async def test_two_processes_agree_on_links(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_two_processes_accept_the_same_links(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     async with _another(settings, make_key) as (one, _), _another(settings, make_key) as (other, _):
         link = await one.link()
         assert (await other.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
@@ -330,7 +330,7 @@ async def test_a_link_begins_with_the_public_url(settings: WorkspacedSettings, m
         assert (await files.link())["uploadUrl"].startswith("https://data.example.org/edw/v1/cloud-storage/upload/")
 
 
-async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
+async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract G25
@@ -340,25 +340,25 @@ async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
             file = await files.upload(content=content)
             await files.http.delete(f"{FILES}/{file['id']}", params={"workspaceId": files.workspace})
         await files.upload(content=b"kept")
-        await app.keep_up()
-        assert _stored(settings) == {kept, dropped}, "deleted, but it could be restored"
+        await app.run_maintenance()
+        assert _stored(settings) == {kept, dropped}, "deleted, but it can be restored"
     soon = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, deleted_days=0))
     async with _another(soon, make_key) as (files, app):
-        await app.keep_up()
+        await app.run_maintenance()
         assert _stored(settings) == {kept}
         log = await files.http.get("/v1/audit-log?action=cloud_storage.file.purged")
         assert len(log.json()) == 2
 
 
-async def test_links_that_were_never_used_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)
     async with _another(settings, make_key, clock=long_ago) as (files, app):
-        await app.keep_up()  # the start's own round is over then, and takes none of what follows
+        await app.run_maintenance()  # the first run of the job is over then, and deletes nothing of the following
         never, sent = await files.link(), await files.link()
         assert (await files.http.put(sent["uploadUrl"], content=b"abc")).status_code == 200
         assert _stored(settings) == {sha256 := hashlib.sha256(b"abc").hexdigest()}, sha256
-        await app.keep_up()
+        await app.run_maintenance()
         assert _stored(settings) == set()
         for link in (never, sent):
             assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403
@@ -381,8 +381,8 @@ async def blobs(tmp_path: Path) -> AsyncIterator[DiskBlobs]:
     await blobs.stop()
 
 
-async def test_a_sweep_waits_for_whoever_is_about_to_refer_to_bytes(blobs: DiskBlobs, tmp_path: Path) -> None:
-    """The order that would lose bytes: they are at their address, the sweep asks, then the reference is committed."""
+async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs: DiskBlobs, tmp_path: Path) -> None:
+    """The order that would lose bytes: they are stored, the clean-up checks them, then the reference is committed."""
     committed: set[str] = set()
     asked = asyncio.Event()
 
@@ -398,14 +398,14 @@ async def test_a_sweep_waits_for_whoever_is_about_to_refer_to_bytes(blobs: DiskB
             assert blobs.as_file(incoming.sha256).read_bytes() == b"abc"
             committed.add(incoming.sha256)
         assert await sweeping == 0
-        assert asked.is_set(), "it asked once more when it held the lock"
+        assert asked.is_set(), "it checked again when it held the lock"
     assert blobs.as_file(incoming.sha256).exists()
     committed.clear()
     assert await blobs.sweep(referenced) == 1
     assert not blobs.as_file(incoming.sha256).exists()
 
 
-async def test_equal_bytes_that_come_while_a_sweep_drops_them_are_there_afterwards(blobs: DiskBlobs) -> None:
+async def test_equal_bytes_uploaded_during_a_clean_up_exist_afterwards(blobs: DiskBlobs) -> None:
     dropping = asyncio.Event()
     go_on = asyncio.Event()
     asked = 0
@@ -434,7 +434,7 @@ async def test_equal_bytes_that_come_while_a_sweep_drops_them_are_there_afterwar
     assert blobs.as_file(again.sha256).read_bytes() == b"abc"
 
 
-async def test_a_sweep_drops_what_a_killed_process_left_and_nothing_else(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: DiskBlobs, tmp_path: Path) -> None:
     async def all_of_them(digests: Any) -> frozenset[str]:
         return frozenset(digests)
 
@@ -449,7 +449,7 @@ async def test_a_sweep_drops_what_a_killed_process_left_and_nothing_else(blobs: 
     assert list(incoming.iterdir()) == []
 
 
-async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> None:
+async def test_a_client_that_disconnects_leaves_no_open_file(blobs: DiskBlobs) -> None:
     content = os.urandom(1_000_000)
     async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):
         pass
@@ -461,7 +461,7 @@ async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> 
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 
-async def test_a_folder_that_cannot_be_written_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
     with pytest.raises(UnavailableProblem, match="can't be used"):

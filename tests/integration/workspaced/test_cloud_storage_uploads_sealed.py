@@ -1,4 +1,4 @@
-"""What signs upload links is kept sealed where the service has an encryption key, and links outlive the change."""
+"""The secret of upload links is encrypted if the service has an encryption key, and links stay valid after the change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def _link(http: httpx.AsyncClient, workspace: str) -> httpx.Response:
     return await http.post(f"{FILES}/upload-link", json={"workspaceId": workspace, "fileName": "a.bin"})
 
 
-async def test_the_first_start_with_a_key_seals_the_secret_and_links_made_before_still_hold(
+async def test_the_first_start_with_a_key_encrypts_the_secret_and_earlier_links_stay_valid(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     key = make_key()
@@ -56,7 +56,7 @@ async def test_the_first_start_with_a_key_seals_the_secret_and_links_made_before
         assert (await http.put(after, content=b"bytes")).is_success
 
 
-async def test_with_another_key_or_none_links_wait_for_it_and_all_else_goes_on(
+async def test_with_another_key_or_none_links_are_unavailable_and_everything_else_works(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     key = make_key()

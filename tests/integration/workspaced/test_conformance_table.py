@@ -1,6 +1,6 @@
 """Each failure and each event of the 32 operations of the interface document (contract G12, G13, H7).
 
-The successes are in `test_interface_rows`. A failure changes nothing, so one world serves all of them, and is looked at in the
+The successes are in `test_interface_rows`. A failure changes nothing, so one sample serves all of them, and is compared at the
 end.
 """
 
@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.support.interface_rows import ROWS, Row
-from tests.support.one_of_each import World, one_of_each
+from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from workspaced.app import Application, running
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import postgres_address
@@ -25,7 +25,7 @@ from workspaced.storage.factory import transact
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"
 
-# The table's last column, as it is there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
+# The last column of the table. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
 # T: 413 and 415. I: 412. Y: 422 for another body under the key.
 MARKS: Final = {
     "DS1": "N 304", "DS2": "V* N", "DS3": "V* N", "DS4": "N V 304", "DS5": "K V T Y 409", "DS6": "V* K T N I",
@@ -36,7 +36,7 @@ MARKS: Final = {
     "WH1": "V", "WH2": "V T Y 409 422", "WH3": "N 304", "WH4": "N I", "WH5": "V T N I 422", "WH6": "V N Y",
 }  # fmt: skip
 
-# What is well-formed and can't be: the body, or the query, and the problem's code.
+# Well-formed values that are impossible: the body, or the query, and the problem's code.
 STATES: Final[dict[str, tuple[tuple[dict[str, Any], int, str], ...]]] = {
     "DS5": (({"json": {"label": "x", "id": "{sink}"}}, 409, "id_in_use"),),
     "DS8": (
@@ -64,7 +64,7 @@ STATES: Final[dict[str, tuple[tuple[dict[str, Any], int, str], ...]]] = {
     "WH5": (({"json": {"url": UNSAFE}}, 422, "unsafe_url"),),
 }
 
-# Rows that no other body than none, or the one of `ROWS`, would change.
+# Rows that only no body, or the one of `ROWS`, changes.
 CHANGING: Final = {"CS2": {"fileName": "other.bin"}}
 EVENTS: Final = {
     "DS5": ["data_sink.created"],
@@ -92,20 +92,18 @@ def test_every_row_of_the_document_has_its_failures() -> None:
     assert {row for row, marks in MARKS.items() if {"409", "422"} & set(marks.split())} <= set(STATES)
 
 
-async def test_the_failures_that_are_common_to_all_rows(
-    http: httpx.AsyncClient, transport: httpx.ASGITransport
-) -> None:
+async def test_the_failures_common_to_all_rows(http: httpx.AsyncClient, transport: httpx.ASGITransport) -> None:
     # contract G13
-    world = await one_of_each(http)
+    sample = await create_sample_workspace(http)
     made = await http.post("/v1/api-keys", json={"name": "svc:narrow", "role": "owner", "scopes": ["audit:read"]})
     narrow = {"x-api-key": made.json()["key"]}
     got = {}
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as anonymous:
         for row in ROWS:
-            refused = await http.request("TRACE", _path(row, world))
+            refused = await http.request("TRACE", _path(row, sample))
             got[row.id] = (
-                (await anonymous.request(row.method, **_sound(row, world))).status_code,
-                (await http.request(row.method, **_sound(row, world, headers=narrow))).status_code,
+                (await anonymous.request(row.method, **_sound(row, sample))).status_code,
+                (await http.request(row.method, **_sound(row, sample, headers=narrow))).status_code,
                 refused.status_code,
                 row.method in refused.headers["Allow"].split(", "),
             )
@@ -114,13 +112,13 @@ async def test_the_failures_that_are_common_to_all_rows(
 
 async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     # contract G13
-    world = await one_of_each(http)
-    await _converted(http, world)  # or the file's ETag would be another from one moment to the next
-    before = await _state(http, world)
+    sample = await create_sample_workspace(http)
+    await _converted(http, sample)  # otherwise the file's ETag would change during the test
+    before = await _state(http, sample)
     wrong: list[tuple[object, ...]] = []
     for row in ROWS:
         for mark in MARKS[row.id].split():
-            for attempt, wanted in _attempts(row, mark, world, settings.limits):
+            for attempt, wanted in _attempts(row, mark, sample, settings.limits):
                 response = await http.request(row.method, **attempt)
                 if mark == "304":
                     again = {**attempt["headers"], "If-None-Match": response.headers["ETag"]}
@@ -131,45 +129,47 @@ async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Works
                 if mark == "V*" and response.content != b'{"error":"Invalid request"}':
                     wrong.append((row.id, mark, response.text[:200]))
     assert wrong == []
-    assert await _state(http, world) == before
+    assert await _state(http, sample) == before
 
 
-async def test_the_same_key_of_idempotency_with_another_body_is_422_and_nothing_is_done(
+async def test_the_same_idempotency_key_with_another_body_is_422_and_nothing_is_applied(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     for row in ROWS:
         if "Y" not in MARKS[row.id].split():
             continue
         async with _service(settings, make_key()) as (http, _):
-            world = await one_of_each(http)
+            sample = await create_sample_workspace(http)
             headers = {"Idempotency-Key": f'"{row.id}"'}
-            first = await http.request(row.method, **_sound(row, world, headers=headers))
+            first = await http.request(row.method, **_sound(row, sample, headers=headers))
             assert first.is_success, (row.id, first.text)
-            body = {**(_filled(row.json, world) or {}), "description": "another body", "force": False}
-            second = await http.request(row.method, **{**_sound(row, world, headers=headers), "json": body})
+            body = {**(_filled(row.json, sample) or {}), "description": "another body", "force": False}
+            second = await http.request(row.method, **{**_sound(row, sample, headers=headers), "json": body})
             assert second.status_code == 422, (row.id, second.text)
 
 
-async def test_every_row_is_429_once_its_caller_has_come_too_often(
+async def test_every_row_is_429_for_a_caller_beyond_its_rate(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
-    limits = dataclasses.replace(settings.limits, requests_per_minute=1, request_burst=10)  # none comes back meanwhile
+    limits = dataclasses.replace(
+        settings.limits, requests_per_minute=1, request_burst=10
+    )  # no token is refilled meanwhile
     async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
-        world = await one_of_each(http)
+        sample = await create_sample_workspace(http)
         for _ in range(10):
             await http.get("/v1/workspace")
         for row in ROWS:
-            response = await http.request(row.method, **_sound(row, world))
+            response = await http.request(row.method, **_sound(row, sample))
             assert (response.status_code, response.json()["code"]) == (429, "rate_limited"), row.id
             assert int(response.headers["Retry-After"]) > 0
 
 
-async def test_every_row_is_503_while_the_database_is_away(settings: WorkspacedSettings) -> None:
+async def test_every_row_is_503_while_the_database_is_unavailable(settings: WorkspacedSettings) -> None:
     away = dataclasses.replace(settings, postgres=postgres_address("postgresql://unknown@127.0.0.1:1/nowhere"))
-    world = World(**{field.name: ABSENT for field in dataclasses.fields(World)})
+    sample = SampleWorkspace(**{field.name: ABSENT for field in dataclasses.fields(SampleWorkspace)})
     async with _service(away, "edw_any") as (http, _):
         for row in ROWS:
-            response = await http.request(row.method, **_sound(row, world))
+            response = await http.request(row.method, **_sound(row, sample))
             assert (response.status_code, response.headers["Retry-After"]) == (503, "5"), row.id
 
 
@@ -183,7 +183,7 @@ async def test_every_row_is_503_while_the_database_is_away(settings: WorkspacedS
         ("WH2", "webhooks_per_owner"),
     ],
 )
-async def test_a_quota_that_is_used_up_is_409(
+async def test_an_exhausted_quota_is_409(
     settings: WorkspacedSettings, make_key: Callable[..., str], row: str, quota: str
 ) -> None:
     # contract G35
@@ -191,8 +191,8 @@ async def test_a_quota_that_is_used_up_is_409(
     full = 2 if quota == "blocks_per_workspace" else 1
     limits = dataclasses.replace(settings.limits, **{quota: full})
     async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
-        world = await one_of_each(http)
-        response = await http.request(the_row.method, **_sound(the_row, world))
+        sample = await create_sample_workspace(http)
+        response = await http.request(the_row.method, **_sound(the_row, sample))
         assert (response.status_code, response.json()["code"]) == (409, "quota_exceeded")
 
 
@@ -201,35 +201,37 @@ async def test_each_row_emits_its_events_and_no_others(
     http: httpx.AsyncClient, settings: WorkspacedSettings, row: Row
 ) -> None:
     # contract H7
-    world = await one_of_each(http)
+    sample = await create_sample_workspace(http)
     if row.id == "CS5":
-        await _converted(http, world)
-    await _subscribe(http, world)
+        await _converted(http, sample)
+    await _subscribe(http, sample)
     earlier = len(_reported(settings))
-    sound = _sound(row, world)
+    sound = _sound(row, sample)
     if row.id in CHANGING:
         sound["json"] = CHANGING[row.id]
     response = await http.request(row.method, **sound)
     assert response.is_success, response.text
     if row.id == "CS5":
-        await _converted(http, world)
+        await _converted(http, sample)
     reported = _reported(settings)[earlier:]
     assert [one for one in reported if "conversion" not in one or one in EVENTS[row.id]] == EVENTS[row.id]
 
 
 async def test_the_other_rows_emit_no_event(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
-    world = await one_of_each(http)
-    await _subscribe(http, world)
+    sample = await create_sample_workspace(http)
+    await _subscribe(http, sample)
     for row in sorted(ROWS, key=lambda row: row.id == "WH4"):  # it deletes what the others need
         if row.id not in EVENTS:
-            response = await http.request(row.method, **_sound(row, world))
+            response = await http.request(row.method, **_sound(row, sample))
             assert response.is_success, (row.id, response.text)
-    assert [one for one in _reported(settings) if "conversion" not in one] == []  # that of the file goes its own way
+    assert [
+        one for one in _reported(settings) if "conversion" not in one
+    ] == []  # the event of the file is emitted independently
 
 
-async def _subscribe(http: httpx.AsyncClient, world: World) -> None:
+async def _subscribe(http: httpx.AsyncClient, sample: SampleWorkspace) -> None:
     everything = {"dataEvents": ["data_sink.*", "block.*", "workspace.*", "cloud_storage.*"]}
-    assert (await http.patch(f"/v1/webhooks/{world.webhook}", json=everything)).is_success
+    assert (await http.patch(f"/v1/webhooks/{sample.webhook}", json=everything)).is_success
 
 
 @asynccontextmanager
@@ -241,12 +243,14 @@ async def _service(settings: WorkspacedSettings, key: str) -> AsyncIterator[tupl
             yield http, app
 
 
-def _attempts(row: Row, mark: str, world: World, limits: Limits) -> list[tuple[dict[str, Any], tuple[int, str]]]:
-    """Requests with one thing wrong each, and the status and code that they must have; an empty code: any."""
-    sound = _sound(row, world)
-    found: list[tuple[dict[str, Any], tuple[int, str]]] = []  # none for Y, which has a test of its own
+def _attempts(
+    row: Row, mark: str, sample: SampleWorkspace, limits: Limits
+) -> list[tuple[dict[str, Any], tuple[int, str]]]:
+    """Return requests with one mistake each, and their expected status and code; an empty code: any."""
+    sound = _sound(row, sample)
+    found: list[tuple[dict[str, Any], tuple[int, str]]] = []  # no case for Y, which has its own test
     if mark in {"V", "V*"}:
-        found = [(one, (400, "")) for one in _invalid(row, world)]
+        found = [(one, (400, "")) for one in _invalid(row, sample)]
     elif mark == "K":
         found = [({**sound, "headers": {"ClientId": text}}, (400, "bad_client_id")) for text in ("", "no spaces")]
     elif mark == "T":
@@ -257,24 +261,24 @@ def _attempts(row: Row, mark: str, world: World, limits: Limits) -> list[tuple[d
     elif mark == "N":
         name = {"DS": "sink", "BL": "block", "WS": "workspace", "CS": "file", "WH": "webhook"}[row.id[:2]]
         name = name if f"{{{name}}}" in row.path else "workspace"
-        absent = _sound(row, dataclasses.replace(world, **{name: ABSENT}))
-        found = [(absent, (403 if name == "file" else 404, "")), *_states(row, world, {404})]
+        absent = _sound(row, dataclasses.replace(sample, **{name: ABSENT}))
+        found = [(absent, (403 if name == "file" else 404, "")), *_states(row, sample, {404})]
     elif mark == "I":
         found = [({**sound, "headers": {"If-Match": '"999"'}}, (412, ""))]
     elif mark == "304":
         found = [(sound, (304, ""))]
     elif mark in {"409", "422"}:
-        found = _states(row, world, {int(mark)})
+        found = _states(row, sample, {int(mark)})
     return found
 
 
-def _states(row: Row, world: World, statuses: set[int]) -> list[tuple[dict[str, Any], tuple[int, str]]]:
+def _states(row: Row, sample: SampleWorkspace, statuses: set[int]) -> list[tuple[dict[str, Any], tuple[int, str]]]:
     return [
         (
             {
-                **_sound(row, world),
-                **{name: _filled(value, world) for name, value in more.items() if name != "path"},
-                **({"url": _filled(more["path"], world)} if "path" in more else {}),
+                **_sound(row, sample),
+                **{name: _filled(value, sample) for name, value in more.items() if name != "path"},
+                **({"url": _filled(more["path"], sample)} if "path" in more else {}),
             },
             (status, code),
         )
@@ -283,8 +287,8 @@ def _states(row: Row, world: World, statuses: set[int]) -> list[tuple[dict[str, 
     ]
 
 
-def _invalid(row: Row, world: World) -> list[dict[str, Any]]:
-    sound = _sound(row, world)
+def _invalid(row: Row, sample: SampleWorkspace) -> list[dict[str, Any]]:
+    sound = _sound(row, sample)
     if row.id == "DS4":
         return [{**sound, "url": sound["url"].rpartition("/")[0] + "/%ff"}]
     if row.id in {"WS3", "WS4"}:
@@ -294,25 +298,25 @@ def _invalid(row: Row, world: World) -> list[dict[str, Any]]:
     if row.method == "GET":
         return [{**sound, "params": {"take": text}} for text in ("0", "x", "1001")]
     broken = [{**sound, "json": None, "content": content} for content in (b"{", b'"text"', b'{"a": NaN}')]
-    return broken + [attempt for attempt, _ in _states(row, world, {400})]
+    return broken + [attempt for attempt, _ in _states(row, sample, {400})]
 
 
-def _sound(row: Row, world: World, **more: Any) -> dict[str, Any]:
-    body = _filled(row.json, world)
-    query = {name: _filled(text, world) for name, text in row.query.items()}
-    return {"url": _path(row, world), "params": query, "json": body, "headers": {}, **more}
+def _sound(row: Row, sample: SampleWorkspace, **more: Any) -> dict[str, Any]:
+    body = _filled(row.json, sample)
+    query = {name: _filled(text, sample) for name, text in row.query.items()}
+    return {"url": _path(row, sample), "params": query, "json": body, "headers": {}, **more}
 
 
-def _path(row: Row, world: World) -> str:
-    return row.path.format(**dataclasses.asdict(world))
+def _path(row: Row, sample: SampleWorkspace) -> str:
+    return row.path.format(**dataclasses.asdict(sample))
 
 
-def _filled(value: Any, world: World) -> Any:
-    """With the world's ids in their places."""
+def _filled(value: Any, sample: SampleWorkspace) -> Any:
+    """Return the value with the sample's ids in its placeholders."""
     if value is None:
         return None
     text = json.dumps(value)
-    for name, known in dataclasses.asdict(world).items():
+    for name, known in dataclasses.asdict(sample).items():
         text = text.replace(f"{{{name}}}", known)
     return json.loads(text)
 
@@ -322,12 +326,12 @@ def _reported(settings: WorkspacedSettings) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-async def _converted(http: httpx.AsyncClient, world: World) -> None:
-    while (await http.get(f"/v1/cloud-storage/{world.file}")).json()["conversion"]["state"] != "succeeded":
-        pass  # it asks the database, so others have their turn
+async def _converted(http: httpx.AsyncClient, sample: SampleWorkspace) -> None:
+    while (await http.get(f"/v1/cloud-storage/{sample.file}")).json()["conversion"]["state"] != "succeeded":
+        pass  # it polls the database, so it lets other tasks run
 
 
-async def _state(http: httpx.AsyncClient, world: World) -> list[Any]:
-    base = f"/v1/workspace/{world.workspace}"
-    paths = (f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{world.webhook}", "/v1/workspace", "/v1/webhooks")
+async def _state(http: httpx.AsyncClient, sample: SampleWorkspace) -> list[Any]:
+    base = f"/v1/workspace/{sample.workspace}"
+    paths = (f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{sample.webhook}", "/v1/workspace", "/v1/webhooks")
     return [(await http.get(path)).json() for path in paths]

@@ -1,4 +1,4 @@
-"""Details of the interface that no other test needs."""
+"""Details of the interface that no other test covers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import httpx
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
 
 MakeKey = Callable[..., str]
 
 
-async def test_ignored_names_are_bounded_and_say_where_they_are(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_ignored_names_are_bounded_and_have_their_location(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G5
     inner = await http.post(sinks, json={"label": "a", "icon": {"name": "scale", "size": 1}})
     assert inner.headers["X-Ignored-Fields"] == "icon.size"
@@ -47,7 +47,7 @@ async def test_responses_about_sinks_announce_gzip(http: httpx.AsyncClient, sink
     assert "Accept-Encoding" not in (await http.get("/v1/workspace")).headers
 
 
-async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_rejection_before_the_body_is_read_is_not_stored(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G18
     key = {"Idempotency-Key": "one"}
     body = json.dumps({"label": "a"})
@@ -61,7 +61,7 @@ async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.A
     assert (first.status_code, "Idempotent-Replayed" in first.headers) == (201, False)
 
 
-async def test_an_owner_of_one_workspace_makes_no_other(
+async def test_an_owner_of_one_workspace_cannot_create_another(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: MakeKey
 ) -> None:
     # contract A5
@@ -70,7 +70,7 @@ async def test_an_owner_of_one_workspace_makes_no_other(
     assert (await http.post("/v1/workspace", json={"label": "b"}, headers=owner)).status_code == 403
 
 
-async def test_icons_are_text_where_a_setting_says_so(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_icons_are_text_if_configured(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract S3
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
@@ -83,7 +83,7 @@ async def test_icons_are_text_where_a_setting_says_so(settings: WorkspacedSettin
         assert created.json()["icon"] == '{"name":"scale","color":"red"}'
 
 
-async def test_a_sink_begins_with_so_many_entries_and_one_event(
+async def test_a_sink_is_created_with_many_entries_and_one_event(
     http: httpx.AsyncClient, sinks: str, settings: WorkspacedSettings
 ) -> None:
     # contract S14
@@ -93,17 +93,19 @@ async def test_a_sink_begins_with_so_many_entries_and_one_event(
     assert (refused.status_code, refused.json()["code"]) == (400, "too_many_items")
     made = await http.post(sinks, json={"label": "a", "entries": entries[:-1]})
     assert (made.status_code, len(made.json()["entries"])) == (201, 5_000)
-    assert [row[0] for row in Outsider(settings.database).do("SELECT type FROM event")] == ["data_sink.created"]
+    assert [row[0] for row in DatabaseClient(settings.database).execute("SELECT type FROM event")] == [
+        "data_sink.created"
+    ]
 
 
-async def test_another_signing_secret_by_an_update_is_a_rotation(
+async def test_another_signing_secret_in_an_update_is_a_rotation(
     http: httpx.AsyncClient, settings: WorkspacedSettings
 ) -> None:
     # contract H10
     webhook = (await http.post("/v1/webhooks", json={"url": "https://hooks.example/"})).headers["Location"]
     secret = f"whsec_{base64.b64encode(b'k' * 24).decode()}"
     assert (await http.patch(webhook, json={"signingSecret": secret})).json()["signingSecret"] == secret
-    kept = Outsider(settings.database).do("SELECT valid_until IS NULL FROM webhook_secret ORDER BY number")
+    kept = DatabaseClient(settings.database).execute("SELECT valid_until IS NULL FROM webhook_secret ORDER BY number")
     assert [bool(row[0]) for row in kept] == [False, True]
     wrong = await http.patch(webhook, json={"signingSecret": "whsec_short"})
     assert (wrong.status_code, wrong.json()["code"]) == (400, "bad_secret")

@@ -1,4 +1,4 @@
-"""Conversions as jobs: queued, leased, tried again, requested again, stopped; and their events."""
+"""Conversions as jobs: queued, leased, retried, requested again, stopped; and their events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock, arrival
 from tests.support.cloud_files import DEADLINE_SECONDS, FILES, CloudFiles
 from tests.support.conversion_processes import conversion_processes
-from tests.support.convertible import png_header
+from tests.support.convertible_files import png_header
 from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running
@@ -30,7 +30,7 @@ from workspaced.storage.postgres_store import PostgresStore
 from workspaced.storage.sqlite_store import SqliteStore
 
 CSV = b"part,mass\n00417,1.5\n"
-# What is cut off before it is of use: long enough to be met while it runs, whatever the machine does.
+# A conversion that is interrupted while it runs: it takes long enough on any machine.
 LONG_CSV = b"a,b\n" + b"1.5,xyz\n" * 4_000_000
 
 
@@ -51,7 +51,7 @@ def _paced(settings: WorkspacedSettings, **limits: Any) -> WorkspacedSettings:
 
 
 async def _converting() -> set[int]:
-    """The process of a conversion, once it is there."""
+    """Return the process of a conversion when it exists."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is committed before its process starts
             await asyncio.sleep(0.01)
@@ -64,7 +64,7 @@ async def _ended(processes: set[int]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(
+async def test_an_upload_is_converted_and_the_results_can_be_downloaded(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract C6
@@ -85,7 +85,7 @@ async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(
         later = await files.http.get(f"{FILES}/download/{file}?output=preview.json")
         assert later.json()["rowCount"] == 2
         former = await files.http.get(f"{FILES}/download/{file}?output=preview.json&versionId={first}")
-        assert former.json()["rowCount"] == 1, "the outputs of older versions stay"
+        assert former.json()["rowCount"] == 1, "the outputs of older versions are kept"
 
 
 async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_requested(
@@ -109,10 +109,10 @@ async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_reque
         await files.http.patch(f"{FILES}/{file}", json={"fileName": "a.csv"})
         await files.http.post(f"{FILES}/retry-conversion/{file}")
         conversion = await files.conversion(file, attempt=2)
-        assert conversion["errorClass"] != "unsupported", "it goes by the name that the file has by now"
+        assert conversion["errorClass"] != "unsupported", "it uses the current name of the file"
 
 
-async def test_cs5_reruns_what_succeeded(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_cs5_repeats_a_successful_conversion(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
@@ -125,7 +125,7 @@ async def test_cs5_reruns_what_succeeded(settings: WorkspacedSettings, make_key:
         assert after["outputs"] == before["outputs"]
 
 
-async def test_cs5_refuses_what_is_wrong(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_cs5_rejects_invalid_requests(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     async with _service(settings, make_key()) as files:
         path = f"{FILES}/retry-conversion/{(await files.upload('a.zip', b'PK'))['id']}"
         for body, status in (([], 400), ({"force": "yes"}, 400)):
@@ -143,7 +143,7 @@ async def test_cs5_refuses_what_is_wrong(settings: WorkspacedSettings, make_key:
         assert ignored.headers["X-Ignored-Fields"] == "mode"
 
 
-async def test_asking_twice_makes_no_second_job_and_force_makes_one(
+async def test_a_repeated_request_creates_no_second_job_and_force_creates_one(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract C7
@@ -177,12 +177,10 @@ async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
         await _ended(running_now)
     row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
     assert row is not None
-    assert tuple(row) == ("pending", None), "given back, should it be restored"
+    assert tuple(row) == ("pending", None), "returned in case of a restore"
 
 
-async def test_a_service_that_stops_gives_back_what_it_was_converting(
-    settings: WorkspacedSettings, make_key: MakeKey
-) -> None:
+async def test_a_stopping_service_releases_its_conversions(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     key = make_key()
     async with _service(settings, key) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
@@ -192,7 +190,7 @@ async def test_a_service_that_stops_gives_back_what_it_was_converting(
     assert tuple(row) == ("pending", None, 1, 0), "that was no attempt"
 
 
-async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
+async def test_a_service_that_stops_during_a_claim_releases_it(
     settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claimed, responding = asyncio.Event(), asyncio.Event()
@@ -221,7 +219,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
     assert tuple(row) == ("pending", None)
 
 
-async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_three_times(
+async def test_a_conversion_that_timed_out_is_retried_and_fails_after_three_attempts(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract C6
@@ -239,7 +237,7 @@ async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_thre
         assert (last["attempt"], last["errorClass"]) == (4, "timeout")
 
 
-async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_a_failure_caused_by_the_file_is_not_retried(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
     async with _service(settings, make_key(), clock) as files:
@@ -250,7 +248,7 @@ async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Workspaced
         assert (await files.record(file))["conversion"] == failed
 
 
-async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_an_expired_lease_is_taken_over(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
     key = make_key()
@@ -259,24 +257,24 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, 
         file = (await files.upload("mass.csv", CSV))["id"]
         limits = ConversionSettings()
         held = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=limits, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", settings=limits, now=clock.now())
         )
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
     async with _service(settings, key, clock) as files:
-        assert (await files.record(file))["conversion"]["state"] == "in_progress", "as long as the lease lasts"
+        assert (await files.record(file))["conversion"]["state"] == "in_progress", "until the lease ends"
         await clock.advance(limits.lease_seconds)
         done = await files.conversion(file)
         assert (done["state"], done["attempt"]) == ("succeeded", 2)
     assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
     late = transact(
         settings.database,
-        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", settings=limits, now=clock.now()),
     )
     assert late is None, "a worker without its lease changes nothing"
 
 
-async def test_a_file_that_kills_whoever_converts_it_is_given_up(
+async def test_a_file_that_repeatedly_kills_its_converter_is_marked_failed(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     clock = ManualClock()
@@ -287,13 +285,13 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(
             claimed = transact(
                 settings.database,
                 lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
-                    tx, lease=f"gone/{number}", pace=limits, now=clock.now()
+                    tx, lease=f"gone/{number}", settings=limits, now=clock.now()
                 ),
             )
             assert claimed is not None, number
             await clock.advance(limits.lease_seconds)
         last = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=limits, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", settings=limits, now=clock.now())
         )
         assert last is None
         failed = (await files.record(file))["conversion"]

@@ -1,4 +1,4 @@
-"""Real files through the real converters, each in its own process: what is made of good ones, and what hostile ones do."""
+"""Real files with the real converters, each in its own process: results of valid files, and failures of hostile ones."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import pytest
 from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
-from tests.support.convertible import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
+from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from workspaced.resources.cloud_storage import job
-from workspaced.resources.cloud_storage.converters.registry import kind_of
-from workspaced.resources.cloud_storage.job import Done, Failed
+from workspaced.resources.cloud_storage.converters.registry import converter_of
+from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.settings.workers import ConversionSettings
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What a conversion made, by name."""
+    """The results of a conversion by name."""
 
     files: dict[str, bytes]
     types: dict[str, str]
@@ -41,32 +41,36 @@ class Made:
         return Image.open(io.BytesIO(self.files[name]))
 
 
-async def _outcome(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[Done | Failed, Path]:
+async def _outcome(
+    folder: Path, name: str, content: bytes, **limits: Any
+) -> tuple[Converted | ConversionFailure, Path]:
     source = folder / "blob"
     source.write_bytes(content)
     scratch = folder / "scratch"
     scratch.mkdir()
-    kind = kind_of(name, "application/octet-stream")
+    kind = converter_of(name, "application/octet-stream")
     assert kind
-    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionSettings(**limits)), scratch / "made"
+    return await job.run(
+        kind, source, Path(name).suffix, scratch, settings=ConversionSettings(**limits)
+    ), scratch / "made"
 
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:
     outcome, into = await _outcome(folder, name, content)
-    assert isinstance(outcome, Done), outcome
+    assert isinstance(outcome, Converted), outcome
     return Made(
-        files={one.name: (into / one.file).read_bytes() for one in outcome.made},
-        types={one.name: one.content_type for one in outcome.made},
+        files={one.name: (into / one.file).read_bytes() for one in outcome.outputs},
+        types={one.name: one.content_type for one in outcome.outputs},
     )
 
 
 async def _failed(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[str, str]:
     outcome, _ = await _outcome(folder, name, content, **limits)
-    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome, ConversionFailure), outcome
     return outcome.error_class, outcome.sentence
 
 
-async def test_a_csv_column_gets_a_type_only_if_no_text_is_lost(tmp_path: Path) -> None:
+async def test_a_csv_column_is_typed_only_if_no_text_is_lost(tmp_path: Path) -> None:
     content = "part;count;price;length;day;done;note;empty\n" + "".join(
         f"{line}\n"
         for line in (
@@ -81,7 +85,7 @@ async def test_a_csv_column_gets_a_type_only_if_no_text_is_lost(tmp_path: Path) 
     assert table.schema == {
         "part": pl.String,
         "count": pl.Int64,
-        "price": pl.String,  # 1e3 would come back as 1000.0
+        "price": pl.String,  # 1e3 would be written as 1000.0
         "length": pl.String,
         "day": pl.Date,
         "done": pl.Boolean,
@@ -96,7 +100,7 @@ async def test_a_csv_column_gets_a_type_only_if_no_text_is_lost(tmp_path: Path) 
     assert (preview["rowCount"], preview["truncated"], preview["delimiter"]) == (3, False, ";")
 
 
-async def test_a_preview_is_the_beginning_only(tmp_path: Path) -> None:
+async def test_a_preview_has_only_the_beginning(tmp_path: Path) -> None:
     content = "a,b\n" + "".join(f"{number},{'x' * 2_000}\n" for number in range(500))
     made = await _made(tmp_path, "long.csv", content.encode())
     assert made.table("table.parquet").height == 500
@@ -116,7 +120,7 @@ async def test_text_is_read_in_its_own_encoding(tmp_path: Path, encoding: str, r
     assert made.json("preview.json")["encoding"] == reported
 
 
-async def test_a_table_without_a_header_gets_letters(tmp_path: Path) -> None:
+async def test_a_table_without_a_header_has_letters_as_column_names(tmp_path: Path) -> None:
     made = await _made(tmp_path, "a.csv", b"1,2\n3,4\n")
     assert made.table("table.parquet").to_dicts() == [{"A": 1, "B": 2}, {"A": 3, "B": 4}]
     assert made.json("preview.json")["header"] is False
@@ -147,7 +151,7 @@ async def test_each_sheet_of_a_workbook_is_a_table(tmp_path: Path) -> None:
     ]
 
 
-async def test_an_open_document_is_a_workbook_too(tmp_path: Path) -> None:
+async def test_an_open_document_is_converted_as_a_workbook(tmp_path: Path) -> None:
     def row(*cells: str) -> str:
         return f"<table:table-row>{''.join(cells)}</table:table-row>"
 
@@ -164,7 +168,7 @@ async def test_a_thumbnail_is_upright_and_has_no_camera_metadata(tmp_path: Path)
     picture = Image.new("RGB", (1_600, 800), "red")
     picture.paste("blue", (0, 0, 800, 800))
     about = picture.getexif()
-    about[0x0112] = 6  # to be turned by a quarter to the right
+    about[0x0112] = 6  # to be rotated by 90 degrees to the right
     about[0x010F] = "a camera's maker"
     content = io.BytesIO()
     picture.save(content, "JPEG", exif=about)
@@ -177,11 +181,11 @@ async def test_a_thumbnail_is_upright_and_has_no_camera_metadata(tmp_path: Path)
     top, bottom = thumbnail.getpixel((128, 10)), thumbnail.getpixel((128, 500))
     assert isinstance(top, tuple)
     assert isinstance(bottom, tuple)
-    assert top[2] > 200 > top[0], "the left side is up now"
+    assert top[2] > 200 > top[0], "the left side is now at the top"
     assert bottom[0] > 200 > bottom[2]
 
 
-async def test_a_clear_picture_stays_clear_and_a_small_one_small(tmp_path: Path) -> None:
+async def test_transparency_is_kept_and_a_small_picture_is_not_enlarged(tmp_path: Path) -> None:
     # contract C6
     content = io.BytesIO()
     Image.new("RGBA", (20, 10), (255, 0, 0, 0)).save(content, "PNG")
@@ -197,17 +201,17 @@ async def test_a_pdf_gives_its_text_and_its_first_page(tmp_path: Path) -> None:
     page = made.image("page-1.png").convert("L")
     assert page.size == (1_024, 683)
     darkest, lightest = page.getextrema()
-    assert darkest == 0, "something is written on it"
+    assert darkest == 0, "the page has text"
     assert lightest == 255
 
 
 def _encrypted() -> bytes:
-    """The beginning of what Office writes when a password is set: no zip, but a compound file with this stream."""
+    """Return the beginning of an Office file with a password: no zip, but a compound file with this stream."""
     return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(480)
 
 
 def _encrypted_pdf() -> bytes:
-    """A PDF that names a key that does not exist."""
+    """Return a PDF that refers to a missing key."""
     return pdf("secret").replace(
         b"/Root 1 0 R",
         b"/Root 1 0 R /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] "
@@ -216,7 +220,7 @@ def _encrypted_pdf() -> bytes:
 
 
 def _claiming(archive: bytes, member: str, size: int) -> bytes:
-    """The archive with a directory that declares ``size`` bytes for a member."""
+    """Return the archive with a directory that declares ``size`` bytes for a member."""
     changed = bytearray(archive)
     at = changed.rfind(member.encode()) - 46  # its entry in the directory at the end
     assert changed[at : at + 4] == b"PK\x01\x02"
@@ -259,7 +263,7 @@ _FAR_CORNER = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD
         pytest.param("a.csv", b"," * 3_000 + b"\n", "unsupported", "3001 columns", id="too many columns"),
     ],
 )
-async def test_a_hostile_file_is_refused_with_a_sentence(
+async def test_a_hostile_file_is_rejected_with_a_message(
     tmp_path: Path, name: str, content: bytes, error_class: str, words: str
 ) -> None:
     found, sentence = await _failed(tmp_path, name, content, seconds=60)
@@ -268,7 +272,7 @@ async def test_a_hostile_file_is_refused_with_a_sentence(
     assert sentence.endswith(".")
 
 
-async def test_a_zip_with_a_false_size_meets_the_memory_limit(tmp_path: Path) -> None:
+async def test_a_zip_with_a_false_size_reaches_the_memory_limit(tmp_path: Path) -> None:
     text = f"<t>{'x' * 150_000_000}</t>"
     honest = xlsx({"S": f'<row r="1"><c r="A1" t="inlineStr"><is>{text}</is></c></row>'})
     false_size = _claiming(honest, "xl/worksheets/sheet1.xml", 1_000)
@@ -276,7 +280,7 @@ async def test_a_zip_with_a_false_size_meets_the_memory_limit(tmp_path: Path) ->
     assert error_class in {"user", "unsupported"}
 
 
-async def test_a_pdf_bomb_is_refused_for_good(tmp_path: Path) -> None:
+async def test_a_pdf_bomb_is_rejected_permanently(tmp_path: Path) -> None:
     content = pdf_bomb(600)
     assert len(content) < 20_000
     error_class, sentence = await _failed(tmp_path, "a.pdf", content, memory_bytes=268_435_456, seconds=60)
@@ -284,7 +288,7 @@ async def test_a_pdf_bomb_is_refused_for_good(tmp_path: Path) -> None:
     assert "256 MiB" in sentence
 
 
-async def test_what_would_be_made_is_bounded(tmp_path: Path) -> None:
+async def test_the_size_of_results_is_bounded(tmp_path: Path) -> None:
     content = b"a,b\n" + b"".join(os.urandom(8).hex().encode() + b",x\n" for _ in range(30_000))
     error_class, sentence = await _failed(tmp_path, "a.csv", content, output_bytes=100_000)
     assert (error_class, sentence) == ("unsupported", "What is made of the file has more than 100000 bytes.")
@@ -301,7 +305,7 @@ def _environments() -> list[bytes]:
     return [Path(f"/proc/{child}/environ").read_bytes() for child in conversion_processes()]
 
 
-async def test_a_cancelled_conversion_leaves_no_process_and_passes_it_no_secret(
+async def test_a_cancelled_conversion_leaves_no_process_and_its_process_gets_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKSPACED_ENCRYPTION_KEY", "a secret")

@@ -16,7 +16,7 @@ _ID = "123e4567-e89b-12d3-a456-426614174000"
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-async def test_a_sink_is_created_with_its_entries_in_the_order_given(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_sink_is_created_with_its_entries_in_the_given_order(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S1, S2, S3, S14
     body = {
         "id": _ID,
@@ -47,7 +47,7 @@ async def test_a_sink_is_created_with_its_entries_in_the_order_given(http: httpx
     assert sorted(read.json().pop("entries"), key=str) == sorted(record.pop("entries"), key=str)
 
 
-async def test_every_documented_member_is_there_and_null_when_unset(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_every_documented_member_is_present_and_null_if_unset(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G4
     record = (await http.post(sinks, json={"label": "x", "icon": None})).json()
     assert set(record) == {
@@ -86,7 +86,7 @@ async def test_every_documented_member_is_there_and_null_when_unset(http: httpx.
         ({"label": "x", "entries": [{"key": "k", "dataType": "t"}, 3]}, "wrong_type", "/entries/1"),
     ],
 )
-async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
+async def test_an_invalid_create_body_is_400_and_nothing_is_stored(
     http: httpx.AsyncClient, sinks: str, body: dict[str, Any], code: str, pointer: str
 ) -> None:
     # contract S1, S8
@@ -96,7 +96,7 @@ async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
     assert (await http.get(f"{sinks}/list")).json() == []
 
 
-async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_one_does(
+async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_sink_does(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
     # contract S4
@@ -120,14 +120,14 @@ async def test_a_sink_is_found_by_its_id_and_its_visible_id_in_any_case(http: ht
         assert (await http.get(f"{sinks}/{name}")).status_code == 404
 
 
-async def test_the_word_list_is_never_a_sink_however_it_is_written(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_the_word_list_in_any_case_is_never_a_sink(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S6
     assert (await http.get(f"{sinks}/l%69st")).json() == []
     assert (await http.patch(f"{sinks}/list", json={"label": "x"})).status_code == 404
     assert (await http.delete(f"{sinks}/list")).status_code == 404
 
 
-async def test_the_lists_hold_every_sink_by_serial_with_and_without_entries(
+async def test_the_lists_have_every_sink_by_serial_with_and_without_entries(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
     # contract G19
@@ -145,7 +145,7 @@ async def test_the_lists_hold_every_sink_by_serial_with_and_without_entries(
     assert page.headers["X-Total-Count"] == "3"
 
 
-async def test_a_long_sink_is_streamed_whole(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+async def test_a_long_sink_is_streamed_completely(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     items = [{"key": f"k{number:05d}", "value": str(number)} for number in range(4_321)]
     await http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
     for response in (await http.get(sink), await http.get(sinks)):
@@ -156,7 +156,7 @@ async def test_a_long_sink_is_streamed_whole(http: httpx.AsyncClient, sinks: str
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/problem+json"])
-async def test_the_four_rows_that_the_document_shows_return_400_in_its_words(
+async def test_the_four_rows_with_a_documented_400_return_it_in_the_documented_words(
     http: httpx.AsyncClient, sinks: str, sink: str, accept: str
 ) -> None:
     # contract G14
@@ -209,7 +209,7 @@ async def test_an_empty_update_changes_nothing_and_an_empty_body_is_400(http: ht
     assert (await http.patch(sink, content=b"")).status_code == 400
 
 
-async def test_if_match_holds_an_update_and_a_delete_back(http: httpx.AsyncClient, sink: str) -> None:
+async def test_if_match_applies_to_an_update_and_a_delete(http: httpx.AsyncClient, sink: str) -> None:
     # contract G17
     seen = (await http.get(sink)).headers["ETag"]
     assert (await http.get(sink, headers={"If-None-Match": f"{seen}, W/{seen}"})).status_code == 304
@@ -222,7 +222,9 @@ async def test_if_match_holds_an_update_and_a_delete_back(http: httpx.AsyncClien
     assert (await http.delete(sink, headers={"If-Match": "*"})).status_code == 200
 
 
-async def test_a_delete_takes_the_entries_along_and_the_second_one_is_404(http: httpx.AsyncClient, sink: str) -> None:
+async def test_deleting_a_sink_deletes_its_entries_and_the_second_delete_is_404(
+    http: httpx.AsyncClient, sink: str
+) -> None:
     # contract G25, S13
     await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     gone = await http.delete(sink)
@@ -232,7 +234,7 @@ async def test_a_delete_takes_the_entries_along_and_the_second_one_is_404(http: 
 
 
 @pytest.mark.parametrize("client_id", [None, "", "two words", "é", "x" * 129])
-async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
+async def test_operations_that_require_a_client_id_are_400_without_a_valid_one(
     http: httpx.AsyncClient, sinks: str, sink: str, client_id: str | None
 ) -> None:
     # contract A8
@@ -254,7 +256,7 @@ async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
         assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "w"})).status_code == 200
 
 
-async def test_quotas_are_409_and_leave_everything_as_it_was(settings: WorkspacedSettings, make_key: Any) -> None:
+async def test_quotas_are_409_and_change_nothing(settings: WorkspacedSettings, make_key: Any) -> None:
     # contract G35
     tight = WorkspacedSettings(
         data=settings.data, postgres=settings.postgres, limits=Limits(sinks_per_workspace=2, entries_per_sink=2)
@@ -284,7 +286,7 @@ async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Workspace
         assert (await http.post(sinks, json={"label": "c"})).status_code == 201
 
 
-async def test_concurrent_creates_get_serials_without_gap_or_double(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_concurrent_creates_get_serials_without_gap_or_duplicate(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S4
     responses = await asyncio.gather(*(http.post(sinks, json={"label": "x"}) for _ in range(60)))
     assert sorted(response.json()["serial"] for response in responses) == list(range(1, 61))

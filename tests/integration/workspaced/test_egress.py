@@ -1,4 +1,4 @@
-"""The guard with real sockets: the checked address is the one that is connected to."""
+"""The egress guard with real sockets: the client connects to the checked address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOSED = EgressRules(allow_http=True)
 
 
 class Receiver:
-    """A raw HTTP server on loopback: what it received, and its response."""
+    """A raw HTTP server on loopback that records requests and sends one response."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -56,7 +56,7 @@ async def receiver() -> AsyncIterator[tuple[Receiver, int]]:
 
 
 class Resolver:
-    """Returns one result after the other, the last one again and again."""
+    """Returns one result after the other, and repeats the last one."""
 
     def __init__(self, *responses: Sequence[str]) -> None:
         self.asked = 0
@@ -68,7 +68,7 @@ class Resolver:
         return tuple(ip_address(text) for text in response)
 
 
-async def test_the_name_stays_in_the_host_header_and_the_body_is_sent_as_it_is(
+async def test_the_host_header_has_the_name_and_the_body_is_unchanged(
     receiver: tuple[Receiver, int],
 ) -> None:
     server, port = receiver
@@ -91,7 +91,7 @@ async def test_a_name_that_resolves_to_loopback_after_the_check_is_never_connect
     async with EgressClient(harmless, bounds=Bounds(), resolve=resolver) as client:
         with pytest.raises(ReceiverUnreachable) as first:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
-        assert resolver.asked == 1, "the address that was checked is the one that is connected to"
+        assert resolver.asked == 1, "the client connects to the checked address"
         assert first.value.code == "connection_failed"
         with pytest.raises(ReceiverUnreachable) as second:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
@@ -99,7 +99,7 @@ async def test_a_name_that_resolves_to_loopback_after_the_check_is_never_connect
     assert server.connections == 0
 
 
-async def test_one_unsafe_address_among_several_is_enough_to_refuse(receiver: tuple[Receiver, int]) -> None:
+async def test_one_unsafe_address_among_several_is_sufficient_to_reject(receiver: tuple[Receiver, int]) -> None:
     # contract H15
     server, port = receiver
     async with EgressClient(CLOSED, bounds=Bounds(), resolve=Resolver(["1.1.1.1", "127.0.0.1"])) as client:
@@ -115,7 +115,7 @@ async def test_the_next_address_is_tried_if_one_does_not_respond(receiver: tuple
     assert server.connections == 1
 
 
-async def test_a_redirection_is_a_response_and_is_not_followed(receiver: tuple[Receiver, int]) -> None:
+async def test_a_redirect_is_a_response_and_is_not_followed(receiver: tuple[Receiver, int]) -> None:
     server, port = receiver
     server.response = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
     async with EgressClient(OPEN, bounds=Bounds()) as client:
@@ -123,7 +123,7 @@ async def test_a_redirection_is_a_response_and_is_not_followed(receiver: tuple[R
     assert (response.status, server.connections) == (302, 1)
 
 
-async def test_a_receiver_that_says_nothing_is_left_in_time(receiver: tuple[Receiver, int]) -> None:
+async def test_a_silent_receiver_is_abandoned_at_the_timeout(receiver: tuple[Receiver, int]) -> None:
     server, port = receiver
     server.silent = True
     async with EgressClient(OPEN, bounds=Bounds(total_seconds=0.3)) as client:
@@ -132,7 +132,7 @@ async def test_a_receiver_that_says_nothing_is_left_in_time(receiver: tuple[Rece
     assert refused.value.code == "timeout"
 
 
-async def test_no_more_of_a_response_is_read_than_the_limit(receiver: tuple[Receiver, int]) -> None:
+async def test_a_response_is_read_up_to_the_limit_only(receiver: tuple[Receiver, int]) -> None:
     server, port = receiver
     server.response = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000
     async with EgressClient(OPEN, bounds=Bounds(response_bytes=1_000)) as client:
@@ -181,7 +181,7 @@ async def test_names_are_resolved_by_the_system_and_its_failures_are_reported() 
         await system_resolver("x" * 64 + ".example", 80)
 
 
-async def test_a_name_server_that_hangs_holds_up_neither_others_nor_the_attempt(
+async def test_a_hanging_name_server_delays_neither_others_nor_the_attempt(
     receiver: tuple[Receiver, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = threading.Event()

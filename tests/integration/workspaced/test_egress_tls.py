@@ -1,4 +1,4 @@
-"""Over TLS the certificate is verified for the name in the URL, although the socket gets an address."""
+"""The TLS certificate is verified for the name in the URL, although the socket connects to an address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RULES = EgressRules(allowed_networks=(ip_network("127.0.0.0/8"),))
 
 
 def _certificate(folder: Path, name: str) -> Path:
-    """A self-signed certificate for the name, and its key, in one file."""
+    """Return a self-signed certificate for the name, and its key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
@@ -58,7 +58,7 @@ def _recording(asked_for: list[str | None]) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize(("name", "trusted"), [("hooks.example", True), ("other.example", False)])
-async def test_the_name_of_the_url_is_what_tls_sees(tmp_path: Path, name: str, *, trusted: bool) -> None:
+async def test_tls_uses_the_name_of_the_url(tmp_path: Path, name: str, *, trusted: bool) -> None:
     file = _certificate(tmp_path, "hooks.example")
     asked_for: list[str | None] = []
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -17,7 +17,7 @@ KEYS = ["a/b", "a%2Fb", "kg²", "mass", "list", "+", "100%", "Stufe 1?", "#1", "
 
 
 @pytest.mark.parametrize("key", KEYS)
-async def test_a_key_of_any_letters_is_created_read_changed_and_deleted_by_its_path(
+async def test_a_key_of_any_characters_is_created_read_changed_and_deleted_by_its_path(
     http: httpx.AsyncClient, sink: str, key: str
 ) -> None:
     # contract S7
@@ -32,7 +32,7 @@ async def test_a_key_of_any_letters_is_created_read_changed_and_deleted_by_its_p
     assert (await http.delete(path)).status_code == 404
 
 
-async def test_equal_letters_are_one_key_however_they_are_composed(client: AsyncClient, mass_budget: Sink) -> None:
+async def test_different_compositions_of_equal_letters_are_one_key(client: AsyncClient, mass_budget: Sink) -> None:
     # contract G7
     where = mass_budget.workspace_id, mass_budget.id
     composed, decomposed = "Gr\u00f6\u00dfe", "Gro\u0308\u00dfe"
@@ -48,14 +48,14 @@ async def test_equal_letters_are_one_key_however_they_are_composed(client: Async
 
 
 @pytest.mark.parametrize("key", ["", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3])
-async def test_what_cannot_be_a_key_is_400(http: httpx.AsyncClient, sink: str, key: Any) -> None:
+async def test_an_invalid_key_is_400(http: httpx.AsyncClient, sink: str, key: Any) -> None:
     # contract S7
     response = await http.post(sink, json={"key": key, "dataType": "scalar"})
     assert (response.status_code, response.json()["errors"][0]["pointer"]) == (400, "/key")
 
 
 @pytest.mark.parametrize("value", ["", " 0.10 ", "1e-7", "1" * 40, "00417", "15 kg", "ö" * 32_768, "line\nbreak", None])
-async def test_a_value_is_kept_byte_for_byte(client: AsyncClient, mass_budget: Sink, value: str | None) -> None:
+async def test_a_value_is_stored_byte_for_byte(client: AsyncClient, mass_budget: Sink, value: str | None) -> None:
     # contract G7, S10
     where = mass_budget.workspace_id, mass_budget.id
     await client.create_entry(*where, key="k", value=value, data_type="scalar")
@@ -75,7 +75,7 @@ async def test_a_value_is_kept_byte_for_byte(client: AsyncClient, mass_budget: S
         ({"key": "k", "dataType": "t", "id": "x"}, "/id"),
     ],
 )
-async def test_a_wrong_entry_is_400_and_points_at_the_mistake(
+async def test_an_invalid_entry_is_400_with_a_pointer_to_the_mistake(
     http: httpx.AsyncClient, sink: str, body: dict[str, Any], pointer: str
 ) -> None:
     # contract S9, S10
@@ -94,7 +94,7 @@ async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncCli
     assert (taken.status_code, taken.json()["code"]) == (409, "id_in_use")
 
 
-async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_is_gone(
+async def test_an_id_created_by_the_service_is_in_use_everywhere_until_its_entry_is_deleted(
     client: AsyncClient, mass_budget: Sink
 ) -> None:
     # contract G2
@@ -113,7 +113,9 @@ async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_
     assert {caught.value.code for caught in (single, bulk, back)} == {"id_in_use"}
 
 
-async def test_an_entry_is_found_by_its_id_if_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
+async def test_an_entry_is_found_by_its_id_unless_it_is_the_key_of_another(
+    client: AsyncClient, mass_budget: Sink
+) -> None:
     # contract S7
     where = mass_budget.workspace_id, mass_budget.id
     made = await client.create_entry(*where, key="a/b", value="1", data_type="scalar")
@@ -159,7 +161,7 @@ async def test_an_update_merges_and_null_clears_the_value(http: httpx.AsyncClien
     assert (await http.patch(f"{sink}/k", content=b"x", headers={"Content-Type": "text/csv"})).status_code == 415
 
 
-async def test_conditions_are_honoured_on_entries(http: httpx.AsyncClient, sink: str) -> None:
+async def test_conditional_requests_apply_to_entries(http: httpx.AsyncClient, sink: str) -> None:
     # contract G17
     seen = (await http.post(sink, json={"key": "k", "value": "1", "dataType": "scalar"})).headers["ETag"]
     assert (await http.get(f"{sink}/k", headers={"If-None-Match": seen})).status_code == 304
@@ -169,7 +171,7 @@ async def test_conditions_are_honoured_on_entries(http: httpx.AsyncClient, sink:
     assert (await http.get(f"{sink}/k")).json()["value"] == "2"
 
 
-async def test_a_written_entry_is_a_change_of_its_sink(client: AsyncClient, mass_budget: Sink) -> None:
+async def test_writing_an_entry_changes_its_sink(client: AsyncClient, mass_budget: Sink) -> None:
     # contract S12
     where = mass_budget.workspace_id, mass_budget.id
     tags = [mass_budget.etag]
@@ -185,7 +187,7 @@ async def test_a_written_entry_is_a_change_of_its_sink(client: AsyncClient, mass
 
 
 @pytest.mark.parametrize("path", ["%ff", "a%00b", "%ed%a0%80"])
-async def test_a_path_that_is_no_text_is_400(http: httpx.AsyncClient, sink: str, path: str) -> None:
+async def test_an_undecodable_path_is_400(http: httpx.AsyncClient, sink: str, path: str) -> None:
     # contract G16
     for method in ("GET", "PATCH", "DELETE"):
         response = await http.request(method, f"{sink}/{path}", json={"value": "x"})

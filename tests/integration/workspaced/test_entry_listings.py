@@ -31,7 +31,7 @@ async def listed(http: httpx.AsyncClient, sink: str, **query: Any) -> list[str]:
     return [entry["key"] for entry in response.json()["entries"]]
 
 
-async def test_a_plain_get_has_every_entry_and_says_no_count(http: httpx.AsyncClient, filled: str) -> None:
+async def test_an_unpaged_list_has_every_entry_and_no_count(http: httpx.AsyncClient, filled: str) -> None:
     response = await http.get(filled)
     assert sorted(entry["key"] for entry in response.json()["entries"]) == sorted(KEYS)
     assert "X-Total-Count" not in response.headers
@@ -50,7 +50,7 @@ async def test_a_page_has_the_total_and_the_link_of_the_next_page(http: httpx.As
     assert await listed(http, filled, sortedBy="key", sortOrder="desc") == sorted(KEYS, reverse=True)
 
 
-async def test_the_search_is_literal_and_blind_to_case(http: httpx.AsyncClient, filled: str) -> None:
+async def test_the_search_is_literal_and_ignores_case(http: httpx.AsyncClient, filled: str) -> None:
     # contract S15
     assert await listed(http, filled, search="ENGINE", sortedBy="key") == ["Engine.thrust", "engine.mass"]
     assert await listed(http, filled, search="%") == ["a%b"]
@@ -61,7 +61,7 @@ async def test_the_search_is_literal_and_blind_to_case(http: httpx.AsyncClient, 
     assert response.headers["X-Total-Count"] == "2"
 
 
-async def test_what_was_written_last_comes_first_when_asked(http: httpx.AsyncClient, filled: str) -> None:
+async def test_the_latest_entry_is_first_on_request(http: httpx.AsyncClient, filled: str) -> None:
     # contract S15
     await http.patch(f"{filled}/aXb", json={"value": "new"})
     assert (await listed(http, filled, sortedBy="updatedAt", sortOrder="DESC", take=1)) == ["aXb"]
@@ -73,7 +73,7 @@ async def test_what_was_written_last_comes_first_when_asked(http: httpx.AsyncCli
     "query",
     [{"take": "0"}, {"take": "1001"}, {"skip": "-1"}, {"sortedBy": "value"}, {"format": "xml"}, {"search": "x" * 256}],
 )
-async def test_what_can_not_be_listed_is_refused(http: httpx.AsyncClient, filled: str, query: dict[str, str]) -> None:
+async def test_an_invalid_query_is_rejected(http: httpx.AsyncClient, filled: str, query: dict[str, str]) -> None:
     assert (await http.get(filled, params=query)).status_code == 400
 
 
@@ -83,7 +83,7 @@ async def test_an_unchanged_page_is_not_sent_again(http: httpx.AsyncClient, fill
     assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_csv_keeps_every_value_exactly(http: httpx.AsyncClient, sink: str) -> None:
+async def test_csv_has_every_value_unchanged(http: httpx.AsyncClient, sink: str) -> None:
     # contract S16
     values = {"a": "=1+1", "b": 'say "hi", twice\r\nplease', "c": "", "d": "0.10", "e": "\tkg²", "f,g": "-5"}
     for key, value in values.items():
@@ -97,7 +97,7 @@ async def test_csv_keeps_every_value_exactly(http: httpx.AsyncClient, sink: str)
     assert b'"nothing",,text,' in response.content
 
 
-async def test_a_long_csv_is_whole(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_long_csv_is_complete(http: httpx.AsyncClient, sink: str) -> None:
     entries = [{"key": f"k{index:04d}", "value": str(index)} for index in range(2_500)]
     assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
     response = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
@@ -107,7 +107,7 @@ async def test_a_long_csv_is_whole(http: httpx.AsyncClient, sink: str) -> None:
 
 
 @pytest.mark.parametrize("order", [{}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "updatedAt"}])
-async def test_pages_by_cursor_miss_no_entry_and_repeat_none_while_others_come_and_go(
+async def test_paging_by_cursor_misses_and_repeats_no_entry_while_others_are_added_and_removed(
     http: httpx.AsyncClient, sink: str, order: dict[str, str]
 ) -> None:
     # contract G27
@@ -129,7 +129,7 @@ async def test_pages_by_cursor_miss_no_entry_and_repeat_none_while_others_come_a
     assert len(seen) == len(set(seen))
 
 
-async def test_a_cursor_fits_its_own_order_only(http: httpx.AsyncClient, filled: str) -> None:
+async def test_a_cursor_is_valid_for_its_own_order_only(http: httpx.AsyncClient, filled: str) -> None:
     # contract G27
     response = await http.get(filled, params={"take": "2", "sortedBy": "key"})
     cursor = httpx.URL(response.links["next"]["url"]).params["cursor"]
@@ -153,11 +153,11 @@ async def test_a_cursor_fits_its_own_order_only(http: httpx.AsyncClient, filled:
 
 @pytest.fixture
 def few(settings: WorkspacedSettings) -> WorkspacedSettings:
-    """A page passes over four entries at the most."""
+    """A page skips at most four entries."""
     return dataclasses.replace(settings, limits=dataclasses.replace(settings.limits, walked_rows=4))
 
 
-async def test_what_a_page_passes_over_is_bounded(few: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_the_number_of_skipped_rows_of_a_page_is_bounded(few: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract G28, S15
     async with (
         running(few) as app,

@@ -1,4 +1,4 @@
-"""What holds for every operation there is, asked of each of them as the table has it (contract G11, G14, G15, G21)."""
+"""Rules for every operation, tested for each operation of the table (contract G11, G14, G15, G21)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.one_of_each import World, one_of_each
+from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from tests.support.service_table import DESCRIBED, OPERATIONS, Request, request_to
 from workspaced.http.operations import Operation
 
@@ -19,7 +19,7 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
     http: httpx.AsyncClient, make_key: Any
 ) -> None:
     # contract G15
-    theirs = await one_of_each(http, tried=True)
+    theirs = await create_sample_workspace(http, tried=True)
     own = (await http.post("/v1/workspace", json={"label": "Own"})).json()["id"]
     foreign = {"x-api-key": make_key("svc:other", workspace_id=own), "ClientId": "other"}
     before = await _state(http, theirs)
@@ -27,7 +27,7 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
     got: list[str] = []
     for operation in OPERATIONS:
         if operation.scope is None and operation.take is None:
-            continue  # open to every caller, and shows no caller's data
+            continue  # open to every caller, without data of callers
         request = request_to(operation, theirs, api_key=owners_key)
         response = await _sent(http, request, foreign)
         named = "{" in operation.path or "workspaceId" in request.query
@@ -40,25 +40,25 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
 
 
 async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -> None:
-    """So that the refusals above are about the key, and not about the requests."""
-    kept = await one_of_each(http, tried=True)
+    """Show that the rejections above are caused by the key, and not by the requests."""
+    kept = await create_sample_workspace(http, tried=True)
     for operation in sorted(OPERATIONS, key=lambda one: one.method == "DELETE"):
         if operation.name in {"cloud_storage.receive", "cloud_storage.upload_complete"}:
             continue  # their links are signed; the tests of cloud storage use them
-        world = await one_of_each(http) if operation.method == "DELETE" else kept
+        sample = await create_sample_workspace(http) if operation.method == "DELETE" else kept
         made = (await http.post("/v1/api-keys", json={"name": "svc:other", "role": "reader"})).json()["id"]
-        response = await _sent(http, request_to(operation, world, api_key=made), {})
+        response = await _sent(http, request_to(operation, sample, api_key=made), {})
         assert response.is_success, (operation.name, response.text)
 
 
 async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: httpx.AsyncClient) -> None:
     # contract G14
-    world = await one_of_each(http)
+    sample = await create_sample_workspace(http)
     table = {operation.name: operation for operation in OPERATIONS}
     for name in ROWS_OF_THE_FIXED_BODY:
         operation = table[name]
         assert operation.document_form
-        for wrong in _wrong(request_to(operation, world)):
+        for wrong in _wrong(request_to(operation, sample)):
             response = await http.request(operation.method, **wrong)
             assert (response.status_code, response.content) == (400, b'{"error":"Invalid request"}'), (name, wrong)
             assert response.headers["Content-Type"] == "application/json"
@@ -74,22 +74,22 @@ async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: htt
     [one for one in OPERATIONS if DESCRIBED[one.name].success.schema is None],
     ids=lambda operation: operation.name,
 )
-async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, operation: Operation) -> None:
+async def test_a_204_has_zero_bytes_and_no_content_type(http: httpx.AsyncClient, operation: Operation) -> None:
     # contract G11
-    response = await _sent(http, request_to(operation, await one_of_each(http)), {})
+    response = await _sent(http, request_to(operation, await create_sample_workspace(http)), {})
     assert response.status_code == DESCRIBED[operation.name].success.status
     assert (response.content, response.headers["Content-Length"]) == (b"", "0")
     assert "Content-Type" not in response.headers
 
 
-async def test_every_refusal_of_every_operation_has_a_json_body_with_error_and_its_request_id(
+async def test_every_rejection_of_every_operation_has_a_json_body_with_error_and_its_request_id(
     http: httpx.AsyncClient,
 ) -> None:
     # contract G14
-    world = await one_of_each(http, tried=True)
+    sample = await create_sample_workspace(http, tried=True)
     seen = set()
     for operation in OPERATIONS:
-        for number, more in enumerate(_refused(request_to(operation, world))):
+        for number, more in enumerate(_refused(request_to(operation, sample))):
             headers = {"X-Request-Id": f"{operation.name}-{number}", **more.pop("headers", {})}
             response = await http.request(more.pop("method", operation.method), headers=headers, **more)
             if not response.is_error:
@@ -108,18 +108,18 @@ async def _sent(http: httpx.AsyncClient, request: Request, headers: dict[str, st
     )
 
 
-async def _state(http: httpx.AsyncClient, world: World) -> list[Any]:
-    base = f"/v1/workspace/{world.workspace}"
-    paths = (base, f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{world.webhook}")
-    files = (f"/v1/cloud-storage/{world.file}", f"/v1/cloud-storage/metadata/{world.file}")
+async def _state(http: httpx.AsyncClient, sample: SampleWorkspace) -> list[Any]:
+    base = f"/v1/workspace/{sample.workspace}"
+    paths = (base, f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{sample.webhook}")
+    files = (f"/v1/cloud-storage/{sample.file}", f"/v1/cloud-storage/metadata/{sample.file}")
     state = [(await http.get(path)).json() for path in (*paths, *files)]
-    for moving in ("conversion", "updatedAt", "updatedBy"):  # a conversion runs by itself meanwhile
+    for moving in ("conversion", "updatedAt", "updatedBy"):  # a conversion runs concurrently
         state[len(paths)].pop(moving)
     return state
 
 
 def _wrong(request: Request) -> Iterator[dict[str, Any]]:
-    """Requests to the same operation that each have one thing wrong."""
+    """Return requests to the same operation with one mistake each."""
     sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
     if request.operation.method == "GET":
         for query in ("take=0", "take=x", "skip=-1", "sortOrder=UP", "sortedBy=colour"):
@@ -131,7 +131,7 @@ def _wrong(request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _refused(request: Request) -> Iterator[dict[str, Any]]:
-    """Requests around the same operation, most of which are refused, each for another reason."""
+    """Return requests to the same operation, most of which are rejected, each for another reason."""
     sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
     yield {**sound, "headers": {"x-api-key": "edw_wrong"}}
     yield {**sound, "method": "TRACE"}

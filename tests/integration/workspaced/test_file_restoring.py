@@ -54,14 +54,18 @@ async def test_a_restored_file_has_its_versions_and_conversion_and_its_workspace
     assert (newest["action"], newest["principal"]) == ("cloud_storage.file.restored", "system")
 
 
-async def test_a_conversion_that_the_deletion_stopped_goes_on(files: CloudFiles, settings: WorkspacedSettings) -> None:
+async def test_a_conversion_that_the_deletion_stopped_continues(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     file = await files.upload("masses.csv", b"a,b\n1,2\n")
     await _delete(files, file["id"])
     _restore(settings, file["id"])
     assert (await files.conversion(file["id"]))["state"] == "succeeded"
 
 
-async def test_what_can_not_be_restored_says_why(files: CloudFiles, settings: WorkspacedSettings) -> None:
+async def test_an_unrestorable_file_is_reported_with_the_reason(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     there, gone = await files.upload("a.bin"), await files.upload("b.bin")
     await _delete(files, gone["id"])
     with pytest.raises(NotFoundProblem, match="There is no file"):
@@ -73,7 +77,7 @@ async def test_what_can_not_be_restored_says_why(files: CloudFiles, settings: Wo
         _restore(settings, gone["id"])
 
 
-async def test_all_files_are_known_with_their_state_and_those_of_one_workspace_by_its_id(
+async def test_all_files_are_listed_with_their_state_also_by_workspace(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
     there, announced = await files.upload("a.bin", b"12345"), await files.link("later.bin")

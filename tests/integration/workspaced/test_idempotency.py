@@ -23,7 +23,7 @@ async def test_a_repeated_post_gets_the_first_response_and_changes_nothing(http:
     assert len((await http.get(f"{sinks}/list")).json()) == 1
 
 
-async def test_a_replay_never_brings_an_old_value_back(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_replay_never_restores_an_old_value(http: httpx.AsyncClient, sink: str) -> None:
     # contract M7
     body, headers = [{"key": "k", "value": "old"}], {"Idempotency-Key": "1"}
     await http.post(f"{sink}/mass", json=body, headers=headers)
@@ -32,7 +32,7 @@ async def test_a_replay_never_brings_an_old_value_back(http: httpx.AsyncClient, 
     assert (await http.get(f"{sink}/k")).json()["value"] == "new"
 
 
-async def test_another_body_or_query_under_the_key_is_422(http: httpx.AsyncClient, sink: str) -> None:
+async def test_another_body_or_query_with_the_same_key_is_422(http: httpx.AsyncClient, sink: str) -> None:
     # contract G18
     headers = {"Idempotency-Key": "1"}
     await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers=headers)
@@ -42,7 +42,7 @@ async def test_another_body_or_query_under_the_key_is_422(http: httpx.AsyncClien
     assert query.status_code == 422
 
 
-async def test_refusals_are_kept_too(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+async def test_rejections_are_stored_too(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     # contract G18
     entry = {"key": "k", "dataType": "t"}
     assert (await http.post(sink, json=entry, headers={"Idempotency-Key": "c"})).status_code == 201
@@ -57,7 +57,7 @@ async def test_refusals_are_kept_too(http: httpx.AsyncClient, sinks: str, sink: 
     assert (invalid.status_code, again.status_code, again.headers["Idempotent-Replayed"]) == (400, 400, "true")
 
 
-async def test_keys_of_other_paths_and_callers_do_not_meet(
+async def test_keys_of_other_paths_and_callers_are_independent(
     http: httpx.AsyncClient, sinks: str, make_key: Callable[..., str]
 ) -> None:
     # contract G18
@@ -68,7 +68,7 @@ async def test_keys_of_other_paths_and_callers_do_not_meet(
     assert (await http.post(sinks, json={"label": "a"}, headers=other)).json()["serial"] == 2
 
 
-async def test_of_equal_requests_at_once_one_does_the_work(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_of_equal_concurrent_requests_one_is_applied(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G18
     responses = await asyncio.gather(
         *(http.post(sinks, json={"label": "a"}, headers={"Idempotency-Key": "1"}) for _ in range(20))
@@ -81,7 +81,7 @@ async def test_of_equal_requests_at_once_one_does_the_work(http: httpx.AsyncClie
 
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 256, '"', "ü"])
-async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, key: str) -> None:
+async def test_an_invalid_key_is_400(http: httpx.AsyncClient, sinks: str, key: str) -> None:
     # contract G18
     response = await http.post(sinks, json={"label": "a"}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
     assert (response.status_code, response.json()["code"]) == (400, "bad_idempotency_key")

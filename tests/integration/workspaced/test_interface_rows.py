@@ -1,4 +1,4 @@
-"""The document's 32 rows, read by a client that was made from the document's tables and knows nothing else."""
+"""The document's 32 rows, decoded by a client that is made from the tables of the document only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.support.interface_rows import NO_CONTENT, ROWS, Row
-from tests.support.one_of_each import World, one_of_each
+from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 
 
 def test_there_are_thirty_two_rows() -> None:
@@ -18,10 +18,12 @@ def test_there_are_thirty_two_rows() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-async def test_a_client_made_of_the_documents_tables_decodes_the_success(http: httpx.AsyncClient, row: Row) -> None:
+async def test_a_client_made_from_the_tables_of_the_document_decodes_the_success(
+    http: httpx.AsyncClient, row: Row
+) -> None:
     # contract G22
-    world = await one_of_each(http)
-    names = dataclasses.asdict(world)
+    sample = await create_sample_workspace(http)
+    names = dataclasses.asdict(sample)
     response = await http.request(
         row.method,
         row.path.format(**names),
@@ -39,8 +41,8 @@ async def test_a_client_made_of_the_documents_tables_decodes_the_success(http: h
 
 
 async def test_lists_without_entries_have_no_entries(http: httpx.AsyncClient) -> None:
-    world: World = await one_of_each(http)
-    sinks = (await http.get(f"/v1/workspace/{world.workspace}/data-sink/list")).json()
+    sample: SampleWorkspace = await create_sample_workspace(http)
+    sinks = (await http.get(f"/v1/workspace/{sample.workspace}/data-sink/list")).json()
     assert len(sinks) == 1
     assert "entries" not in sinks[0]
 

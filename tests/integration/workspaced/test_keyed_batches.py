@@ -1,4 +1,4 @@
-"""Keyed requests in one batch: each member gets the response that it would get alone (contract G18)."""
+"""Keyed requests in one batch: each gets the response that it would get alone (contract G18)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def address(tmp_path: Path, postgres: PostgresAddress | None) -> Address:
 
 @dataclass(frozen=True)
 class _Put(BatchableWork[Response]):
-    """Counts how often it was done; the response says how."""
+    """Counts how often it was applied; the response has the count."""
 
     name: str
     runs: list[str]
@@ -63,7 +63,7 @@ class _Put(BatchableWork[Response]):
 
 
 def _keyed(put: _Put, key: str, *, content: str = "", now: int = _NOW, box: SecretBox | None = None) -> Any:
-    """The work of a request with an Idempotency-Key."""
+    """Return the work of a request with an Idempotency-Key."""
     slot = IdempotencySlot(
         digest=hashlib.sha256(key.encode()).digest(),
         fingerprint=hashlib.sha256((content or put.name).encode()).digest(),
@@ -75,7 +75,7 @@ def _keyed(put: _Put, key: str, *, content: str = "", now: int = _NOW, box: Secr
 
 
 def _done(address: Address, *works: Callable[[Transaction], Response]) -> list[Any]:
-    """Do the works in one transaction: status and body, or code of the problem; and whether it was replayed."""
+    """Apply the works in one transaction; return status and body, or the code of the problem, and whether it was replayed."""
 
     def all_of(tx: Transaction) -> list[Any]:
         def attempt(work: Callable[[Transaction], Any]) -> tuple[Any, BaseException | None]:
@@ -104,7 +104,7 @@ def _stored(address: Address) -> int:
     return len(rows)
 
 
-def test_keyed_work_of_a_kind_is_done_together_and_repeated_from_its_responses(address: Address) -> None:
+def test_keyed_work_of_a_kind_is_applied_together_and_repeated_from_its_responses(address: Address) -> None:
     runs: list[str] = []
     for replayed in (False, True):
         works = [_keyed(_Put(name, runs), f"key {name}") for name in "abc"]
@@ -120,7 +120,7 @@ def test_a_replay_has_the_headers_of_the_first_response(address: Address) -> Non
     assert replay.headers == (("X-Name", "b"), ("Idempotent-Replayed", "true"))
 
 
-def test_a_batch_of_new_and_repeated_requests_does_only_the_new_ones(address: Address) -> None:
+def test_a_batch_of_new_and_repeated_requests_applies_only_the_new_ones(address: Address) -> None:
     runs: list[str] = []
     assert _done(address, _keyed(_Put("a", runs), "1")) == [(201, b"alone", False)]
     works = [_keyed(_Put(name, runs), key) for name, key in (("b", "2"), ("a", "1"), ("c", "3"))]
@@ -128,7 +128,7 @@ def test_a_batch_of_new_and_repeated_requests_does_only_the_new_ones(address: Ad
     assert runs == ["a", "b", "c"]
 
 
-def test_a_key_repeated_within_one_batch_is_done_once(address: Address) -> None:
+def test_a_key_repeated_within_one_batch_is_applied_once(address: Address) -> None:
     runs: list[str] = []
     works = [_keyed(_Put(name, runs), key) for name, key in (("a", "1"), ("b", "2"), ("a", "1"))]
     first, second, repetition = _done(address, *works)
@@ -155,7 +155,7 @@ def test_a_key_with_another_content_fails_alone(address: Address) -> None:
     assert runs == ["old", "a", "b"]
 
 
-def test_a_member_that_is_refused_has_its_own_stored_refusal(address: Address) -> None:
+def test_a_rejected_request_of_a_batch_has_its_own_stored_response(address: Address) -> None:
     runs: list[str] = []
     refusing = _keyed(_Put("b", runs, fail=ConflictProblem("taken", "It is taken.")), "2")
     works = [_keyed(_Put("a", runs), "1"), refusing, _keyed(_Put("c", runs), "3")]
@@ -184,7 +184,7 @@ def test_an_expired_response_is_replaced(address: Address) -> None:
     assert _done(address, _keyed(_Put("c", runs), "1", now=later)) == [(201, b"alone", True)]
 
 
-def test_the_secrets_of_a_batch_are_stored_sealed(address: Address) -> None:
+def test_the_secrets_of_a_batch_are_stored_encrypted(address: Address) -> None:
     runs: list[str] = []
     for replayed in (False, True):
         works = [_keyed(_Put(name, runs), name, box=_BOX) for name in "ab"]

@@ -1,4 +1,4 @@
-"""How often a caller may come (contract G20), and the setting that the first start fixes (contract S4)."""
+"""Rate limits of callers (contract G20), and the setting that is fixed at the first start (contract S4)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_the_defaults_are_those_of_the_contract(
         assert wrong.headers["RateLimit-Policy"] == '"failed-authentications";q=20;w=60'
 
 
-async def test_zero_is_no_limit_and_says_nothing(http: httpx.AsyncClient) -> None:
+async def test_zero_is_no_limit_without_headers(http: httpx.AsyncClient) -> None:
     # contract G20
     responses = [await http.get("/v1/workspace") for _ in range(250)]
     assert {response.status_code for response in responses} == {200}
@@ -81,7 +81,7 @@ async def test_callers_without_a_key_share_the_bucket_of_their_address(
         assert (await http.get("/v1/workspace", headers={"x-api-key": make_key()})).status_code == 200
 
 
-async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
+async def test_too_many_invalid_keys_from_an_address_are_429_and_valid_ones_work(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G20

@@ -1,4 +1,4 @@
-"""Operations (contract DS11): the document's single form, the bulk forms, and what they do to what is there."""
+"""Operations (contract DS11): the document's single form, the bulk forms, and their effects on existing entries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_the_single_form_creates_and_then_replaces(http: httpx.AsyncClient
     assert kept.json()["dataType"] == "text"
 
 
-async def test_both_readings_of_the_last_segment_are_served(http: httpx.AsyncClient, sink: str) -> None:
+async def test_both_interpretations_of_the_last_segment_are_served(http: httpx.AsyncClient, sink: str) -> None:
     # contract DS12, M1
     fixed = await http.post(f"{sink}/mass", json={"key": "mass", "value": "1"})
     assert fixed.json()["key"] == "mass"
@@ -58,7 +58,7 @@ async def test_both_readings_of_the_last_segment_are_served(http: httpx.AsyncCli
     assert await _values(http, sink) == {"mass": "1", "a/b": "3"}
 
 
-async def test_create_false_is_404_for_what_is_unknown(http: httpx.AsyncClient, sink: str) -> None:
+async def test_create_false_is_404_for_an_unknown_key(http: httpx.AsyncClient, sink: str) -> None:
     # contract M2
     assert (await http.post(f"{sink}/mass?create=false", json={"key": "k", "value": "v"})).status_code == 404
     items = [{"key": "k", "value": "v"}, {"key": "n", "value": "v"}]
@@ -89,7 +89,7 @@ async def test_create_false_is_404_for_what_is_unknown(http: httpx.AsyncClient, 
         [{"key": "k", "value": "v"}, {"key": "l"}],
     ],
 )
-async def test_a_wrong_body_is_400_and_writes_nothing(http: httpx.AsyncClient, sink: str, body: Any) -> None:
+async def test_an_invalid_body_is_400_and_writes_nothing(http: httpx.AsyncClient, sink: str, body: Any) -> None:
     response = await http.post(f"{sink}/mass", json=body)
     assert (response.status_code, response.json()) == (400, {"error": "Invalid request"})
     assert await _values(http, sink) == {}
@@ -106,7 +106,7 @@ async def test_a_list_returns_a_list_in_its_order_and_an_object_returns_an_objec
     assert [entry["id"] for entry in wrapped["entries"]] == [entry["id"] for entry in listed]
 
 
-async def test_one_bad_item_stops_all_and_is_pointed_at(http: httpx.AsyncClient, sink: str) -> None:
+async def test_one_invalid_item_rejects_all_and_has_its_pointer(http: httpx.AsyncClient, sink: str) -> None:
     # contract M3
     items = [{"key": f"k{n}", "value": "v"} for n in range(5)]
     items[3]["key"] = " blank "
@@ -148,7 +148,7 @@ async def test_partial_writes_the_valid_items_and_reports_the_invalid_ones(http:
     assert (nothing["succeeded"], nothing["failed"]) == (0, 1)
 
 
-async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_it(
+async def test_a_repeated_key_takes_its_last_value_and_both_results_show_it(
     client: AsyncClient, mass_budget: Sink
 ) -> None:
     # contract M3, M8
@@ -165,7 +165,7 @@ async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_i
     assert [(entry.key, entry.value, entry.data_type) for entry in whole.entries] == [("a", "3", "scalar")]
 
 
-async def test_minimal_responses_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_minimal_response_has_the_counts(http: httpx.AsyncClient, sink: str) -> None:
     # contract M8
     async def sent(*items: dict[str, Any]) -> list[int]:
         response = await http.post(f"{sink}/mass", json=list(items), headers=_MINIMAL)
@@ -199,7 +199,7 @@ async def test_minimal_responses_are_counts_of_what_was_done(http: httpx.AsyncCl
     assert await _values(http, sink) == {"x": "", "b": "3", "c": "4"}
 
 
-async def test_an_unchanged_value_still_proves_its_freshness(client: AsyncClient, mass_budget: Sink) -> None:
+async def test_writing_an_unchanged_value_updates_its_time(client: AsyncClient, mass_budget: Sink) -> None:
     # contract M5
     first, again = [
         await client.mass_update_entry(mass_budget.workspace_id, mass_budget.id, key="k", value="1") for _ in range(2)
@@ -208,7 +208,7 @@ async def test_an_unchanged_value_still_proves_its_freshness(client: AsyncClient
     assert again.updated_at >= first.updated_at
 
 
-async def test_news_that_is_older_than_what_is_stored_changes_nothing(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_value_older_than_the_stored_one_changes_nothing(http: httpx.AsyncClient, sink: str) -> None:
     # contract M6
     noon = {"key": "k", "value": "noon", "observedAt": "2026-05-01T12:00:00.5Z"}
     late = {"key": "k", "value": "late", "observedAt": "2026-05-01T13:59:59+02:00"}
@@ -229,7 +229,7 @@ async def test_news_that_is_older_than_what_is_stored_changes_nothing(http: http
     assert (await http.post(f"{sink}/mass", json=[{**same, "delete": True}])).json() == [None]
 
 
-async def test_an_id_is_for_a_new_entry_only(http: httpx.AsyncClient, sink: str) -> None:
+async def test_an_id_is_accepted_for_a_new_entry_only(http: httpx.AsyncClient, sink: str) -> None:
     # contract M3
     first = (await http.post(f"{sink}/mass", json={"key": "k", "value": "1"})).json()
     for body in ({"key": "k", "value": "2", "id": _ID}, [{"key": "k", "value": "3", "id": _ID}]):
@@ -250,7 +250,7 @@ async def test_unknown_members_are_ignored_and_named(http: httpx.AsyncClient, si
     assert single.headers["X-Ignored-Fields"] == "unit"
 
 
-async def test_five_thousand_items_fit_and_one_more_is_refused(http: httpx.AsyncClient, sink: str) -> None:
+async def test_five_thousand_items_are_accepted_and_one_more_is_rejected(http: httpx.AsyncClient, sink: str) -> None:
     # contract M3
     items = [{"key": f"k{n}", "value": "v"} for n in range(5_001)]
     refused = await http.post(f"{sink}/mass", json=items)
@@ -260,7 +260,7 @@ async def test_five_thousand_items_fit_and_one_more_is_refused(http: httpx.Async
     assert (await http.get(sink)).headers["ETag"] == '"2"'
 
 
-async def test_a_body_beyond_16_mib_is_413_and_one_below_is_taken(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_body_above_16_mib_is_413_and_one_below_is_accepted(http: httpx.AsyncClient, sink: str) -> None:
     # contract G9
     items = [{"key": f"k{n}", "value": "v" * 65_536} for n in range(257)]
     refused = await http.post(f"{sink}/mass", json=items)
@@ -275,7 +275,7 @@ async def test_an_unknown_sink_is_404_and_another_type_415(http: httpx.AsyncClie
     assert (await http.post(f"{sink}/mass", content=b"k,v", headers=typed)).status_code == 415
 
 
-async def test_a_refused_neighbour_in_the_same_commit_costs_the_others_nothing(
+async def test_a_rejected_request_in_the_same_commit_does_not_affect_the_others(
     http: httpx.AsyncClient, sink: str
 ) -> None:
     await http.post(sink, json={"key": "taken", "dataType": "t"})

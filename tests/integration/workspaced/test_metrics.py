@@ -1,4 +1,4 @@
-"""The numbers of one application: what is counted, what is asked of either database, and what is never a label."""
+"""Metrics of one process: counts, gauges from either database, and values that are never labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_both_databases_report_their_gauges(transport: httpx.ASGITransport
     assert (levels.database_bytes or 0) > 100_000
 
 
-async def test_no_label_holds_what_a_client_chose(
+async def test_no_label_has_a_value_that_a_client_chose(
     transport: httpx.ASGITransport, http: httpx.AsyncClient, sink: str
 ) -> None:
     await http.post(f"{sink}/mass", json={"key": "secret-key", "value": "secret-value"})
@@ -52,7 +52,7 @@ async def test_no_label_holds_what_a_client_chose(
     assert metrics["workspaced_http_requests_in_flight"] == 0
 
 
-async def test_a_repeated_response_writes_no_entry_a_second_time(
+async def test_a_repeated_response_counts_no_written_entry(
     transport: httpx.ASGITransport, http: httpx.AsyncClient, sink: str
 ) -> None:
     items = [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]

@@ -1,4 +1,4 @@
-"""What a simple implementation gets wrong, one test for each (contract G6, G7, G9, G10, G12, G16, G24)."""
+"""Defects of simple implementations, with one test for each (contract G6, G7, G9, G10, G12, G16, G24)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncCl
     assert (response.status_code, response.json()["key"]) == (200, "a/b")
 
 
-async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_before(
+async def test_malformed_json_without_a_key_is_401_because_authentication_is_before_parsing(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
     # contract G12
@@ -43,7 +43,9 @@ async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_bef
     ],
     ids=["surrogate", "nan", "infinite", "minus infinite", "nested surrogate", "not utf-8", "deep", "empty", "a list"],
 )
-async def test_what_json_cannot_say_is_400_and_not_500(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
+async def test_json_values_that_cannot_be_stored_are_400_and_not_500(
+    http: httpx.AsyncClient, sinks: str, body: bytes
+) -> None:
     # contract G6, G7
     response = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
     assert (response.status_code, response.json()["error"]) == (400, "Invalid request")
@@ -61,7 +63,7 @@ async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -
 @pytest.mark.parametrize(
     "body", [b'{"label":"a\\u0000b"}', b'{"label":"x","ignored":{"deep":["\\u0000"]}}', b'{"label":"x","\\u0000":1}']
 )
-async def test_the_character_nul_is_refused_everywhere(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
+async def test_the_character_nul_is_rejected_everywhere(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
     # contract G7
     response = await http.post(sinks, content=body)
     assert (response.status_code, response.json()["code"]) == (400, "nul_character")
@@ -73,7 +75,7 @@ async def test_an_escaped_backslash_before_u0000_is_no_nul(http: httpx.AsyncClie
 
 
 @pytest.mark.parametrize("length_is_declared", [True, False], ids=["declared", "chunked"])
-async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
+async def test_a_body_of_50_mb_is_rejected_before_most_of_it_has_arrived(
     http: httpx.AsyncClient, sink: str, length_is_declared: bool
 ) -> None:
     # contract G9
@@ -89,7 +91,7 @@ async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
     response = await http.post(sink, content=body(), headers=headers)
     assert (response.status_code, response.json()["code"]) == (413, "too_large")
     assert response.headers["Connection"] == "close"
-    # The limit, and what is dropped so that a caller that still sends can read the response.
+    # The limit, and the bytes that are discarded so that a client that still sends can read the response.
     assert taken <= (1_048_576 + MOST_BYTES) // len(piece) + 2
 
 
@@ -108,7 +110,7 @@ async def test_head_returns_the_headers_of_get_without_a_body(http: httpx.AsyncC
         assert head.headers.get("ETag") == got.headers.get("ETag")
 
 
-async def test_405_allows_the_union_of_what_the_path_can_mean(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+async def test_405_has_the_union_of_all_methods_of_the_path(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     # contract G24
     response = await http.put(f"{sinks}/list")
     assert (response.status_code, response.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST")
@@ -121,7 +123,7 @@ async def test_405_allows_the_union_of_what_the_path_can_mean(http: httpx.AsyncC
     )
 
 
-async def test_a_body_without_a_content_type_is_taken_for_json(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_body_without_a_content_type_is_parsed_as_json(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G10
     assert (await http.post(sinks, content=b'{"label":"plain"}')).status_code == 201
 

@@ -1,4 +1,4 @@
-"""The pages without a browser: sessions, forms that others send, headers, and that no page shows more than the API."""
+"""The pages without a browser: sessions, forms, headers, and that no page shows more than the API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN = {"Origin": "http://service"}
 
 @asynccontextmanager
 async def visiting(app: Application, *, client: str = "127.0.0.1") -> AsyncIterator[httpx.AsyncClient]:
-    """A browser without scripts: it keeps cookies, and does not follow redirects by itself."""
+    """Return a client without scripts that stores cookies, and does not follow redirects."""
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False, client=(client, 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as browser:
         yield browser
@@ -61,7 +61,7 @@ async def http(app: Application, make_key: MakeKey) -> AsyncIterator[httpx.Async
         yield client
 
 
-async def test_who_is_not_signed_in_is_asked_to_and_comes_back_to_the_page(
+async def test_a_request_without_a_session_is_sent_to_sign_in_and_then_to_the_page(
     browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     refused = await browser.get("/ui/webhooks?skip=50")
@@ -79,13 +79,13 @@ async def test_who_is_not_signed_in_is_asked_to_and_comes_back_to_the_page(
 @pytest.mark.parametrize(
     "elsewhere", ["https://evil.example/", "//evil.example/", "/v1/workspace", "/ui", "/ui/\\evil", "/ui/sign-out", ""]
 )
-async def test_signing_in_leads_to_our_own_pages_only(
+async def test_signing_in_redirects_to_pages_of_the_service_only(
     browser: httpx.AsyncClient, make_key: MakeKey, elsewhere: str
 ) -> None:
     assert (await sign_in(browser, make_key(), next=elsewhere)).headers["Location"] == "/ui/workspaces"
 
 
-async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_response_and_no_table(
+async def test_scripts_cannot_read_the_cookie_and_the_key_is_in_no_response_and_no_table(
     browser: httpx.AsyncClient, make_key: MakeKey, settings: WorkspacedSettings
 ) -> None:
     key = make_key()
@@ -104,7 +104,7 @@ async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_response_and_no_t
         assert token not in kept
 
 
-async def test_behind_a_trusted_proxy_that_speaks_https_the_cookie_is_secure(
+async def test_behind_a_trusted_https_proxy_the_cookie_is_secure(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     proxies = Proxies(networks=(ip_network("10.0.0.0/8"),))
@@ -125,7 +125,7 @@ async def test_a_wrong_key_is_reported_and_sets_no_cookie(browser: httpx.AsyncCl
         assert "nonsense" not in refused.text
 
 
-async def test_wrong_keys_count_as_they_do_by_the_api(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_wrong_keys_count_as_in_the_api(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     limits = Limits(requests_per_minute=0, failed_authentications_per_minute=3)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         assert [(await sign_in(browser, "wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
@@ -135,7 +135,7 @@ async def test_wrong_keys_count_as_they_do_by_the_api(settings: WorkspacedSettin
         assert "Too many requests from this address" in limited.text
 
 
-async def test_signing_out_ends_the_session_wherever_its_cookie_is(
+async def test_signing_out_ends_the_session_for_all_copies_of_its_cookie(
     app: Application, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key())
@@ -159,7 +159,7 @@ async def test_a_session_ends_with_its_key(
     assert (await browser.get("/ui/workspaces")).headers["Location"].startswith("/ui/sign-in")
 
 
-async def test_a_session_ends_with_the_secret_that_began_it(
+async def test_a_session_ends_with_the_secret_that_started_it(
     browser: httpx.AsyncClient, http: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     key = make_key("rotated")
@@ -178,17 +178,17 @@ async def test_a_session_ends_when_its_key_expires(
     assert (await browser.get("/ui/workspaces")).status_code == 303
 
 
-async def test_a_session_ends_after_its_time_and_is_forgotten(
+async def test_a_session_expires_and_is_deleted(
     settings: WorkspacedSettings, app: Application, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key())
     transact(settings.database, lambda tx: tx.run("UPDATE page_session SET expires_at = 1"))
     assert (await browser.get("/ui/workspaces")).status_code == 303
-    await app.keep_up()
+    await app.run_maintenance()
     assert transact(settings.database, lambda tx: tx.one("SELECT count(*) FROM page_session")) == (0,)
 
 
-async def test_who_signed_in_and_out_is_in_the_audit_log(
+async def test_signing_in_and_out_is_in_the_audit_log(
     browser: httpx.AsyncClient, http: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key("anna"))
@@ -210,7 +210,7 @@ async def test_who_signed_in_and_out_is_in_the_audit_log(
         {"Sec-Fetch-Site": "none"},
     ],
 )
-async def test_a_form_of_another_site_does_nothing(
+async def test_a_form_of_another_site_has_no_effect(
     browser: httpx.AsyncClient, make_key: MakeKey, headers: dict[str, str]
 ) -> None:
     key = make_key()
@@ -222,7 +222,9 @@ async def test_a_form_of_another_site_does_nothing(
     assert (await browser.get("/ui/workspaces")).status_code == 200
 
 
-async def test_a_form_without_the_sessions_token_does_nothing(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
+async def test_a_form_without_the_token_of_the_session_has_no_effect(
+    browser: httpx.AsyncClient, make_key: MakeKey
+) -> None:
     await sign_in(browser, make_key())
     for form in ({}, {"form_token": ""}, {"form_token": "0" * 64}, {"form_token": "é"}):
         refused = await browser.post("/ui/sign-out", data=form, headers=OWN)
@@ -231,13 +233,15 @@ async def test_a_form_without_the_sessions_token_does_nothing(browser: httpx.Asy
     assert (await browser.get("/ui/workspaces")).status_code == 200
 
 
-async def test_a_form_that_can_not_be_read_is_refused_with_a_page(browser: httpx.AsyncClient) -> None:
+async def test_an_unreadable_form_is_rejected_with_a_page(browser: httpx.AsyncClient) -> None:
     assert (await browser.post("/ui/sign-in", content=b"key=%ff", headers=OWN)).status_code == 400
     assert (await browser.post("/ui/sign-in", content=b"a=1&" * 50, headers=OWN)).status_code == 400
     assert (await browser.post("/ui/sign-in", content=b"key=" + b"x" * 9_000, headers=OWN)).status_code == 413
 
 
-async def test_every_page_says_what_it_may_load_and_is_not_kept(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
+async def test_every_page_has_a_content_security_policy_and_is_not_cached(
+    browser: httpx.AsyncClient, make_key: MakeKey
+) -> None:
     pages = [await browser.get("/ui/sign-in"), await browser.get("/ui/nothing")]
     await sign_in(browser, make_key())
     pages += [await browser.get("/ui/workspaces"), await browser.get("/ui/webhooks")]
@@ -253,7 +257,7 @@ async def test_every_page_says_what_it_may_load_and_is_not_kept(browser: httpx.A
         assert not re.search(r"(src|href|action)=\"(?!/ui|#content)", page.text)
 
 
-async def test_an_address_in_other_letters_is_the_same_page(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
+async def test_an_address_in_another_case_is_the_same_page(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
     await sign_in(browser, make_key())
     assert "<h1>Sign in</h1>" in (await browser.get("/ui/sign%2Din")).text
     assert (await browser.get("/ui/%77orkspaces")).status_code == 200
@@ -262,7 +266,7 @@ async def test_an_address_in_other_letters_is_the_same_page(browser: httpx.Async
     assert (await browser.get("/ui/workspaces")).status_code == 200
 
 
-async def test_style_and_script_are_kept_by_their_content(browser: httpx.AsyncClient) -> None:
+async def test_style_and_script_are_cached_by_their_content(browser: httpx.AsyncClient) -> None:
     page = (await browser.get("/ui/sign-in")).text
     for kind, media_type in (("css", "text/css"), ("js", "text/javascript"), ("svg", "image/svg+xml")):
         found = re.search(rf'"(/ui/assets/\w+\.[0-9a-f]{{16}}\.{kind})"', page)
@@ -288,7 +292,7 @@ async def test_unknown_addresses_and_methods_have_a_page(browser: httpx.AsyncCli
 
 @pytest.fixture
 async def rocket(http: httpx.AsyncClient) -> str:
-    """The id of a workspace with a data sink SNK-1 that has an entry."""
+    """Return the id of a workspace with a data sink SNK-1 that has an entry."""
     workspace: dict[str, Any] = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     path = f"/v1/workspace/{workspace['id']}/data-sink"
     created = await http.post(path, json={"label": "Masses", "entries": [{"key": "a/b", "dataType": "scalar"}]})
@@ -296,7 +300,7 @@ async def rocket(http: httpx.AsyncClient) -> str:
     return str(workspace["id"])
 
 
-async def test_a_key_of_another_workspace_sees_a_sentence_and_nothing_else(
+async def test_a_key_of_another_workspace_gets_only_a_message(
     browser: httpx.AsyncClient, http: httpx.AsyncClient, make_key: MakeKey, rocket: str
 ) -> None:
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
@@ -311,7 +315,7 @@ async def test_a_key_of_another_workspace_sees_a_sentence_and_nothing_else(
         assert "Masses" not in refused.text
 
 
-async def test_a_key_without_the_right_to_read_webhooks_gets_a_message(
+async def test_a_key_without_permission_to_read_webhooks_gets_a_message(
     browser: httpx.AsyncClient, make_key: MakeKey, rocket: str
 ) -> None:
     await sign_in(browser, make_key("daemon", role="pusher"))
@@ -321,7 +325,7 @@ async def test_a_key_without_the_right_to_read_webhooks_gets_a_message(
     assert "does not give the permission" in refused.text
 
 
-async def test_an_entry_has_a_page_under_any_key(browser: httpx.AsyncClient, make_key: MakeKey, rocket: str) -> None:
+async def test_an_entry_with_any_key_has_a_page(browser: httpx.AsyncClient, make_key: MakeKey, rocket: str) -> None:
     await sign_in(browser, make_key("reader", role="reader"))
     page = await browser.get(f"/ui/workspaces/{rocket}/sinks/SNK-1")
     (address,) = re.findall(r'href="([^"]+/entries/[^"]+)"', page.text)
@@ -331,7 +335,7 @@ async def test_an_entry_has_a_page_under_any_key(browser: httpx.AsyncClient, mak
     assert ">null<" in shown.text
 
 
-async def test_words_that_are_no_ids_lead_nowhere(browser: httpx.AsyncClient, make_key: MakeKey, rocket: str) -> None:
+async def test_invalid_ids_are_404(browser: httpx.AsyncClient, make_key: MakeKey, rocket: str) -> None:
     await sign_in(browser, make_key())
     for page in ("/ui/webhooks/event-types", "/ui/webhooks/nothing"):
         assert (await browser.get(page)).status_code == 404, page
@@ -340,7 +344,7 @@ async def test_words_that_are_no_ids_lead_nowhere(browser: httpx.AsyncClient, ma
     assert (await browser.get(f"/ui/workspaces/{rocket}/sinks/SNK-1/entries/nothing")).status_code == 404
 
 
-async def test_pages_use_up_the_rate_of_the_key(settings: WorkspacedSettings, make_key: MakeKey) -> None:
+async def test_pages_count_towards_the_rate_limit_of_the_key(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     limits = Limits(requests_per_minute=60, request_burst=2)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         await sign_in(browser, make_key())
@@ -357,7 +361,7 @@ async def test_csv_is_a_download_with_the_sinks_name(
     assert saved.text.splitlines()[1].startswith('"a/b",,scalar,')
 
 
-async def test_no_outside_caller_can_set_the_identity_of_internal_requests(
+async def test_external_callers_cannot_set_the_identity_of_internal_requests(
     http: httpx.AsyncClient, rocket: str
 ) -> None:
     forged = await http.get(

@@ -1,4 +1,4 @@
-"""What only PostgreSQL can do to a service: be away, be behind, be shared with other hosts."""
+"""Failures that only PostgreSQL can cause: unreachable, outdated schema, shared with other hosts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def _store(address: PostgresAddress, tmp_path: Path) -> AsyncIterator[Stor
 
 
 def _hang_up(address: PostgresAddress) -> None:
-    """End every connection to the database but our own, as a restart of the server does."""
+    """End every other connection to the database, as a restart of the server does."""
     with psycopg.connect(**dict(address.parameters), autocommit=True) as connection:  # type: ignore[arg-type]
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -58,7 +58,7 @@ def _hang_up(address: PostgresAddress) -> None:
         )
 
 
-async def test_after_the_server_hung_up_reads_writes_and_listening_go_on(
+async def test_after_lost_connections_reads_writes_and_notifications_continue(
     database: PostgresAddress, tmp_path: Path
 ) -> None:
     async with _store(database, tmp_path) as store:
@@ -76,9 +76,7 @@ async def test_after_the_server_hung_up_reads_writes_and_listening_go_on(
         assert await store.write(lambda tx: tx.run(_CHANGE)) == 1
 
 
-async def test_a_connection_that_is_lost_in_the_middle_of_the_work_makes_it_anew(
-    database: PostgresAddress, tmp_path: Path
-) -> None:
+async def test_work_is_repeated_after_its_connection_is_lost(database: PostgresAddress, tmp_path: Path) -> None:
     runs: list[int] = []
 
     def work(tx: Transaction) -> int:
@@ -93,7 +91,7 @@ async def test_a_connection_that_is_lost_in_the_middle_of_the_work_makes_it_anew
     assert len(runs) == 2
 
 
-async def test_what_one_process_commits_wakes_the_other(database: PostgresAddress, tmp_path: Path) -> None:
+async def test_a_commit_of_one_process_wakes_the_other(database: PostgresAddress, tmp_path: Path) -> None:
     async with _store(database, tmp_path) as here, _store(database, tmp_path) as there:
         woken = asyncio.Event()
         here.listen("channel", woken.set)
@@ -102,7 +100,7 @@ async def test_what_one_process_commits_wakes_the_other(database: PostgresAddres
                 await there.write(lambda tx: tx.notify("channel"))
 
 
-async def test_a_service_with_an_outdated_database_names_the_command_and_serves_after_it(
+async def test_a_service_with_an_outdated_database_names_the_command_and_works_after_it(
     empty: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract P3
@@ -119,13 +117,15 @@ async def test_a_service_with_an_outdated_database_names_the_command_and_serves_
             assert (await http.get("/healthz")).status_code == 200
             assert migrate(empty) == (0, migrations.head())
             async with asyncio.timeout(DEADLINE_SECONDS):
-                while (await http.get("/readyz")).status_code == 503:  # it asks the database, so others have their turn
+                while (
+                    await http.get("/readyz")
+                ).status_code == 503:  # it polls the database, so it lets other tasks run
                     pass
             assert (await http.get("/readyz")).status_code == 200
             assert (await http.get("/v1/workspace", headers={"x-api-key": "k"})).status_code == 401
 
 
-def test_of_many_who_migrate_at_once_one_does_and_all_succeed(empty: PostgresAddress) -> None:
+def test_of_many_concurrent_migrations_one_is_executed_and_all_succeed(empty: PostgresAddress) -> None:
     # contract P3
     with ThreadPoolExecutor(6) as pool:
         went = list(pool.map(migrate, [empty] * 6))
@@ -161,7 +161,7 @@ def test_both_databases_have_the_same_steps_and_the_same_tables(database: Postgr
     assert set(here) - kept_otherwise == set(there) - own
 
 
-def test_every_text_compares_byte_by_byte_and_every_number_is_wide(database: PostgresAddress) -> None:
+def test_every_text_compares_byte_by_byte_and_every_number_is_64_bits_wide(database: PostgresAddress) -> None:
     # contract P2
     columns = transact(
         database,
@@ -183,7 +183,7 @@ def test_every_text_compares_byte_by_byte_and_every_number_is_wide(database: Pos
         "postgresql://someone:hunter2hunter2@127.0.0.1/nowhere?no_such_parameter=1",
     ],
 )
-def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: str) -> None:
+def test_an_unreachable_database_is_named_without_its_password(url: str) -> None:
     address = postgres_address(url)
     attempts: list[Callable[[], object]] = [
         lambda: transact(address, lambda tx: tx.one("SELECT 1")),
@@ -195,7 +195,7 @@ def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: s
         assert "hunter2" not in f"{caught.value} {caught.value.detail} {caught.value.__context__!r} {address!r}"
 
 
-def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databases) -> None:
+def test_a_database_of_a_newer_version_is_unchanged(postgres_databases: Databases) -> None:
     # contract P3
     with postgres_databases.migrated() as url:
         address = postgres_address(url)
@@ -211,11 +211,11 @@ def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databas
                 connection.execute("DELETE FROM schema_step WHERE number = 9999")
 
 
-async def test_a_stored_response_is_returned_by_the_other_process_while_the_first_still_works(
+async def test_a_stored_response_is_returned_by_another_process_while_the_first_works(
     database: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract G18
-    """Two processes get the same request at once: one applies it, the other repeats its response."""
+    """Two processes get the same request concurrently: one applies it, the other repeats its response."""
     settings = WorkspacedSettings(data=tmp_path / "data", postgres=database, readers=2)
     key = transact(database, lambda tx: access.create_key(tx, name="k", role="owner", now=0, expires_at=None))
     headers = {"x-api-key": key, "ClientId": "tests"}

@@ -15,7 +15,7 @@ from workspaced.settings.model import WorkspacedSettings
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
-async def test_both_are_open_to_every_caller_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
+async def test_both_are_open_to_every_caller_and_are_cached(http: httpx.AsyncClient, path: str) -> None:
     # contract G23, OP3, OP4
     del http.headers["x-api-key"]
     response = await http.get(path)
@@ -27,7 +27,7 @@ async def test_both_are_open_to_every_caller_and_are_fetched_once(http: httpx.As
     assert (head.status_code, head.content, head.headers["ETag"]) == (200, b"", response.headers["ETag"])
 
 
-async def test_the_page_lets_nothing_run_and_loads_nothing(http: httpx.AsyncClient) -> None:
+async def test_the_page_runs_no_script_and_loads_nothing(http: httpx.AsyncClient) -> None:
     response = await http.get("/docs")
     style = re.search(r"<style>(.*?)</style>", response.text, re.DOTALL)
     assert style
@@ -50,7 +50,7 @@ async def test_the_page_has_every_operation_event_and_schema_of_the_document(htt
     assert len(ids) == len(set(ids))
 
 
-async def test_the_page_can_be_switched_off(settings: WorkspacedSettings) -> None:
+async def test_the_page_can_be_disabled(settings: WorkspacedSettings) -> None:
     # contract G23
     async with running(dataclasses.replace(settings, docs=False)) as app:
         transport = httpx.ASGITransport(app=app)

@@ -1,4 +1,4 @@
-"""A deleted sink: absent at once, its rows removed in bounded steps."""
+"""A deleted sink is absent immediately; its rows are removed in bounded steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workspaced.storage.factory import transact
 
 @pytest.fixture
 def without_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is removed but by the test."""
+    """Run no removal job; the test removes the rows."""
 
     async def finish(_job: object) -> int:
         return 0
@@ -25,7 +25,7 @@ def without_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(settings: WorkspacedSettings) -> tuple[int, int]:
-    """How many entries and sinks the database holds."""
+    """Return how many entries and sinks the database has."""
     counts = "SELECT (SELECT count(*) FROM data_sink_entry), (SELECT count(*) FROM data_sink)"
     row = transact(settings.database, lambda tx: tx.one(counts))
     assert row
@@ -37,7 +37,7 @@ async def fill(http: httpx.AsyncClient, sink: str, entries: list[dict[str, Any]]
     assert response.status_code == 200, response.text
 
 
-async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
+async def test_a_deleted_sink_is_absent_immediately_and_removed_in_steps(
     without_jobs: None, http: httpx.AsyncClient, sinks: str, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract G2, S13
@@ -57,7 +57,7 @@ async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
     ):
         assert (await http.request(method, path, json=body)).status_code == 404, (method, path)
     assert (await http.get(f"{sinks}/list")).json() == []
-    # Its id and those of its entries are free.
+    # Its id and those of its entries can be used again.
     again = {
         "label": "again",
         "id": sink.rpartition("/")[2],
@@ -72,17 +72,17 @@ async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
     steps = []
     while done := transact(settings.database, lambda tx: store.remove_deleted(tx, 100)):
         steps.append(done)
-    assert steps == [100, 100, 47]  # the three that were taken over were gone, and the sink's row is one
+    assert steps == [100, 100, 47]  # the three entries with reused ids were gone, and the sink's row is one
     assert rows_of(settings) == (4, 1)
     assert {entry["key"] for entry in (await http.get(sink)).json()["entries"]} == {"a", "b", "c", "d"}
 
 
-async def test_a_running_service_removes_by_itself(
+async def test_a_running_service_removes_the_rows(
     http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     await fill(http, sink, [{"key": f"k{index}", "value": "1"} for index in range(1_500)])
     assert (await http.delete(sink)).status_code == 200
     app = http._transport.app  # type: ignore[attr-defined]
     assert isinstance(app, Application)
-    await app.keep_up()
+    await app.run_maintenance()
     assert rows_of(settings) == (0, 0)

@@ -1,4 +1,4 @@
-"""One key many times in one mass update."""
+"""One key repeated many times in one mass update."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOON, _LATER = "2026-05-01T12:00:00Z", "2026-05-01T13:00:00Z"
         ([{"value": "a", "observedAt": _LATER}, {"value": "b", "observedAt": _NOON}], (0, 1, 1, 0), "a"),
     ],
 )
-async def test_turns_of_a_key_are_counted_one_after_the_other(
+async def test_changes_of_a_key_are_counted_in_order(
     http: httpx.AsyncClient, sink: str, items: list[dict[str, Any]], counts: tuple[int, ...], left: str | None
 ) -> None:
     expected = dict(zip(("created", "updated", "unchanged", "deleted"), counts, strict=True))
@@ -38,7 +38,9 @@ async def test_turns_of_a_key_are_counted_one_after_the_other(
     assert entries == {"other": "x", **({"k": left} if left is not None else {})}
 
 
-async def test_five_thousand_turns_of_a_key_are_not_five_thousand_rounds(http: httpx.AsyncClient, sink: str) -> None:
+async def test_five_thousand_changes_of_a_key_are_not_five_thousand_statements(
+    http: httpx.AsyncClient, sink: str
+) -> None:
     body = [{"key": "k", "value": str(number)} for number in range(5_000)]
     response = await http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"})
     assert response.json() == {"accepted": 5_000, "created": 1, "updated": 4_999, "unchanged": 0, "deleted": 0}
@@ -62,7 +64,7 @@ _ENTRY = st.builds(
 
 
 @given(changes=st.lists(_CHANGE, min_size=1, max_size=8), before=st.none() | _ENTRY)
-def test_the_least_ends_as_all_of_them_do(changes: list[Change], before: StoredEntry | None) -> None:
+def test_the_reduced_changes_have_the_result_of_all_changes(changes: list[Change], before: StoredEntry | None) -> None:
     least, counts = least_of(changes, before)
     assert len(least) <= 2
     assert counts.accepted == len(changes)
@@ -71,7 +73,7 @@ def test_the_least_ends_as_all_of_them_do(changes: list[Change], before: StoredE
 
 
 def _end(changes: list[Change], before: StoredEntry | None) -> tuple[tuple[Any, ...] | None, Tally]:
-    """One change after the other, as the service does it (contract M2, M6, M8)."""
+    """Apply one change after the other, as the service does (contract M2, M6, M8)."""
     state = (before.value, before.data_type, before.observed_at) if before else None
     total = Tally()
     for _, value, kind, _, observed, remove in changes:

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.settings.model import WorkspacedSettings
 
 
-async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request_id(
+async def test_every_rejection_has_a_json_body_with_an_error_and_a_request_id(
     http: httpx.AsyncClient, workspace: dict[str, Any], sinks: str, sink: str
 ) -> None:
     # contract G14
@@ -46,7 +46,7 @@ async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request
 
 
 @pytest.mark.parametrize("request_id", ["", "x" * 65, "a b", "é"])
-async def test_a_request_id_that_can_not_be_echoed_is_replaced(http: httpx.AsyncClient, request_id: str) -> None:
+async def test_an_invalid_request_id_is_replaced(http: httpx.AsyncClient, request_id: str) -> None:
     # contract G21
     response = await http.get("/healthz", headers=[(b"X-Request-Id", request_id.encode("latin-1"))])
     assert len(response.headers["X-Request-Id"]) == 32
@@ -63,7 +63,7 @@ async def test_a_database_locked_by_another_program_is_503_with_retry_after(
     http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract P1
-    with Outsider(settings.database).in_the_way():
+    with DatabaseClient(settings.database).locked_sinks():
         writes = [http.post(f"{sink}/mass", json={"key": f"k{n}", "value": "v"}) for n in range(3)]
         responses = await asyncio.gather(*writes)
         assert [response.status_code for response in responses] == [503] * 3
@@ -72,26 +72,26 @@ async def test_a_database_locked_by_another_program_is_503_with_retry_after(
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
-async def test_our_own_failure_is_an_opaque_500(
+async def test_an_internal_error_is_an_opaque_500(
     http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract G13
-    outsider = Outsider(settings.database)
-    outsider.do("ALTER TABLE data_sink_entry RENAME TO hidden")
+    other_client = DatabaseClient(settings.database)
+    other_client.execute("ALTER TABLE data_sink_entry RENAME TO hidden")
     response = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     assert (response.status_code, response.json()["code"]) == (500, "internal_error")
     assert "data_sink_entry" not in response.text
-    outsider.do("ALTER TABLE hidden RENAME TO data_sink_entry")
+    other_client.execute("ALTER TABLE hidden RENAME TO data_sink_entry")
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
-async def test_readiness_follows_the_schema_and_liveness_does_not(
+async def test_readiness_depends_on_the_schema_and_liveness_does_not(
     http: httpx.AsyncClient, settings: WorkspacedSettings
 ) -> None:
     # contract G23, OP1, OP2
     del http.headers["x-api-key"]
     assert (await http.get("/readyz")).status_code == 200
-    with Outsider(settings.database).behind():
+    with DatabaseClient(settings.database).older_schema():
         assert (await http.get("/readyz")).json()["code"] == "schema_behind"
         assert (await http.get("/healthz")).status_code == 200
     assert (await http.get("/readyz")).status_code == 200

@@ -25,7 +25,7 @@ _RECEIVER = "https://receiver.example/hook"
 
 @pytest.fixture
 def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
-    """Keys are remembered, so that nothing makes the requests of one turn arrive one by one."""
+    """Cache keys, so that authentication does not separate concurrent requests."""
     limits = Limits(requests_per_minute=0, entries_per_sink=_QUOTA)
     return dataclasses.replace(settings, key_cache_seconds=60, limits=limits)
 
@@ -34,7 +34,7 @@ def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
 async def http(
     settings: WorkspacedSettings, make_key: MakeKey, request: pytest.FixtureRequest
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that sends an Idempotency-Key with each request, or none."""
+    """Return a client that sends an Idempotency-Key with each request, or none."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     numbers = count()
 
@@ -50,7 +50,7 @@ async def http(
 
 
 class _State(NamedTuple):
-    """An entry, as far as a write may change it."""
+    """The parts of an entry that a write can change."""
 
     value: str
     data_type: str
@@ -60,7 +60,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True)
 class _Push:
-    """A request, and what came of it."""
+    """A request and its response."""
 
     key: str
     value: str
@@ -71,7 +71,7 @@ class _Push:
     response: tuple[str, str, str, bool] = ("", "", "", False)
 
     def after(self, before: _State | None) -> tuple[int, _State | None, bool]:
-        """Status, state and whether it was too old, as the service does it (contract M1, M2, M6)."""
+        """Return status, state and whether it was outdated, as the service does (contract M1, M2, M6)."""
         if before is None:
             if not self.create:
                 return 404, None, False
@@ -121,7 +121,7 @@ async def _entries(http: httpx.AsyncClient, sink: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(15))
-async def test_every_response_is_explained_by_some_order_of_the_requests(
+async def test_every_response_is_explained_by_an_order_of_the_requests(
     http: httpx.AsyncClient, sink: str, seed: int
 ) -> None:
     dice = random.Random(seed)
@@ -143,7 +143,7 @@ async def test_every_response_is_explained_by_some_order_of_the_requests(
         )
         for number in range(24)
     ]
-    if dice.random() < 0.5:  # with a webhook each change emits an event as well
+    if dice.random() < 0.5:  # with a webhook each change also emits an event
         await _listen(http)
     responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
     left = await _entries(http, sink)
@@ -161,18 +161,18 @@ async def test_every_response_is_explained_by_some_order_of_the_requests(
 
 
 async def _listed(http: httpx.AsyncClient, sink: str) -> list[Any]:
-    """What the sink's page of entries counts."""
+    """Return the count on the sink's page of entries."""
     response = await http.get(f"{sink}?take=100")
     assert int(response.headers["X-Total-Count"]) == len(response.json()["entries"])
     return list(response.json()["entries"])
 
 
-async def test_the_quota_is_held_within_a_group(http: httpx.AsyncClient, sink: str) -> None:
+async def test_the_quota_applies_within_a_group(http: httpx.AsyncClient, sink: str) -> None:
     pushes = [_Push(f"n{number}", f"v{number}", None, None, create=True) for number in range(_QUOTA + 5)]
     responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
     assert sorted(push.status for push in responded) == [200] * _QUOTA + [409] * 5
     assert set(await _entries(http, sink)) == {push.key for push in responded if push.status == 200}
-    # Room is counted by the sink's own row, which the group has to leave right.
+    # The sink's own row counts the entries, so the group must update it correctly.
     assert (
         await http.delete(f"{sink}/{next(push.key for push in responded if push.status == 200)}")
     ).status_code == 200
@@ -180,7 +180,7 @@ async def test_the_quota_is_held_within_a_group(http: httpx.AsyncClient, sink: s
     assert sorted(push.status for push in again) == [200, 409, 409]
 
 
-async def test_a_supplied_id_is_given_once_and_its_neighbours_are_written(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_supplied_id_is_used_once_and_the_others_are_written(http: httpx.AsyncClient, sink: str) -> None:
     wanted = "123e4567-e89b-12d3-a456-426614174000"
     bodies = [{"key": f"k{n}", "value": "v", **({"id": wanted} if n % 3 == 0 else {})} for n in range(9)]
     responses = await asyncio.gather(*(http.post(f"{sink}/mass", json=body) for body in bodies))
@@ -190,7 +190,7 @@ async def test_a_supplied_id_is_given_once_and_its_neighbours_are_written(http: 
     assert [entry["id"] for entry in (await _entries(http, sink)).values()].count(wanted) == 1
 
 
-async def test_a_sink_that_is_not_there_is_each_callers_own_404(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+async def test_a_missing_sink_is_404_for_each_caller(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     paths = [sink, f"{sinks}/SNK-99", f"{sinks}/123e4567-e89b-12d3-a456-426614174000"] * 4
     responses = await asyncio.gather(
         *(http.post(f"{path}/mass", json={"key": f"k{n}", "value": "v"}) for n, path in enumerate(paths))
@@ -203,7 +203,7 @@ async def test_each_change_of_a_group_emits_an_event(
     http: httpx.AsyncClient, settings: WorkspacedSettings, sink: str
 ) -> None:
     await _listen(http)
-    for value in ("first", "second", "second"):  # what is written as it was is no news
+    for value in ("first", "second", "second"):  # an unchanged value emits no event
         pushes = [_Push(f"k{n}", value, None, None, create=True) for n in range(8)]
         responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
         assert {push.status for push in responded} == {200}
@@ -211,7 +211,7 @@ async def test_each_change_of_a_group_emits_an_event(
     assert [kind for (kind,) in reported] == ["data_sink.entry.created"] * 8 + ["data_sink.entry.updated"] * 8
 
 
-async def test_a_group_moves_its_sink_on_and_one_of_old_news_does_not(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_group_changes_its_sink_and_outdated_values_do_not(http: httpx.AsyncClient, sink: str) -> None:
     tags: list[str] = []
     for observed in (2, 2, 1):
         pushes = [_Push(f"k{n}", f"v{observed}", None, observed, create=True) for n in range(6)]

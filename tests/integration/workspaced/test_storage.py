@@ -21,7 +21,7 @@ _INSERT = "INSERT INTO note (text) VALUES (:text)"
 
 
 class _Writer:
-    """A writer on a real file, the statements of its connection, and a gate that holds its first work back."""
+    """A writer of a real file, the statements of its connection, and a gate that blocks its first work."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,11 +72,11 @@ async def _queue_behind_a_held_one(
     first = asyncio.create_task(writer.commit.write(writer.hold))
     assert await asyncio.to_thread(writer.entered.wait, 30)
     rest = [asyncio.create_task(writer.commit.write(work)) for work in works]
-    await asyncio.sleep(0)  # each task runs up to its own wait, so all are in the queue
+    await asyncio.sleep(0)  # each task runs until it waits, so all are in the queue
     return [first, *rest]
 
 
-async def test_what_waits_while_a_commit_is_under_way_shares_the_next(writer: _Writer) -> None:
+async def test_work_that_waits_during_a_commit_shares_the_next_one(writer: _Writer) -> None:
     tasks = await _queue_behind_a_held_one(writer, *(_note(f"n{number}") for number in range(20)))
     assert writer.kept() == set()
     writer.gate.set()
@@ -90,7 +90,7 @@ async def test_a_response_is_sent_after_the_commit(writer: _Writer) -> None:
         assert await writer.commit.write(_note(f"n{number}")) in writer.kept()
 
 
-async def test_a_piece_that_fails_is_undone_alone(writer: _Writer) -> None:
+async def test_failing_work_is_rolled_back_alone(writer: _Writer) -> None:
     tasks = await _queue_behind_a_held_one(writer, _note("a"), _note("b", fail=True), _note("a"), _note("c"))
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -99,7 +99,7 @@ async def test_a_piece_that_fails_is_undone_alone(writer: _Writer) -> None:
     assert writer.statements.count("COMMIT") == 2
 
 
-async def test_a_piece_that_fails_before_it_changes_anything_costs_its_neighbours_nothing(writer: _Writer) -> None:
+async def test_work_that_fails_before_a_change_does_not_affect_the_others(writer: _Writer) -> None:
     done: list[str] = []
 
     def counted(text: str) -> Callable[[Transaction], None]:
@@ -121,7 +121,7 @@ async def test_a_piece_that_fails_before_it_changes_anything_costs_its_neighbour
     assert not [text for text in writer.statements if text.startswith(("SAVEPOINT", "ROLLBACK"))]
 
 
-async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do_not(writer: _Writer) -> None:
+async def test_deferred_rows_are_written_with_the_commit_and_those_of_failed_work_are_not(writer: _Writer) -> None:
     def deferring(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
         def work(tx: Transaction) -> None:
             for text in texts:
@@ -146,14 +146,14 @@ async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do
     assert writer.kept() == {"first", "a", "c", *many, "alone"}
 
 
-async def test_a_lone_piece_that_fails_leaves_nothing(writer: _Writer) -> None:
+async def test_single_failing_work_changes_nothing(writer: _Writer) -> None:
     with pytest.raises(ConflictProblem):
         await writer.commit.write(_note("a", fail=True))
     assert writer.kept() == set()
     assert await writer.commit.write(_note("a")) == "a"
 
 
-async def test_work_goes_on_after_its_caller_has_gone(writer: _Writer) -> None:
+async def test_work_continues_after_its_caller_was_cancelled(writer: _Writer) -> None:
     tasks = await _queue_behind_a_held_one(writer, _note("left"), _note("stays"))
     tasks[1].cancel()
     writer.gate.set()
@@ -161,7 +161,7 @@ async def test_work_goes_on_after_its_caller_has_gone(writer: _Writer) -> None:
     assert writer.kept() == {"first", "left", "stays"}
 
 
-async def test_heavy_work_is_not_put_into_one_transaction_without_end(writer: _Writer) -> None:
+async def test_the_size_of_a_transaction_is_bounded(writer: _Writer) -> None:
     first = asyncio.create_task(writer.commit.write(writer.hold))
     assert await asyncio.to_thread(writer.entered.wait, 30)
     heavy = [asyncio.create_task(writer.commit.write(_note(f"h{n}"), weight=9_000)) for n in range(4)]
@@ -182,7 +182,7 @@ async def test_a_full_disk_is_reported_and_only_acknowledged_writes_are_kept(wri
     assert writer.kept() == {"first"} | {outcome for outcome in outcomes if isinstance(outcome, str)}
 
 
-async def test_stopping_finishes_what_was_handed_in_and_takes_no_more(writer: _Writer) -> None:
+async def test_stopping_finishes_submitted_work_and_rejects_further_work(writer: _Writer) -> None:
     tasks = await _queue_behind_a_held_one(writer, _note("queued"))
     stopping = asyncio.create_task(asyncio.to_thread(writer.commit.stop))
     writer.gate.set()
@@ -206,7 +206,7 @@ def _count_up(reader: ReadTransaction) -> Iterator[int]:
         yield from (row[0] for row in rows)
 
 
-async def test_a_stream_may_be_left_early_and_frees_its_place(store: SqliteStore) -> None:
+async def test_a_stream_can_be_closed_early_and_releases_its_slot(store: SqliteStore) -> None:
     for _ in range(6):
         stream = store.stream(_count_up)
         assert await anext(stream) == 1
@@ -214,7 +214,7 @@ async def test_a_stream_may_be_left_early_and_frees_its_place(store: SqliteStore
     assert [value async for value in store.stream(_count_up)] == [1, 2, 3, 4, 5]
 
 
-async def test_a_stream_sees_one_state_however_long_it_takes(store: SqliteStore) -> None:
+async def test_a_long_stream_reads_one_state(store: SqliteStore) -> None:
     # contract G34
     def scrambles(reader: ReadTransaction) -> Iterator[int]:
         for _ in range(2):
@@ -228,7 +228,7 @@ async def test_a_stream_sees_one_state_however_long_it_takes(store: SqliteStore)
     assert await store.read(lambda reader: reader.one("SELECT last_number FROM data_sink_entry_numbers")) == (7,)
 
 
-async def test_a_reader_can_not_write(store: SqliteStore) -> None:
+async def test_a_reader_cannot_write(store: SqliteStore) -> None:
     with pytest.raises(UnavailableProblem, match="readonly"):
         await store.read(lambda reader: reader.one("DELETE FROM workspace RETURNING 1"))
 
@@ -244,14 +244,14 @@ def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> 
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "user_version": migrations.head()}
 
 
-def test_the_database_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_the_database_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "data" / "s.db"
     open_database(path).close()
     assert path.stat().st_mode & 0o077 == 0
     assert path.parent.stat().st_mode & 0o077 == 0
 
 
-def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+def test_a_new_file_can_be_opened_concurrently(tmp_path: Path) -> None:
     # contract P3
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))
@@ -260,7 +260,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_migration_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE idempotent_answer (in_the_way)")
@@ -272,7 +272,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
     connection.close()
 
 
-def test_work_outside_the_server_is_kept_or_undone(tmp_path: Path) -> None:
+def test_work_outside_the_server_is_committed_or_rolled_back(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     transact(path, lambda tx: tx.run("UPDATE data_sink_entry_numbers SET last_number = 5"))
 

@@ -1,4 +1,4 @@
-"""What the slices may rely on, of either database."""
+"""The promises of the storage layer, on either database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.core.problems import ConflictProblem, UnavailableProblem
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.batchable import BatchableWork
@@ -51,7 +51,7 @@ async def store(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProces
 
 @pytest.fixture
 async def other(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
-    """Another process's."""
+    """A store of another process."""
     async with _store(address, tmp_path) as started:
         yield started
 
@@ -85,7 +85,7 @@ class _Gate:
         first = asyncio.create_task(store.write(self.work))
         assert await asyncio.to_thread(self._entered.wait, DEADLINE_SECONDS)
         rest = [asyncio.create_task(store.write(work)) for work in works]
-        await asyncio.sleep(0)  # each runs up to its own wait, so all are in the queue
+        await asyncio.sleep(0)  # each task runs until it waits, so all are in the queue
         self._open.set()
         return (await asyncio.gather(first, *rest, return_exceptions=True))[1:]
 
@@ -95,7 +95,7 @@ async def test_an_acknowledged_write_is_visible_to_every_process(store: StoreOfP
     assert await other.read(_names) == ["a"]
 
 
-async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
+async def test_short_reads_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
     responded = threading.Event()
 
     def long(reader: ReadTransaction) -> list[str]:
@@ -108,7 +108,7 @@ async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) 
 
     others: list[asyncio.Task[Any]] = [asyncio.create_task(store.read(long)) for _ in range(20)]
     others += [asyncio.create_task(endless()) for _ in range(10)]
-    await asyncio.sleep(0)  # each runs up to its own wait, so all are ahead
+    await asyncio.sleep(0)  # each task runs until it waits, so all are ahead
     try:
         async with asyncio.timeout(DEADLINE_SECONDS / 2):
             assert await store.read_brief(_names) == []
@@ -117,13 +117,13 @@ async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) 
         await asyncio.gather(*others)
 
 
-async def test_work_that_fails_leaves_nothing_and_raises_to_its_own_caller(store: StoreOfProcess) -> None:
+async def test_failing_work_changes_nothing_and_raises_to_its_own_caller(store: StoreOfProcess) -> None:
     with pytest.raises(ConflictProblem):
         await store.write(_put("a", fail=ConflictProblem("taken", "It is taken.")))
     assert await store.read(_names) == []
 
 
-async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: StoreOfProcess) -> None:
+async def test_in_a_shared_transaction_only_failing_work_is_rolled_back(store: StoreOfProcess) -> None:
     outcomes = await _Gate().together(
         store, _put("a"), _put("b", fail=ConflictProblem("taken", "It is taken.")), _put("c"), _put("a"), _put("d")
     )
@@ -134,10 +134,10 @@ async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: 
 
 
 class _Pair(BatchableWork[str]):
-    """Puts a name; how it was done is written beside it."""
+    """Writes a name, and beside it whether it was written in a batch."""
 
     def __init__(self, name: str, kind: str, *, fail: str = "") -> None:
-        """``fail``: where what is done together raises, ``before`` or ``after`` it put the names; or ``leaves`` this one."""
+        """``fail``: where a batch raises, ``before`` or ``after`` it wrote the names; or ``leaves`` this one."""
         self.name = name
         self._kind = kind
         self._fail = fail
@@ -168,7 +168,7 @@ async def _done(store: StoreOfProcess, *works: Callable[[Transaction], Any]) -> 
     return outcomes, dict(rows)
 
 
-async def test_neighbours_of_a_kind_are_done_in_one_go_and_others_alone(store: StoreOfProcess) -> None:
+async def test_adjacent_work_of_a_kind_is_executed_in_a_batch_and_other_work_alone(store: StoreOfProcess) -> None:
     outcomes, kept = await _done(
         store, _Pair("a", "x"), _Pair("b", "x"), _put("c"), _Pair("d", "x"), _Pair("e", "y"), _Pair("f", "y")
     )
@@ -176,23 +176,23 @@ async def test_neighbours_of_a_kind_are_done_in_one_go_and_others_alone(store: S
     assert kept == {"a": "together", "b": "together", "c": "v", "d": "alone", "e": "together", "f": "together"}
 
 
-async def test_what_one_go_leaves_is_done_alone_and_fails_alone(store: StoreOfProcess) -> None:
+async def test_work_that_a_batch_omits_is_executed_alone_and_fails_alone(store: StoreOfProcess) -> None:
     outcomes, kept = await _done(
         store, _Pair("a", "x"), _Pair("b", "x", fail="leaves"), _Pair("a", "x", fail="leaves"), _Pair("c", "x")
     )
-    assert isinstance(outcomes.pop(2), Exception)  # the name is there
+    assert isinstance(outcomes.pop(2), Exception)  # the name exists
     assert outcomes == ["together", "alone", "together"]
     assert kept == {"a": "together", "b": "alone", "c": "together"}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_where_one_go_fails_each_is_done_alone(store: StoreOfProcess, when: str) -> None:
+async def test_after_a_failed_batch_each_work_is_executed_alone(store: StoreOfProcess, when: str) -> None:
     outcomes, kept = await _done(store, _put("n"), _Pair("a", "x"), _Pair("b", "x", fail=when), _Pair("c", "x"))
     assert outcomes == ["n", "alone", "alone", "alone"]
     assert kept == {"n": "v", "a": "alone", "b": "alone", "c": "alone"}
 
 
-async def test_a_part_can_be_undone_within_a_piece_of_work(store: StoreOfProcess) -> None:
+async def test_a_part_of_work_can_be_rolled_back(store: StoreOfProcess) -> None:
     def work(tx: Transaction) -> None:
         tx.run(_PUT, {"name": "before", "value": "v"})
         with suppress(ConflictProblem), tx.nested():
@@ -208,7 +208,7 @@ async def test_a_part_can_be_undone_within_a_piece_of_work(store: StoreOfProcess
 
 
 @pytest.mark.parametrize("count", [1, 3, 300])
-async def test_rows_put_off_go_in_at_the_end_and_many_rows_go_in_at_once(store: StoreOfProcess, count: int) -> None:
+async def test_deferred_rows_are_written_at_the_end_in_one_statement(store: StoreOfProcess, count: int) -> None:
     statement = "INSERT INTO fixed_setting (name, value) VALUES"
 
     def work(tx: Transaction) -> int:
@@ -225,7 +225,7 @@ async def test_rows_put_off_go_in_at_the_end_and_many_rows_go_in_at_once(store: 
     assert sorted(values) == [('tab\t, quote", \\N and \\. and line\nend',), ("v",)]
 
 
-async def test_a_question_sees_one_state_however_long_it_takes(store: StoreOfProcess, other: StoreOfProcess) -> None:
+async def test_a_long_read_sees_one_state(store: StoreOfProcess, other: StoreOfProcess) -> None:
     await store.write(_put("a"))
 
     def twice(reader: ReadTransaction) -> Iterator[list[str]]:
@@ -240,34 +240,34 @@ async def test_a_question_sees_one_state_however_long_it_takes(store: StoreOfPro
     assert await store.read(_names) == ["a", "b"]
 
 
-async def test_a_long_result_comes_in_chunks_and_may_be_closed_early(store: StoreOfProcess) -> None:
+async def test_a_long_result_is_returned_in_chunks_and_can_be_closed_early(store: StoreOfProcess) -> None:
     await store.write(_put(*(f"n{number:02}" for number in range(25))))
 
     def counted(reader: ReadTransaction) -> Iterator[int]:
         for rows in reader.chunks(_ALL, {}, 10):
             yield len(rows)
 
-    for _ in range(6):  # more often than there are places for streams
+    for _ in range(6):  # more often than there are slots for streams
         stream = store.stream(counted)
         assert await anext(stream) == 10
         await stream.aclose()
     assert [count async for count in store.stream(counted)] == [10, 10, 5]
 
 
-async def test_a_reader_can_not_write(store: StoreOfProcess) -> None:
+async def test_a_read_cannot_write(store: StoreOfProcess) -> None:
     with pytest.raises(UnavailableProblem):
         await store.read(lambda reader: reader.one("DELETE FROM fixed_setting RETURNING 1"))
 
 
-async def test_who_listens_is_woken_by_a_commit(store: StoreOfProcess) -> None:
+async def test_a_listener_is_woken_by_a_commit(store: StoreOfProcess) -> None:
     woken = asyncio.Event()
     store.listen("channel", woken.set)
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not woken.is_set():  # the connection that listens may still be on its way
+        while not woken.is_set():  # the listening connection may not be ready yet
             await store.write(lambda tx: tx.notify("channel"))
 
 
-async def test_two_processes_that_add_the_same_name_at_once_both_get_a_result_and_one_row(
+async def test_two_processes_that_concurrently_add_the_same_name_both_get_a_result_and_one_row(
     store: StoreOfProcess, other: StoreOfProcess
 ) -> None:
     def once(tx: Transaction) -> bool:
@@ -285,9 +285,9 @@ async def test_a_lock_of_another_program_is_reported_as_busy_and_work_continues_
     store: StoreOfProcess, address: Address
 ) -> None:
     await store.write(_put("a"))
-    outsider = Outsider(address)
+    other_client = DatabaseClient(address)
     change = "UPDATE data_sink_entry_numbers SET scramble = scramble"
-    with outsider.changing(change):
+    with other_client.uncommitted(change):
         with pytest.raises(UnavailableProblem) as caught:
             await store.write(lambda tx: tx.run(change))
         assert caught.value.code == "storage_busy"
@@ -295,7 +295,7 @@ async def test_a_lock_of_another_program_is_reported_as_busy_and_work_continues_
     assert await store.write(lambda tx: tx.run(change)) == 1
 
 
-async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_one_died(
+async def test_a_job_is_run_by_one_process_at_a_time_and_by_another_after_its_death(
     store: StoreOfProcess, other: StoreOfProcess
 ) -> None:
     # contract P4
@@ -316,7 +316,7 @@ async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_
 @given(
     names=st.sets(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6), max_size=40)
 )
-def test_text_is_kept_exactly_and_sorts_by_its_code_points(address: Address, names: set[str]) -> None:
+def test_text_is_stored_exactly_and_sorted_by_code_points(address: Address, names: set[str]) -> None:
     # contract P2
     def put(tx: Transaction) -> list[str]:
         tx.run("DELETE FROM fixed_setting")

@@ -1,4 +1,4 @@
-"""Events of blocks and workspaces, as they are written with the change (contract BL2, BL4, BL5, WS2, WS4, WS5, H7)."""
+"""Events of blocks and workspaces, stored with the change (contract BL2, BL4, BL5, WS2, WS4, WS5, H7)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.security.egress.rules import EgressRules
 from workspaced.settings.model import WorkspacedSettings
 
 
 @pytest.fixture
 def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
-    """Webhooks may point to this machine, where no server listens."""
+    """Permit webhooks to this machine, where no server listens."""
     return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
 
 
 @pytest.fixture
 async def everything(http: httpx.AsyncClient) -> None:
-    """A webhook subscribes to all events."""
+    """Subscribe a webhook to all events."""
     made = await http.post("/v1/webhooks", json={"url": "http://127.0.0.1:1024/"})
     assert made.status_code == 201, made.text
 
 
 def _events(settings: WorkspacedSettings) -> list[dict[str, Any]]:
-    return [json.loads(row[0]) for row in Outsider(settings.database).do("SELECT body FROM event ORDER BY number")]
+    return [
+        json.loads(row[0])
+        for row in DatabaseClient(settings.database).execute("SELECT body FROM event ORDER BY number")
+    ]
 
 
 def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Operations (contract WH1, WH2, WH3, WH4, WH5, WH6), and what a caller may see of a webhook."""
+"""Operations (contract WH1, WH2, WH3, WH4, WH5, WH6), and what callers may read of a webhook."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MASKED = re.compile(r"whsec_….{4}")
 
 
 async def _create(http: httpx.AsyncClient, **members: Any) -> str:
-    """The path of a new webhook."""
+    """Return the path of a new webhook."""
     response = await http.post("/v1/webhooks", json={"url": _URL, **members})
     assert response.status_code == 201, response.text
     return response.headers["Location"]
@@ -70,7 +70,7 @@ async def test_a_webhook_is_created_with_an_empty_response_and_read_with_every_f
     }
 
 
-async def test_every_member_that_is_shown_can_be_set(http: httpx.AsyncClient) -> None:
+async def test_every_readable_member_can_be_set(http: httpx.AsyncClient) -> None:
     # contract H1
     given = {
         "label": "Line 4",
@@ -105,9 +105,7 @@ async def test_every_member_that_is_shown_can_be_set(http: httpx.AsyncClient) ->
         ({"url": "https://hooks.internal/"}, 422, "unsafe_url"),
     ],
 )
-async def test_what_can_not_be_a_webhook_is_refused(
-    http: httpx.AsyncClient, body: object, status: int, code: str
-) -> None:
+async def test_an_invalid_webhook_is_rejected(http: httpx.AsyncClient, body: object, status: int, code: str) -> None:
     for method, path in (("POST", "/v1/webhooks"), ("PATCH", await _create(http))):
         response = await http.request(method, path, json=body)
         if method == "PATCH" and body == {}:
@@ -118,7 +116,7 @@ async def test_what_can_not_be_a_webhook_is_refused(
     assert len((await http.get("/v1/webhooks")).json()) == 1
 
 
-async def test_bodies_that_are_no_json_or_too_large_are_refused(http: httpx.AsyncClient) -> None:
+async def test_invalid_json_and_too_large_bodies_are_rejected(http: httpx.AsyncClient) -> None:
     path = await _create(http)
     for method, target in (("POST", "/v1/webhooks"), ("PATCH", path)):
         assert (await http.request(method, target, content=b"{")).status_code == 400
@@ -130,7 +128,7 @@ async def test_bodies_that_are_no_json_or_too_large_are_refused(http: httpx.Asyn
     assert (await http.post(f"{path}/rotate-secret", json={"gracePeriodSeconds": 604_801})).status_code == 400
 
 
-async def test_an_id_is_used_once_and_an_owner_has_so_many(
+async def test_an_id_is_used_once_and_the_number_of_webhooks_of_an_owner_is_limited(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G2
@@ -150,7 +148,7 @@ async def test_an_id_is_used_once_and_an_owner_has_so_many(
         await _create(http, id=_ID)
 
 
-async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.AsyncClient) -> None:
+async def test_a_repeated_create_makes_one_webhook_and_another_body_is_422(http: httpx.AsyncClient) -> None:
     headers = {"Idempotency-Key": "k"}
     first = await http.post("/v1/webhooks", json={"url": _URL}, headers=headers)
     again = await http.post("/v1/webhooks", json={"url": _URL}, headers=headers)
@@ -160,7 +158,7 @@ async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.A
     assert len((await http.get("/v1/webhooks")).json()) == 1
 
 
-async def test_a_repeated_rotation_returns_the_same_secret_and_it_is_not_stored_in_clear(
+async def test_a_repeated_rotation_returns_the_same_secret_and_it_is_not_stored_in_plain_text(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H3
@@ -181,7 +179,7 @@ async def test_a_repeated_rotation_returns_the_same_secret_and_it_is_not_stored_
     assert b"very-hidden" not in stored
 
 
-async def test_without_a_key_for_secrets_the_log_warns_and_a_key_that_comes_later_seals_them(
+async def test_without_an_encryption_key_the_log_warns_and_a_later_key_encrypts_the_secrets(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H3
@@ -228,7 +226,7 @@ async def test_a_patch_merges_and_replaces_arrays(http: httpx.AsyncClient) -> No
     assert unchanged.headers["ETag"] == (await http.get(path)).headers["ETag"] == '"4"'
 
 
-async def test_the_client_secret_is_written_only_and_kept_by_a_patch_without_it(http: httpx.AsyncClient) -> None:
+async def test_the_client_secret_is_write_only_and_kept_by_a_patch_without_it(http: httpx.AsyncClient) -> None:
     # contract H5
     oauth = {"tokenUrl": "https://id.example/token", "clientId": "c", "clientSecret": "hidden"}
     path = await _create(http, oauthConnection=oauth)
@@ -242,7 +240,7 @@ async def test_the_client_secret_is_written_only_and_kept_by_a_patch_without_it(
     assert (await http.patch(path, json={"oauthConnection": shown})).status_code == 400
 
 
-async def test_conditions_are_honoured(http: httpx.AsyncClient) -> None:
+async def test_conditional_requests_apply_to_webhooks(http: httpx.AsyncClient) -> None:
     # contract G17
     path = await _create(http)
     assert (await http.get(path, headers={"If-None-Match": '"1"'})).status_code == 304
@@ -252,7 +250,7 @@ async def test_conditions_are_honoured(http: httpx.AsyncClient) -> None:
     assert (await http.patch(path, json={"label": "x"}, headers={"If-Match": '"1"'})).status_code == 200
 
 
-async def test_a_deleted_webhook_is_returned_once_more_and_gone(client: AsyncClient) -> None:
+async def test_deleting_a_webhook_returns_it(client: AsyncClient) -> None:
     webhook_id = await client.create_webhook(_URL) or ""
     record = await client.get_webhook(webhook_id)
     assert await client.delete_webhook(webhook_id) == record
@@ -268,7 +266,7 @@ async def test_a_deleted_webhook_is_returned_once_more_and_gone(client: AsyncCli
         assert absent.value.code == "webhook_not_found"
 
 
-async def test_rotating_gives_a_new_secret_each_time(client: AsyncClient) -> None:
+async def test_each_rotation_returns_a_new_secret(client: AsyncClient) -> None:
     # contract H10
     webhook_id = await client.create_webhook(_URL) or ""
     seen = {(await client.get_webhook(webhook_id)).signing_secret}
@@ -280,7 +278,7 @@ async def test_rotating_gives_a_new_secret_each_time(client: AsyncClient) -> Non
     assert len(seen) == 4
 
 
-async def test_a_rotation_with_an_empty_object_is_one_without_a_body(http: httpx.AsyncClient) -> None:
+async def test_a_rotation_with_an_empty_object_equals_one_without_a_body(http: httpx.AsyncClient) -> None:
     path = await _create(http)
     assert (await http.post(f"{path}/rotate-secret", json={})).status_code == 200
 
@@ -298,7 +296,7 @@ async def _labels(http: httpx.AsyncClient, query: str) -> list[str]:
     return [record["label"][-2:] for record in response.json()]
 
 
-async def test_a_list_is_of_ten_the_newest_first_and_can_be_paged(many: httpx.AsyncClient) -> None:
+async def test_a_list_has_ten_webhooks_the_newest_first_and_is_paged(many: httpx.AsyncClient) -> None:
     # contract G19, H16
     first = await many.get("/v1/webhooks")
     assert len(first.json()) == 10
@@ -312,7 +310,7 @@ async def test_a_list_is_of_ten_the_newest_first_and_can_be_paged(many: httpx.As
     assert await _labels(many, "?sortedBy=label&take=2") == ["11", "10"]
 
 
-async def test_a_list_is_sorted_by_who_made_and_who_changed_its_webhooks(
+async def test_a_list_is_sorted_by_author_and_last_editor(
     http: httpx.AsyncClient, make_key: Callable[..., str]
 ) -> None:
     for name in ("svc:b", "svc:a", "svc:c"):
@@ -326,7 +324,7 @@ async def test_a_list_is_sorted_by_who_made_and_who_changed_its_webhooks(
         assert [record[member] for record in listed.json()] == ["svc:a", "svc:b", "svc:c"]
 
 
-async def test_a_search_is_a_part_of_label_or_url_in_any_case_and_nothing_in_it_is_special(
+async def test_a_search_matches_a_part_of_label_or_url_literally_and_ignores_case(
     many: httpx.AsyncClient,
 ) -> None:
     # contract H16
@@ -341,12 +339,12 @@ async def test_a_search_is_a_part_of_label_or_url_in_any_case_and_nothing_in_it_
 @pytest.mark.parametrize(
     "query", ["take=0", "take=1001", "take=x", "skip=-1", "sortOrder=UP", "sortedBy=secret", "take=1.0"]
 )
-async def test_a_query_out_of_range_is_400_and_nothing_is_clamped(http: httpx.AsyncClient, query: str) -> None:
+async def test_a_query_out_of_range_is_400_and_not_limited(http: httpx.AsyncClient, query: str) -> None:
     # contract G19
     assert (await http.get(f"/v1/webhooks?{query}")).status_code == 400
 
 
-async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
+async def test_a_webhook_belongs_to_its_owner_and_admins_see_a_part(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
     # contract H2, H3
@@ -368,7 +366,7 @@ async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
     assert [one["id"] for one in (await http.get("/v1/webhooks")).json()] == [own["id"]]
 
 
-async def test_a_reader_sees_webhooks_masked_and_may_not_write(
+async def test_a_reader_sees_masked_webhooks_and_may_not_write(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
     path = await _create(http)
@@ -384,7 +382,7 @@ async def test_a_reader_sees_webhooks_masked_and_may_not_write(
     assert (await http.get("/v1/webhooks", headers=_as(reader))).json() == []
 
 
-async def test_no_key_is_401_before_anything_is_parsed_and_other_methods_are_405(http: httpx.AsyncClient) -> None:
+async def test_a_missing_key_is_401_before_parsing_and_other_methods_are_405(http: httpx.AsyncClient) -> None:
     path = await _create(http)
     for method, target in (("POST", "/v1/webhooks"), ("PATCH", path), ("GET", path), ("POST", f"{path}/rotate-secret")):
         response = await http.request(method, target, content=b"{", headers={"x-api-key": "no"})
@@ -393,7 +391,7 @@ async def test_no_key_is_401_before_anything_is_parsed_and_other_methods_are_405
     assert (put.status_code, put.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH")
 
 
-async def test_the_types_of_events_are_listed_with_schemas_that_can_be_used(http: httpx.AsyncClient) -> None:
+async def test_event_types_are_listed_with_usable_schemas(http: httpx.AsyncClient) -> None:
     # contract H6, WH7
     listed = (await http.get("/v1/webhooks/event-types")).json()
     schemas = {kind["type"]: kind["schema"] for kind in listed}

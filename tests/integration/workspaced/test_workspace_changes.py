@@ -1,4 +1,4 @@
-"""Operations (contract WS4, WS5), and what becomes of a deleted workspace."""
+"""Operations (contract WS4, WS5), and the effects of deleting a workspace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _block(http: httpx.AsyncClient, path: str, **members: Any) -> str:
     return str(response.json()["id"])
 
 
-async def test_a_label_is_changed_and_the_whole_record_returned(http: httpx.AsyncClient, path: str) -> None:
+async def test_changing_a_label_returns_the_whole_record(http: httpx.AsyncClient, path: str) -> None:
     # contract W5
     response = await http.patch(path, json={"label": " Probe ", "blocks": [], "colour": 1})
     assert response.status_code == 200
@@ -45,7 +45,7 @@ async def test_a_label_is_changed_and_the_whole_record_returned(http: httpx.Asyn
 
 
 @pytest.mark.parametrize("content", [b"{}", b"", b'{"rootBlock":null}', b'{"rootBlock":{}}'])
-async def test_a_change_of_nothing_is_200_and_no_new_version(
+async def test_an_update_without_changes_is_200_and_keeps_the_version(
     http: httpx.AsyncClient, path: str, content: bytes
 ) -> None:
     # contract W5
@@ -68,7 +68,7 @@ async def test_a_change_of_nothing_is_200_and_no_new_version(
         ({"guestsEnabled": "yes"}, "/guestsEnabled"),
     ],
 )
-async def test_a_wrong_update_body_is_400_and_points_at_the_mistake(
+async def test_an_invalid_update_body_is_400_with_a_pointer_to_the_mistake(
     http: httpx.AsyncClient, path: str, body: dict[str, Any], pointer: str
 ) -> None:
     before = (await http.get(path)).json()
@@ -115,7 +115,7 @@ async def test_another_block_becomes_the_root_and_the_old_root_its_last_child(
     assert (await http.delete(f"{path}/blocks/{engine}?force=true")).json()["code"] == "root_block"
 
 
-async def test_a_root_block_must_be_a_block_of_the_workspace_and_have_no_parent(
+async def test_a_root_block_must_be_a_block_of_the_workspace_without_a_parent(
     http: httpx.AsyncClient, path: str, workspace: dict[str, Any]
 ) -> None:
     # contract W5
@@ -132,7 +132,7 @@ async def test_a_root_block_must_be_a_block_of_the_workspace_and_have_no_parent(
     assert (await http.get(path)).json()["rootBlock"] == workspace["rootBlock"]
 
 
-async def test_only_an_owner_opens_a_workspace_to_others(
+async def test_only_an_owner_can_publish_a_workspace(
     http: httpx.AsyncClient, path: str, make_key: Callable[..., str]
 ) -> None:
     # contract A7
@@ -146,7 +146,7 @@ async def test_only_an_owner_opens_a_workspace_to_others(
     assert (await http.get(path)).status_code == 200
 
 
-async def test_conditions_hold_on_a_workspace(http: httpx.AsyncClient, path: str) -> None:
+async def test_conditional_requests_apply_to_a_workspace(http: httpx.AsyncClient, path: str) -> None:
     # contract G17
     seen = (await http.get(path)).headers["ETag"]
     assert (await http.patch(path, json={"label": "a"}, headers={"If-Match": seen})).status_code == 200
@@ -157,7 +157,7 @@ async def test_conditions_hold_on_a_workspace(http: httpx.AsyncClient, path: str
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
+async def test_mistakes_of_a_workspace_update_are_checked_in_the_order_of_the_contract(
     http: httpx.AsyncClient, path: str, make_key: Callable[..., str], method: str
 ) -> None:
     # contract G12
@@ -180,7 +180,7 @@ async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
     assert (await http.request(method, path, content=b"{")).status_code == 401
 
 
-async def test_a_deleted_workspace_is_returned_as_it_was_and_is_gone_everywhere(
+async def test_a_deleted_workspace_is_returned_and_is_absent_everywhere(
     http: httpx.AsyncClient, path: str, sink: str, make_key: Callable[..., str]
 ) -> None:
     # contract G2, W6
@@ -222,14 +222,14 @@ async def test_a_deleted_workspace_is_returned_as_it_was_and_is_gone_everywhere(
     assert (again.status_code, again.json()["code"]) == (409, "id_in_use")
 
 
-async def test_a_deleted_public_workspace_is_closed(http: httpx.AsyncClient) -> None:
+async def test_a_deleted_public_workspace_is_not_readable(http: httpx.AsyncClient) -> None:
     made = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()
     await http.delete(f"/v1/workspace/{made['id']}")
     del http.headers["x-api-key"]
     assert (await http.get(f"/v1/workspace/{made['id']}")).status_code == 401
 
 
-async def test_a_restored_workspace_has_all_that_was_in_it(
+async def test_a_restored_workspace_has_all_its_content(
     http: httpx.AsyncClient, path: str, sink: str, settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract W7
@@ -248,7 +248,7 @@ async def test_a_restored_workspace_has_all_that_was_in_it(
         transact(settings.database, lambda tx: retention.restore(tx, _ID, now=_now()))
 
 
-async def test_a_workspace_is_purged_when_its_time_is_over_and_nothing_of_it_stays(
+async def test_a_workspace_is_purged_after_its_retention_time_and_nothing_of_it_stays(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G25, W7
@@ -268,7 +268,7 @@ async def test_a_workspace_is_purged_when_its_time_is_over_and_nothing_of_it_sta
         await http.delete(f"/v1/workspace/{gone}")
         taken = await http.post("/v1/workspace", json={"label": "anew", "id": gone})
         assert taken.status_code == 409
-        await app.keep_up()
+        await app.run_maintenance()
         again = await http.post("/v1/workspace", json={"label": "anew", "id": gone})
         assert (again.status_code, len(again.json()["blocks"])) == (201, 1)
         assert (await http.get(f"/v1/workspace/{gone}/data-sink/list")).json() == []

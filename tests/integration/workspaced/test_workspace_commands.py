@@ -1,4 +1,4 @@
-"""``workspaced workspaces``, as a person uses it."""
+"""The command ``workspaced workspaces``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_deleted_workspace_is_listed_and_restored_while_the_service_runs(tmp_p
         assert (newest["action"], newest["principal"], newest["resourceId"]) == ("workspace.restored", "system", gone)
 
 
-def test_what_can_not_be_restored_is_a_sentence(tmp_path: Path) -> None:
+def test_a_workspace_that_cannot_be_restored_is_reported(tmp_path: Path) -> None:
     unknown = str(uuid.uuid4())
     refused = workspaced("workspaces", "restore", unknown, "--data", str(tmp_path))
     assert refused.returncode == 1
@@ -40,7 +40,7 @@ def test_what_can_not_be_restored_is_a_sentence(tmp_path: Path) -> None:
     )
 
 
-def test_a_guests_key_is_made_by_command_and_what_commands_do_is_in_the_audit_log(tmp_path: Path) -> None:
+def test_a_key_for_a_guest_is_created_by_command_and_commands_are_in_the_audit_log(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     made = workspaced("keys", "create", "visitor", "--role", "reader", "--guest", "--data", str(data))
@@ -58,7 +58,7 @@ def test_a_guests_key_is_made_by_command_and_what_commands_do_is_in_the_audit_lo
     ]
 
 
-def test_a_setting_that_can_not_be_read_or_differs_from_the_first_start_is_a_sentence(tmp_path: Path) -> None:
+def test_an_invalid_setting_or_one_that_differs_from_the_first_start_is_reported(tmp_path: Path) -> None:
     words = ("serve", "--data", str(tmp_path / "data"), "--port", "0")
     for name, value in (("VISIBLE_ID_PREFIX", "S-1"), ("TRUSTED_PROXIES", "nowhere"), ("REQUESTS_PER_MINUTE", "-1")):
         refused = workspaced(*words, environment={f"WORKSPACED_{name}": value})

@@ -54,7 +54,7 @@ async def test_an_id_in_use_is_409(client: AsyncClient) -> None:
         ({"label": "x", "statuses": [1]}, "/statuses"),
     ],
 )
-async def test_a_wrong_body_is_400_and_points_at_the_mistake(
+async def test_an_invalid_body_is_400_with_a_pointer_to_the_mistake(
     http: httpx.AsyncClient, body: dict[str, Any], pointer: str
 ) -> None:
     response = await http.post("/v1/workspace", json=body)
@@ -68,7 +68,7 @@ async def test_unknown_fields_are_ignored_and_named(http: httpx.AsyncClient) -> 
     assert response.headers["X-Ignored-Fields"] == "colour,%C3%BCmlaut%0D%0AX%3A%20y"
 
 
-async def test_the_list_holds_what_the_key_may_read(
+async def test_the_list_has_the_workspaces_that_the_key_may_read(
     client: AsyncClient, transport: httpx.ASGITransport, make_key: Callable[..., str]
 ) -> None:
     # contract W1
@@ -79,7 +79,7 @@ async def test_the_list_holds_what_the_key_may_read(
         assert list(await limited.list_workspaces()) == made[1:]
 
 
-async def test_filters_narrow_the_list(client: AsyncClient) -> None:
+async def test_filters_limit_the_list(client: AsyncClient) -> None:
     # contract W2
     for label in ("Rocket", "rocket stage", "Probe", "Straße"):
         await client.create_workspace(label)
@@ -97,12 +97,12 @@ async def test_filters_narrow_the_list(client: AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("filters", ["{", '{"no":1}', '{"label":{"like":"x"}}', '{"label":{"in":"x"}}', '{"label":1}'])
-async def test_filters_that_cannot_be_understood_are_400(http: httpx.AsyncClient, filters: str) -> None:
+async def test_invalid_filters_are_400(http: httpx.AsyncClient, filters: str) -> None:
     # contract W2
     assert (await http.get("/v1/workspace", params={"filters": filters})).status_code == 400
 
 
-async def test_lists_can_be_taken_in_pages(http: httpx.AsyncClient) -> None:
+async def test_lists_are_paged(http: httpx.AsyncClient) -> None:
     # contract G19
     for number in range(5):
         await http.post("/v1/workspace", json={"label": f"W{number}"})
@@ -115,7 +115,7 @@ async def test_lists_can_be_taken_in_pages(http: httpx.AsyncClient) -> None:
         assert (await http.get(f"/v1/workspace?{wrong}")).status_code == 400
 
 
-async def test_a_workspace_that_is_unchanged_is_304(http: httpx.AsyncClient, workspace: dict[str, Any]) -> None:
+async def test_an_unchanged_workspace_is_304(http: httpx.AsyncClient, workspace: dict[str, Any]) -> None:
     path = f"/v1/workspace/{workspace['id']}"
     first = await http.get(path)
     again = await http.get(path, headers={"If-None-Match": first.headers["ETag"]})

@@ -1,4 +1,4 @@
-"""What a schema can't say of a sound request, said to schemathesis. It loads this file by its path."""
+"""Hooks of schemathesis for rules of valid requests that a schema cannot express; loaded by path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Case: TypeAlias = schemathesis.Case[Any]
 
 _OWN_KEY = os.environ["WORKSPACED_TEST_KEY"].split("_")[1]
 _WORLD: dict[str, str] = json.loads(os.environ["WORKSPACED_TEST_WORLD"])
-"""Ids of one of each, by the name of the path's parameter or, for the plain `id`, by the path's beginning."""
+"""Ids of existing resources, by path parameter or, for the plain `id`, by the beginning of the path."""
 
 _NUMBERS = count(1)
 _SOUND = re.compile(r'"[ !#-~]{1,255}"|[!#-~][ -~]{0,254}')
@@ -28,12 +28,12 @@ def before_call(context: schemathesis.HookContext, case: Case, kwargs: dict[str,
     del context, kwargs
     path = dict(case.path_parameters or {})
     if case.path.startswith("/v1/api-keys/") and path.get("id") == _OWN_KEY and case.method != "GET":
-        case.path_parameters = {"id": "00000000"}  # a run that revokes its own key sees 401 and nothing else
+        case.path_parameters = {"id": "00000000"}  # a run that revokes its own key would receive only 401 afterwards
     _repeat_only_what_is_equal(case, path)
     if case.meta is None or not case.meta.generation.mode.is_positive:
         _without_partial(case)
         return
-    # Only a Link of the same list has a cursor that fits; one that is made up is refused, which no schema can say.
+    # A cursor is valid only if it is from a Link header of the same list, which no schema can express.
     case.query = {name: value for name, value in (case.query or {}).items() if name != "cursor"}
     if case.meta.phase.name is not TestPhase.STATEFUL and case.method != "DELETE" and next(_NUMBERS) % 3:
         _reach(case)
@@ -41,13 +41,13 @@ def before_call(context: schemathesis.HookContext, case: Case, kwargs: dict[str,
 
 
 def _without_partial(case: Case) -> None:
-    """A mass update with partial=true accepts a body with wrong items, and reports each."""
+    """A mass update with partial=true accepts a body with invalid items, and reports each."""
     if case.path.endswith("/mass") and str((case.query or {}).get("partial", "")).lower() == "true":
         case.query = {name: value for name, value in case.query.items() if name != "partial"}
 
 
 def _reach(case: Case) -> None:
-    """Name what is there: most of what is made up is not, and then nothing but that is looked at."""
+    """Use existing ids in the path: most generated ids do not exist, so only 404 would be tested."""
     plain = next((known for begin, known in _WORLD.items() if begin[0] == "/" and case.path.startswith(begin)), None)
     known = {**_WORLD, **({"id": plain} if plain else {})}
     case.path_parameters = {name: known.get(name, value) for name, value in (case.path_parameters or {}).items()}
@@ -57,10 +57,10 @@ def _reach(case: Case) -> None:
 
 
 def _agree(case: Case, path: dict[str, Any]) -> None:
-    """Make what belongs together fit: body and path, versions, the keys of entries."""
+    """Make dependent parts match: body and path, versions, the keys of entries."""
     headers = case.headers
     if headers.get("If-Match") and next(_NUMBERS) % 4:
-        headers["If-Match"] = "*"  # another version than the stored one is 412 each time
+        headers["If-Match"] = "*"  # a version other than the stored one is always 412
     elif "If-Match" in headers:
         del headers["If-Match"]
     body = case.body
@@ -69,19 +69,19 @@ def _agree(case: Case, path: dict[str, Any]) -> None:
             body["workspace"] = path["workspaceId"]
         if case.path == "/v1/webhooks":
             body["id"] = str(uuid.UUID(int=next(_NUMBERS) << 64 | 1))
-            body["url"] = f"https://receiver.invalid/{next(_NUMBERS)}"  # resolves nowhere
+            body["url"] = f"https://receiver.invalid/{next(_NUMBERS)}"  # does not resolve
         for number, entry in enumerate(_entries(body)):
             entry["key"] = f"{entry['key'][:200]}{number}"
 
 
 def _entries(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of a new sink: no two of them may have one key."""
+    """Give the entries of a new sink different keys."""
     found = body.get("entries")
     return found if isinstance(found, list) and "label" in body else []
 
 
 def _repeat_only_what_is_equal(case: Case, path: dict[str, Any]) -> None:
-    """A valid Idempotency-Key is derived from its content; else nearly every POST would be refused as another one's."""
+    """Derive the Idempotency-Key from the content; else nearly every POST would be rejected for a reused key."""
     if _SOUND.fullmatch(str(case.headers.get("Idempotency-Key", ""))):
         content = json.dumps([case.path, path, case.query, case.body], default=str)
         case.headers["Idempotency-Key"] = hashlib.sha256(content.encode()).hexdigest()

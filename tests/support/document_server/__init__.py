@@ -1,7 +1,7 @@
-"""A workspace service that knows the interface document and nothing else, for tests.
+"""A workspace service that implements only the interface document, for tests.
 
-No bulk, no announcements, no problem bodies, no idempotency keys, no conditional requests. Where the document is silent,
-the choice is the one that is hardest on a client, or a switch.
+No bulk, no announced limits, no problem bodies, no idempotency keys, no conditional requests. If the document leaves a choice
+open, the server makes the most difficult choice for a client, or has a switch.
 """
 
 from tests.support.document_server.faults import Delay, DropAfter, DropBefore, Fault, Garbage, Refuse, Truncate

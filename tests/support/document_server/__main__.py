@@ -1,6 +1,7 @@
-"""The server as a process of its own: ``python -m tests.support.document_server --port 0 --data service.ndjson``.
+"""The server as a process: ``python -m tests.support.document_server --port 0 --data service.ndjson``.
 
-Prints one line, ``listening on http://127.0.0.1:PORT``, when it can be called. Runs until SIGTERM or SIGINT; may be killed.
+Prints one line, ``listening on http://127.0.0.1:PORT``, when it accepts connections. Runs until SIGTERM or SIGINT; may be
+killed.
 """
 
 from __future__ import annotations

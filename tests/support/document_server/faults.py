@@ -1,4 +1,4 @@
-"""What can be done to a request instead of answering it as the document says."""
+"""Faults that a test can inject instead of a response that conforms to the document."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Answer with a status and do nothing."""
+    """Respond with a status and apply nothing."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b'{"error":"Told to fail"}'
+    body: bytes = b'{"error":"Failure requested by the test"}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropBefore:
-    """Close the connection before anything was done."""
+    """Close the connection before the request is applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropAfter:
-    """Do what was asked, durably, and close the connection instead of answering."""
+    """Apply the request durably, and close the connection without a response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """Do what was asked and answer so many seconds later."""
+    """Apply the request and respond so many seconds later."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Garbage:
-    """Do nothing and answer with a body that a proxy might give."""
+    """Apply nothing and respond with a body that a proxy might send."""
 
     status: int = 200
     body: bytes = b"<html><body>Please sign in</body></html>"
@@ -44,7 +44,7 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate:
-    """Do what was asked, promise the whole answer, send half of it and close the connection."""
+    """Apply the request, announce the whole response, send half of it and close the connection."""
 
 
 Fault: TypeAlias = Refuse | DropBefore | DropAfter | Delay | Garbage | Truncate

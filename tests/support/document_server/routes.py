@@ -1,4 +1,4 @@
-"""From a method and a path to a rule of the store, by the document's tables."""
+"""Maps a method and a path to a rule of the store, by the tables of the document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METHODS = {"GET", "POST", "PATCH", "DELETE"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request below ``/v1/workspace/{workspace}/data-sink``; ``rest`` are the decoded segments behind that."""
+    """A request below ``/v1/workspace/{workspace}/data-sink``; ``rest`` has the decoded segments after that."""
 
     workspace: str
     rest: tuple[str, ...]
@@ -28,11 +28,11 @@ class Call:
         return self.body
 
 
-def answer(store: Store, method: str, target: str, headers: Mapping[str, str], body: object) -> tuple[int, Any]:
-    """Status and body; None is no content. ``headers`` with lower-case names.
+def respond(store: Store, method: str, target: str, headers: Mapping[str, str], body: object) -> tuple[int, Any]:
+    """Return status and body; None is no content. ``headers`` has lower-case names.
 
     Raises:
-        Refusal: as the document says, or as a service has to where it is silent.
+        Refusal: The request is rejected.
     """
     segments = [unquote(segment, errors="strict") for segment in urlsplit(target).path.split("/")]
     if segments[:3] != ["", "v1", "workspace"] or "" in segments[3:]:

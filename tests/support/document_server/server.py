@@ -1,4 +1,4 @@
-"""The store behind real HTTP on a loopback port, with every request recorded and faults on demand."""
+"""The store behind real HTTP on a loopback port; records every request and injects faults on demand."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any, Self
 
 from tests.support.document_server import faults
 from tests.support.document_server.faults import Fault
-from tests.support.document_server.routes import answer
+from tests.support.document_server.routes import respond
 from tests.support.document_server.store import Refusal, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it arrived: the path as sent, header names in lower case."""
+    """A request as it arrived: the path unchanged, header names in lower case."""
 
     method: str
     path: str
@@ -49,7 +49,7 @@ class _Http(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class names them
-        """A client that went away is no error; anything else is counted, for tests to look at."""
+        """Ignore clients that disconnect; record all other errors for tests."""
         if not isinstance(sys.exception(), ConnectionError):
             self.owner.note_error()
 
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Requests are recorded, not logged."""
+        """Log nothing: requests are recorded."""
 
     def _serve(self) -> None:
         if self.command != "GET" and self.server.owner.unread.is_set():
@@ -87,9 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
             case faults.DropBefore():
                 return self._drop()
             case faults.Refuse(status=status, headers=more, body=content):
-                return self._answer(status, content, more)
+                return self._send_response(status, content, more)
             case faults.Garbage(status=status, body=content, content_type=kind):
-                return self._answer(status, content, {"Content-Type": kind})
+                return self._send_response(status, content, {"Content-Type": kind})
         status, content = self.server.owner.act(request)
         match fault:
             case faults.DropAfter():
@@ -97,13 +97,13 @@ class _Handler(BaseHTTPRequestHandler):
             case faults.Delay(seconds=seconds):
                 time.sleep(seconds)
             case faults.Truncate():
-                self._answer(status, content, {"Content-Length": str(len(content) + 10)})
+                self._send_response(status, content, {"Content-Length": str(len(content) + 10)})
                 return self._drop()
-        return self._answer(status, content, {})
+        return self._send_response(status, content, {})
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = _serve  # noqa: N815 - the base class names them so
 
-    def _answer(self, status: int, content: bytes, more: Mapping[str, str]) -> None:
+    def _send_response(self, status: int, content: bytes, more: Mapping[str, str]) -> None:
         self.send_response(status)
         headers = {"Content-Length": str(len(content))} | ({"Content-Type": "application/json"} if content else {})
         for name, value in (headers | dict(more)).items():
@@ -118,9 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class DocumentServer:
-    """A context manager; `url` is where it listens. ``fault_of`` is asked for each request after the queued faults.
+    """A context manager; `url` is its address. ``fault_of`` chooses a fault for each request after the queued faults.
 
-    Everything but `start` and `stop` may be called from any thread while it runs.
+    Any thread may call everything except `start` and `stop` while the server runs.
     """
 
     def __init__(
@@ -134,10 +134,11 @@ class DocumentServer:
         self.store = store or Store()
         self.api_key = api_key
         self.requests: list[Request] = []
+        self._accepted: list[Request] = []
         self.fault_of = fault_of
         self.errors = 0
         self.arrived = threading.Event()
-        """Set by each request that arrives; whoever waits clears it."""
+        """Set by each request that arrives; the waiting test clears it."""
         self.unread, self.over = threading.Event(), threading.Event()
         self._queued: deque[tuple[Fault, Callable[[Request], bool]]] = deque()
         self._lock = threading.Lock()
@@ -163,7 +164,7 @@ class DocumentServer:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                # The client was quicker.
+                # The client has closed it first.
                 continue
         self._http.server_close()
         self._thread.join()
@@ -181,31 +182,37 @@ class DocumentServer:
     # ------------------------------------------------------------------------------------------------- for tests
 
     def workspace(self, label: str = "Bench") -> str:
-        """A new workspace, by id."""
+        """Create a workspace; return its id."""
         with self._lock:
             return str(self.store.create_workspace({"label": label})["id"])
 
     def fail(self, *queued: Fault, when: Callable[[Request], bool] = lambda _: True) -> None:
-        """Do these to the next requests for which ``when`` holds, one after the other."""
+        """Inject these faults, in order, into the next requests for which ``when`` holds."""
         with self._lock:
             self._queued.extend((fault, when) for fault in queued)
 
     def stop_reading_writes(self) -> None:
-        """From now on a request that changes something is not read, and little of it fits into the system's buffers."""
+        """From now on do not read requests that change something; the receive buffers of the system are small."""
         self.unread.set()
         self._http.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
 
     def writes(self) -> list[Request]:
-        """The requests that change something, as far as they arrived."""
+        """Return the requests that change something, including incomplete ones."""
         with self._lock:
             return [request for request in self.requests if request.writes]
+
+    def accepted(self) -> list[Request]:
+        """Return the requests that have changed something: a rejected create has not."""
+        with self._lock:
+            return list(self._accepted)
 
     def forget_requests(self) -> None:
         with self._lock:
             self.requests.clear()
+            self._accepted.clear()
 
     def values(self, label: str) -> dict[str, tuple[str | None, str]]:
-        """What the one sink of this label holds."""
+        """Return what the only sink with this label holds."""
         with self._lock:
             (sink,) = self.store.by_label(label)
             return self.store.values(sink)
@@ -217,7 +224,7 @@ class DocumentServer:
             self.errors += 1
 
     def take(self, request: Request) -> Fault | None:
-        """Record a request and say what is to be done to it."""
+        """Record a request and return the fault to inject."""
         with self._lock:
             self.requests.append(request)
             self.arrived.set()
@@ -228,13 +235,15 @@ class DocumentServer:
             return self.fault_of(request) if self.fault_of is not None else None
 
     def act(self, request: Request) -> tuple[int, bytes]:
-        """Do what a request asks."""
+        """Apply a request."""
         if request.headers.get("x-api-key") != self.api_key:
             return 401, b'{"error":"Unauthorized"}'
         try:
             body = json.loads(request.body) if request.body else {}
             with self._lock:
-                status, content = answer(self.store, request.method, request.path, request.headers, body)
+                status, content = respond(self.store, request.method, request.path, request.headers, body)
+                if status < 300 and request.writes:
+                    self._accepted.append(request)
                 return status, b"" if content is None else json.dumps(content).encode()
         except Refusal as refusal:
             return refusal.status, json.dumps({"error": refusal.error}).encode()

@@ -1,7 +1,7 @@
-"""The records of the document and the rules for them, durable at each write where a file is given.
+"""The records of the document and their rules; durable after each write if a file is given.
 
-The file is a log: one JSON line a write, flushed to the disk before the answer. A line that a kill cut off was never
-answered, so it is left out when the log is read again.
+The file is a log with one JSON line for each write, flushed to the disk before the response. A line that a kill cut off belongs
+to a write without a response, so it is ignored when the log is read again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Refusal(Exception):
-    """An answer other than 2xx."""
+    """A response other than 2xx."""
 
     def __init__(self, status: int, error: str) -> None:
         self.status = status
@@ -60,7 +60,7 @@ def _required_text(body: Mapping[str, Any], name: str) -> str:
 
 
 class Store:
-    """Workspaces and sinks. ``mass_creates``: what a mass-update does with an unknown key, create it or answer 404."""
+    """Workspaces and sinks. ``mass_creates``: a mass-update creates an unknown key; else it responds 404."""
 
     def __init__(self, *, mass_creates: bool = False, file: Path | None = None) -> None:
         self.mass_creates = mass_creates
@@ -77,11 +77,11 @@ class Store:
             self._log.close()
 
     def values(self, sink: str) -> dict[str, tuple[str | None, str]]:
-        """What a sink holds: value and data type by key."""
+        """Return what a sink holds: value and data type by key."""
         return {key: (entry["value"], entry["dataType"]) for key, entry in self.entries[sink].items()}
 
     def by_label(self, label: str) -> list[str]:
-        """The ids of the sinks with a label."""
+        """Return the ids of the sinks with a label."""
         return [sink["id"] for sink in self.sinks.values() if sink["label"] == label]
 
     # ---------------------------------------------------------------------------------------------- durability

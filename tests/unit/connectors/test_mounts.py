@@ -1,4 +1,4 @@
-"""Which mount holds a folder, by the kernel's table."""
+"""Finding the mount of a folder in the kernel's table."""
 
 import pytest
 
@@ -21,14 +21,14 @@ nonsense
         ("/mnt/share one/drop", "/mnt/share one", "nfs4"),
         ("/mnt/share one", "/mnt/share one", "nfs4"),
         ("/mnt/share onesie", "/", "ext4"),
-        ("/mnt/bind/sub", "/mnt/bind", "fuse.sshfs"),  # what was mounted last hides what is below
+        ("/mnt/bind/sub", "/mnt/bind", "fuse.sshfs"),  # a later mount hides earlier ones below it
     ],
 )
-def test_the_innermost_and_last_mount_counts(path: str, point: str, kind: str) -> None:
+def test_the_innermost_and_last_mount_is_found(path: str, point: str, kind: str) -> None:
     assert find_mount(path, TABLE) == Mount(point=point, kind=kind)
 
 
-def test_what_others_change_unseen_is_known_by_its_kind() -> None:
+def test_a_file_system_that_other_machines_change_without_notification_is_recognised() -> None:
     remote = {
         kind
         for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs")

@@ -18,7 +18,7 @@ def events() -> list[type[Event]]:
     return [kind for kind in kinds if issubclass(kind, Event) and kind is not Event]
 
 
-def test_every_event_says_when_it_is_emitted_and_has_a_name_of_its_own() -> None:
+def test_every_event_documents_when_it_is_emitted_and_has_a_unique_name() -> None:
     names = [event_name(kind) for kind in events()]
     assert names
     assert len(names) == len(set(names))
@@ -27,7 +27,7 @@ def test_every_event_says_when_it_is_emitted_and_has_a_name_of_its_own() -> None
 
 
 def sources() -> dict[str, str]:
-    """The text of each module of the installed package, by its path below the package, without the catalogue's own."""
+    """Return the text of each module of the installed package by its path, without the catalogue's own modules."""
     package = Path(ingestd.__file__).parent
     texts = {str(path.relative_to(package)): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     return {name: text for name, text in texts.items() if not name.startswith("telemetry/catalogue/")}
@@ -38,6 +38,6 @@ def test_every_event_is_emitted_somewhere() -> None:
     assert [kind.__name__ for kind in events() if kind.__name__ not in made] == []
 
 
-def test_nothing_of_the_daemon_logs_past_the_catalogue() -> None:
+def test_the_daemon_logs_only_events_of_the_catalogue() -> None:
     found = {name for name, text in sources().items() if re.search("get_logger|getLogger", text)}
     assert found == {"telemetry/event.py", "process/logs.py"}

@@ -28,7 +28,7 @@ NOT_A_CLASS = 7
 
 
 class Installer:
-    """Installs distributions into a folder of its own on the import path, as an unpacked wheel stands there."""
+    """Installs distributions into a folder on the import path, as an unpacked wheel is installed."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
@@ -68,13 +68,13 @@ def test_the_connectors_of_this_distribution_are_installed() -> None:
     assert {"database", "directory"} <= set(connector_names())
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_one(installer: Installer) -> None:
+def test_an_unknown_name_is_rejected_with_the_nearest_one(installer: Installer) -> None:
     installer.install("acme-plm", "registry_works", WORKS, teamcentre="Works")
     assert refusal("teamcenter") == "There is no connector 'teamcenter'. Did you mean 'teamcentre'?"
     assert refusal("zzzzzz").startswith("There is no connector 'zzzzzz'. Installed are: ")
 
 
-def test_a_connector_that_fails_to_import_is_a_sentence_and_harms_no_other(installer: Installer) -> None:
+def test_a_connector_that_cannot_be_imported_is_reported_and_does_not_affect_others(installer: Installer) -> None:
     installer.install("acme-broken", "registry_broken", "import no_such_module_at_all\n", broken="Broken")
     installer.install("acme-worse", "registry_worse", "raise RuntimeError('no licence')\n", worse="Worse")
     installer.install("acme-plm", "registry_works", WORKS, plm="Works")
@@ -87,7 +87,7 @@ def test_a_connector_that_fails_to_import_is_a_sentence_and_harms_no_other(insta
     assert {"broken", "worse", "plm"} <= set(connector_names())
 
 
-def test_a_name_that_two_distributions_offer_is_refused_naming_both(installer: Installer) -> None:
+def test_a_name_that_two_distributions_offer_is_rejected_with_both_names(installer: Installer) -> None:
     installer.install("acme-plm", "registry_works", WORKS, plm="Works")
     installer.install("other-plm", "registry_other", WORKS, plm="Works")
     assert refusal("plm") == (
@@ -103,6 +103,6 @@ def test_a_name_that_two_distributions_offer_is_refused_naming_both(installer: I
         ("Absent", "can't be loaded: AttributeError"),
     ],
 )
-def test_what_is_no_connector_is_refused(attribute: str, words: str, installer: Installer) -> None:
+def test_an_object_that_is_no_connector_is_rejected(attribute: str, words: str, installer: Installer) -> None:
     installer.install("acme-plm", "registry_works", WORKS, plm=attribute)
     assert words in refusal("plm")

@@ -19,22 +19,20 @@ def at(text: str, zone: ZoneInfo = BERLIN) -> float:
 
 
 def runs(expression: str, after: str, count: int, zone: str = "Europe/Berlin") -> list[str]:
-    moment: float | None = at(after, ZoneInfo(zone))
+    moment = at(after, ZoneInfo(zone))
     out = []
     for _ in range(count):
-        assert moment is not None
         moment = next_run(Cron(expression=expression, timezone=zone), after=moment)
-        assert moment is not None
         out.append(datetime.fromtimestamp(moment, ZoneInfo(zone)).strftime("%a %m-%d %H:%M%z"))
     return out
 
 
-def test_a_daily_run_keeps_its_hour_on_the_clock_through_both_changes_of_the_clock() -> None:
+def test_a_daily_run_keeps_its_local_time_through_both_clock_changes() -> None:
     assert runs("0 4 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 04:00+0200", "Mon 03-30 04:00+0200"]
     assert runs("0 4 * * *", "2026-10-24T12:00", 2) == ["Sun 10-25 04:00+0100", "Mon 10-26 04:00+0100"]
 
 
-def test_a_time_that_the_clock_skips_runs_at_the_first_instant_after_it_and_once() -> None:
+def test_a_time_that_the_clock_skips_runs_once_at_the_next_existing_time() -> None:
     assert runs("30 2 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:00+0200", "Mon 03-30 02:30+0200"]
     assert runs("*/20 2 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:00+0200", "Mon 03-30 02:00+0200"]
     assert runs("30 2,3 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:00+0200", "Sun 03-29 03:30+0200"]
@@ -50,9 +48,7 @@ def test_a_time_that_the_clock_skips_runs_at_the_first_instant_after_it_and_once
         ("Australia/Lord_Howe", "15 2 * * *", "2026-10-03T12:00", ["Sun 10-04 02:30+1100", "Mon 10-05 02:15+1100"]),
     ],
 )
-def test_a_day_whose_midnight_does_not_exist_is_not_skipped(
-    zone: str, expression: str, after: str, expected: list[str]
-) -> None:
+def test_a_day_without_a_midnight_is_not_skipped(zone: str, expression: str, after: str, expected: list[str]) -> None:
     assert runs(expression, after, 2, zone) == expected
 
 
@@ -65,7 +61,7 @@ def test_a_time_that_the_clock_shows_twice_runs_once() -> None:
     )
 
 
-def test_what_runs_every_half_hour_runs_every_half_hour_of_real_time() -> None:
+def test_a_half_hourly_run_runs_every_half_hour_of_elapsed_time() -> None:
     expected = ["Sun 10-25 02:30+0200", "Sun 10-25 02:00+0100", "Sun 10-25 02:30+0100", "Sun 10-25 03:00+0100"]
     assert runs("*/30 * * * *", "2026-10-25T02:15", 4) == expected
     assert runs("*/30 0-23 * * *", "2026-10-25T02:15", 4) == expected
@@ -93,26 +89,22 @@ def test_what_runs_every_half_hour_runs_every_half_hour_of_real_time() -> None:
         ("4/3", ["Sun", "Thu", "Sun"]),
     ],
 )
-def test_weekdays_count_as_cron_counts_them(weekday: str, expected: list[str]) -> None:
+def test_weekdays_are_numbered_as_in_cron(weekday: str, expected: list[str]) -> None:
     assert [run[:3] for run in runs(f"0 2 * * {weekday}", "2026-11-19T12:00", 3)] == expected  # a Thursday
 
 
-def test_a_day_of_the_month_and_a_weekday_are_each_enough() -> None:
+def test_a_day_of_the_month_or_a_weekday_is_sufficient() -> None:
     assert [run[:9] for run in runs("0 0 15 * 1", "2026-11-10T00:00", 3)] == ["Sun 11-15", "Mon 11-16", "Mon 11-23"]
-
-
-def test_a_day_that_never_comes_is_never_due() -> None:
-    assert next_run(Cron(expression="0 2 31 2 *"), after=at("2026-11-19T12:00")) is None
 
 
 @pytest.mark.parametrize(
     "zone", ["Asia/Beirut", "America/Havana", "Africa/Cairo", "Europe/Berlin", "Africa/Casablanca"]
 )
 @pytest.mark.parametrize("expression", ["0 0 * * *", "30 2 * * *", "59 23 * * *", "30 1 * * *"])
-def test_a_daily_run_happens_once_on_every_day_of_a_year_with_all_its_changes(zone: str, expression: str) -> None:
+def test_a_daily_run_happens_once_on_every_day_of_a_year_with_clock_changes(zone: str, expression: str) -> None:
     moment, end = at("2026-01-01T12:00", ZoneInfo(zone)), at("2027-01-01T12:00", ZoneInfo(zone))
     days = []
-    while (due := next_run(Cron(expression=expression, timezone=zone), after=moment)) is not None and due < end:
+    while (due := next_run(Cron(expression=expression, timezone=zone), after=moment)) < end:
         assert due > moment
         moment = due
         days.append(datetime.fromtimestamp(due, ZoneInfo(zone)).date())
@@ -134,7 +126,7 @@ NIGHTLY = Cron(expression="0 2 * * *", timezone="Europe/Berlin")
         (Every(seconds=900), None, "2026-11-21T09:15:00", True),
     ],
 )
-def test_a_run_that_was_due_while_nobody_ran_was_missed(
+def test_a_run_that_was_due_while_no_daemon_ran_was_missed(
     timing: Timing, last: str | None, now: str, expected: bool
 ) -> None:
     assert missed(timing, last_run_at=at(last) if last else None, now=at(now)) is expected
@@ -144,7 +136,7 @@ OFTEN = Every(seconds=0.02)  # type: ignore[arg-type]  # a configuration has who
 
 
 class Woken:
-    """Collects who was woken, and lets a test wait for the n-th time."""
+    """Collects the pipelines that were woken, and lets a test wait for the n-th time."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -175,7 +167,7 @@ def moment() -> float:
 
 
 class Clocks:
-    """A wall clock and an elapsed clock that move only while the schedule sleeps; ``at`` changes the wall clock meanwhile."""
+    """A wall clock and a monotonic clock that advance only while the schedule sleeps; ``at`` changes the wall clock meanwhile."""
 
     def __init__(self, begin: float) -> None:
         self.wall = begin
@@ -198,7 +190,7 @@ class Clocks:
         await asyncio.sleep(0)
 
     async def run(self, timing: Timing, *, seconds: float, last: float | None = None) -> list[float]:
-        """The wall clock's times of all runs within ``seconds`` of elapsed time."""
+        """Return the wall clock's times of all runs within ``seconds`` of elapsed time."""
         times: list[float] = []
         schedule = Schedule(
             {"a": timing},
@@ -217,20 +209,20 @@ class Clocks:
 HOURLY = Cron(expression="0 * * * *", timezone="Europe/Berlin")
 
 
-async def test_a_clock_that_is_set_back_holds_up_no_interval() -> None:
+async def test_setting_the_clock_back_does_not_delay_an_interval() -> None:
     clocks = Clocks(at("2026-06-01T10:00:30"))
     clocks.set_wall(after_seconds=90, by=-3600)
     times = await clocks.run(Every(seconds=60), seconds=301, last=at("2026-06-01T10:00:00"))
     assert len(times) == 5
 
 
-async def test_a_last_run_in_the_future_holds_up_no_interval() -> None:
+async def test_a_last_run_in_the_future_does_not_delay_an_interval() -> None:
     clocks = Clocks(at("2026-06-01T09:00:00"))
     times = await clocks.run(Every(seconds=60), seconds=61, last=at("2026-06-01T10:00:00"))
     assert times == [at("2026-06-01T09:01:00")]
 
 
-async def test_a_clock_that_is_set_to_just_before_a_run_lets_it_run_in_time() -> None:
+async def test_a_clock_that_is_set_to_just_before_a_run_starts_it_on_time() -> None:
     clocks = Clocks(at("2026-06-01T10:20:00"))
     clocks.set_wall(after_seconds=10, by=39 * 60 + 45)  # to 10:59:55
     times = await clocks.run(HOURLY, seconds=60)
@@ -238,7 +230,7 @@ async def test_a_clock_that_is_set_to_just_before_a_run_lets_it_run_in_time() ->
     assert 0 <= times[0] - at("2026-06-01T11:00:00") <= 5
 
 
-async def test_a_clock_that_is_set_forward_over_runs_makes_up_for_them_once() -> None:
+async def test_a_clock_that_is_set_forward_over_several_runs_repeats_one_of_them() -> None:
     clocks = Clocks(at("2026-06-01T10:20:00"))
     clocks.set_wall(after_seconds=10, by=5 * 3600)
     times = await clocks.run(HOURLY, seconds=60)
@@ -246,7 +238,7 @@ async def test_a_clock_that_is_set_forward_over_runs_makes_up_for_them_once() ->
     assert times[0] - at("2026-06-01T15:20:10") <= 5
 
 
-async def test_a_clock_that_is_set_back_runs_cron_at_the_times_that_it_shows() -> None:
+async def test_a_clock_that_is_set_back_runs_cron_at_the_displayed_times() -> None:
     clocks = Clocks(at("2026-06-01T10:58:00"))
     clocks.set_wall(after_seconds=180, by=-3600)  # 11:01 becomes 10:01
     times = await clocks.run(HOURLY, seconds=180 + 3600)
@@ -257,14 +249,14 @@ def time_of(moment: float) -> str:
     return datetime.fromtimestamp(moment, BERLIN).strftime("%H:%M")
 
 
-async def test_a_periodic_pipeline_is_woken_again_and_again() -> None:
+async def test_a_periodic_pipeline_is_woken_repeatedly() -> None:
     woken = Woken()
     schedule = Schedule({"a": OFTEN}, wake=woken, last_run_at={}, now=moment)
     async with running(schedule):
         await woken.wait_for("a", 4)
 
 
-async def test_what_was_missed_is_made_up_for_once_at_the_start_and_the_rest_waits() -> None:
+async def test_a_missed_run_happens_once_at_the_start_and_others_wait() -> None:
     woken = Woken()
     timings: dict[str, Timing] = {
         "missed-cron": NIGHTLY,
@@ -284,7 +276,7 @@ async def test_what_was_missed_is_made_up_for_once_at_the_start_and_the_rest_wai
         assert sorted(woken.names) == ["due", "missed-cron", "missed-every"]
 
 
-async def test_cancelling_ends_the_schedule_and_nobody_is_woken_any_more() -> None:
+async def test_cancelling_ends_the_schedule_and_no_pipeline_is_woken_afterwards() -> None:
     woken = Woken()
     async with running(Schedule({"a": OFTEN}, wake=woken, last_run_at={}, now=moment)):
         await woken.wait_for("a", 2)

@@ -25,7 +25,7 @@ def test_a_key_contains_its_id_and_any_single_error_is_detected() -> None:
         assert key_id_of(text) is None
 
 
-def test_what_holds_is_what_both_the_key_and_a_grant_allow() -> None:
+def test_a_permission_requires_both_the_key_and_a_grant() -> None:
     # contract A5
     principal = principal_of(
         name="x",
@@ -42,7 +42,7 @@ def test_what_holds_is_what_both_the_key_and_a_grant_allow() -> None:
     assert not principal.may_somewhere("admin")
 
 
-def test_writing_includes_pushing() -> None:
+def test_write_includes_push() -> None:
     # contract A5
     grants = (WorkspaceGrant(workspace_id="", role="owner"),)
     principal = principal_of(name="x", key_id="k", key_scopes=frozenset({DATA_SINKS_WRITE}), grants=grants)
@@ -51,11 +51,11 @@ def test_writing_includes_pushing() -> None:
 
 
 @pytest.mark.parametrize(("less", "more"), [("reader", "editor"), ("pusher", "editor"), ("editor", "owner")])
-def test_a_greater_role_holds_all_of_the_lesser(less: str, more: str) -> None:
+def test_a_higher_role_includes_the_lower_ones(less: str, more: str) -> None:
     assert ROLES[less] < ROLES[more]
 
 
-def test_an_unknown_role_in_the_database_allows_nothing() -> None:
+def test_an_unknown_role_in_the_database_permits_nothing() -> None:
     principal = principal_of(
         name="x", key_id="k", key_scopes=ROLES["owner"], grants=(WorkspaceGrant(workspace_id="", role="emperor"),)
     )

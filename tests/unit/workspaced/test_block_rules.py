@@ -10,13 +10,13 @@ from msgspec import UNSET
 from workspaced.core.fields import Fields
 from workspaced.core.members import Number, Slot, read_changes
 from workspaced.core.problems import Invalid
-from workspaced.resources.blocks.tree import Place, Tree
+from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges
 from workspaced.settings.model import Limits
 
 
-def _place(number: int, parent: int | None, order: float = 0) -> Place:
-    return Place(
+def _place(number: int, parent: int | None, order: float = 0) -> TreePlace:
+    return TreePlace(
         id=f"b{number:03d}",
         parent_id=None if parent is None else f"b{parent:03d}",
         order_index=order,
@@ -28,7 +28,7 @@ def _place(number: int, parent: int | None, order: float = 0) -> Place:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 3)), max_size=40), st.randoms())
-def test_a_tree_shows_every_block_once_by_depth_then_order(drawn: list[tuple[int, int]], dice: object) -> None:
+def test_a_tree_lists_every_block_once_by_depth_then_order(drawn: list[tuple[int, int]], dice: object) -> None:
     places = [_place(0, None)]
     for number, (parent, order) in enumerate(drawn, start=1):
         places.append(_place(number, parent % number, order))
@@ -61,7 +61,7 @@ def test_a_number_keeps_its_digits(number: int | Decimal) -> None:
 
 
 @pytest.mark.parametrize("number", [True, "1", [], 10**301, -(10**4_000), Decimal("0." + "1" * 64)])
-def test_what_is_no_number_or_too_long_is_refused(number: object) -> None:
+def test_an_invalid_or_too_long_number_is_rejected(number: object) -> None:
     members = Fields({})
     assert Number().read(Slot(members, "n", Limits()), number) is UNSET
     with pytest.raises(Invalid):

@@ -12,7 +12,7 @@ from workspaced.storage.port import Row
 
 
 class Rows:
-    """The numbers from 1 on; every ``every``-th matches. Counts the rows that are passed over."""
+    """The numbers from 1 on; every ``every``-th matches. Counts the rows that are skipped."""
 
     def __init__(self, count: int, every: int) -> None:
         self.numbers = range(1, count + 1)
@@ -37,7 +37,7 @@ class Rows:
 
 
 @given(count=st.integers(0, 200), every=st.integers(1, 60), take=st.integers(1, 20), most=st.integers(1, 300))
-def test_pages_have_every_match_once_and_none_passes_over_more_than_it_may(
+def test_pages_have_every_match_once_and_skip_a_bounded_number_of_rows(
     count: int, every: int, take: int, most: int
 ) -> None:
     # contract G28
@@ -56,18 +56,18 @@ def test_pages_have_every_match_once_and_none_passes_over_more_than_it_may(
 
 
 @given(count=st.integers(0, 100), every=st.integers(1, 10), take=st.integers(1, 20), skip=st.integers(0, 30))
-def test_the_first_matches_can_be_left_out(count: int, every: int, take: int, skip: int) -> None:
+def test_the_first_matches_can_be_skipped(count: int, every: int, take: int, skip: int) -> None:
     rows = Rows(count, every)
     matches = [number for number in rows.numbers if number % every == 0]
     assert [row[0] for row in rows.page(0, take=take, skip=skip, most=1_000).rows] == matches[skip : skip + take]
 
 
-def test_a_page_without_a_filter_passes_over_its_own_rows_only() -> None:
+def test_a_page_without_a_filter_skips_only_its_own_rows() -> None:
     rows = Rows(10_000, 1)
     rows.page(0, take=10, skip=5, most=1_000)
     assert rows.passed == 16
 
 
-def test_what_leaves_out_more_than_may_be_passed_over_is_refused() -> None:
+def test_an_offset_beyond_the_limit_is_rejected() -> None:
     with pytest.raises(Invalid, match="at most 100 records"):
         Rows(1_000, 50).page(0, take=1, skip=5, most=100)

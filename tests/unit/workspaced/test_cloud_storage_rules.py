@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from workspaced.core.problems import Invalid, RangeNotSatisfiable
-from workspaced.resources.cloud_storage.conversion_rules import Next, after_failure, after_lost_lease
-from workspaced.resources.cloud_storage.converters.registry import kind_of
+from workspaced.resources.cloud_storage.conversion_rules import FailureStep, after_failure, after_lost_lease
+from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
-from workspaced.resources.cloud_storage.ranges import ByteRange, stretch
-from workspaced.resources.cloud_storage.rules import read_metadata, read_one_shot, read_upload_link, type_of
+from workspaced.resources.cloud_storage.ranges import ByteRange, select_range
+from workspaced.resources.cloud_storage.rules import read_direct_upload, read_metadata, read_upload_link, type_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url
 from workspaced.settings.workers import ConversionSettings
@@ -30,30 +30,30 @@ TAG = '"abc"'
         ("bytes = 0-1", 0, 2),
     ],
 )
-def test_a_range_is_cut_to_what_there_is(header: str, start: int, length: int) -> None:
-    assert stretch(header, None, etag=TAG, size=10) == ByteRange(start=start, length=length, whole=False)
+def test_a_range_is_limited_to_the_content(header: str, start: int, length: int) -> None:
+    assert select_range(header, None, etag=TAG, size=10) == ByteRange(start=start, length=length, whole=False)
 
 
 @pytest.mark.parametrize(
     "header", [None, "", "bytes=4-2", "bytes=a-b", "bytes=0-1,4-5", "lines=0-1", "bytes=-", "bytes 0-1"]
 )
-def test_what_is_no_single_range_gets_the_whole(header: str | None) -> None:
-    assert stretch(header, None, etag=TAG, size=10) == ByteRange(start=0, length=10, whole=True)
+def test_an_unsupported_range_gets_the_whole_content(header: str | None) -> None:
+    assert select_range(header, None, etag=TAG, size=10) == ByteRange(start=0, length=10, whole=True)
 
 
 @pytest.mark.parametrize(
     ("header", "size"), [("bytes=10-", 10), ("bytes=99-100", 10), ("bytes=-0", 10), ("bytes=0-", 0)]
 )
-def test_a_range_after_the_end_is_refused_with_the_size(header: str, size: int) -> None:
+def test_a_range_after_the_end_is_rejected_with_the_size(header: str, size: int) -> None:
     with pytest.raises(RangeNotSatisfiable) as refused:
-        stretch(header, None, etag=TAG, size=size)
+        select_range(header, None, etag=TAG, size=size)
     assert refused.value.headers == (("Content-Range", f"bytes */{size}"),)
 
 
 @pytest.mark.parametrize("if_range", ['"other"', 'W/"abc"', "Sat, 21 Nov 2026 22:00:00 GMT"])
-def test_a_range_of_another_version_gets_the_whole(if_range: str) -> None:
-    assert stretch("bytes=0-1", if_range, etag=TAG, size=10).whole
-    assert not stretch("bytes=0-1", TAG, etag=TAG, size=10).whole
+def test_a_range_of_another_version_gets_the_whole_content(if_range: str) -> None:
+    assert select_range("bytes=0-1", if_range, etag=TAG, size=10).whole
+    assert not select_range("bytes=0-1", TAG, etag=TAG, size=10).whole
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_a_range_of_another_version_gets_the_whole(if_range: str) -> None:
         ("100%.csv", "attachment; filename=\"100_.csv\"; filename*=UTF-8''100%25.csv"),
     ],
 )
-def test_a_download_keeps_its_name_in_both_forms(name: str, value: str) -> None:
+def test_a_download_has_its_name_in_both_forms(name: str, value: str) -> None:
     assert attachment(name) == value
 
 
-def test_no_name_can_end_the_header() -> None:
+def test_a_file_name_cannot_end_the_header() -> None:
     value = attachment('x"; evil=1\r\nSet-Cookie: a=b')
     assert "\r" not in value
     assert "\n" not in value
@@ -79,7 +79,7 @@ def test_no_name_can_end_the_header() -> None:
 
 def _links(secret: str = "ab" * 32) -> UploadLinks:
     links = UploadLinks()
-    links.settle(lambda: bytes.fromhex(secret))
+    links.use_secret(lambda: bytes.fromhex(secret))
     return links
 
 
@@ -87,14 +87,14 @@ def _query(link: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in link.partition("?")[2].split("&"))
 
 
-def test_a_link_passes_until_its_time_is_over() -> None:
+def test_a_link_is_valid_until_it_expires() -> None:
     query = _query(_links().link("https://data.example.org", upload_id="u", expires_at=1_000))
     _links().require_signed(query, upload_id="u", now=999)
-    with pytest.raises(LinkRefused, match="time of this upload link is over"):
+    with pytest.raises(LinkRefused, match="upload link has expired"):
         _links().require_signed(query, upload_id="u", now=1_000)
 
 
-def test_a_link_changed_in_any_part_is_refused() -> None:
+def test_a_link_with_any_changed_part_is_rejected() -> None:
     query = _query(_links().link("", upload_id="u", expires_at=1_000))
     forged = [
         ({**query, "expires": "2000"}, "u"),
@@ -111,28 +111,28 @@ def test_a_link_changed_in_any_part_is_refused() -> None:
         _links("cd" * 32).require_signed(query, upload_id="u", now=1)
 
 
-def test_internal_failures_are_retried_three_times_and_others_wait_for_a_request() -> None:
+def test_internal_failures_are_retried_three_times_and_others_only_on_request() -> None:
     limits = ConversionSettings()
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
             step = after_failure(limits, error_class, failures=failures, now=1_000)
-            assert step == Next(due_at=1_000 + seconds * 1_000, failures=failures + 1)
-    assert after_failure(limits, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
-    assert after_failure(limits, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
-    assert after_failure(limits, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
+            assert step == FailureStep(due_at=1_000 + seconds * 1_000, failures=failures + 1)
+    assert after_failure(limits, "internal", failures=3, now=1_000) == FailureStep(due_at=None, failures=4)
+    assert after_failure(limits, "user", failures=0, now=1_000) == FailureStep(due_at=None, failures=1)
+    assert after_failure(limits, "unsupported", failures=0, now=1_000) == FailureStep(due_at=None, failures=1)
 
 
-def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
+def test_a_conversion_with_a_lost_lease_is_restarted_a_limited_number_of_times() -> None:
     limits = ConversionSettings()
-    assert after_lost_lease(limits, failures=0, now=5) == Next(due_at=5, failures=1)
-    assert after_lost_lease(limits, failures=3, now=5) == Next(due_at=None, failures=4)
+    assert after_lost_lease(limits, failures=0, now=5) == FailureStep(due_at=5, failures=1)
+    assert after_lost_lease(limits, failures=3, now=5) == FailureStep(due_at=None, failures=4)
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("LEASE_SECONDS", "0"), ("AT_ONCE", "many"), ("MEMORY_BYTES", "1000"), ("SECONDS", "-1"), ("OUTPUT_BYTES", "1.5")],
 )
-def test_a_setting_that_cannot_be_read_is_named(variable: str, value: str) -> None:
+def test_an_invalid_setting_is_named(variable: str, value: str) -> None:
     name = f"WORKSPACED_CONVERSION_{variable}"
     with pytest.raises(ValueError, match=name):
         ConversionSettings.from_environment({name: value})
@@ -156,20 +156,20 @@ def test_the_heartbeat_follows_the_lease() -> None:
         ("a.svg", "image/svg+xml", None),
     ],
 )
-def test_a_converter_is_chosen_by_ending_then_by_type(name: str, content_type: str, module: str | None) -> None:
-    kind = kind_of(name, content_type)
+def test_a_converter_is_chosen_by_extension_then_by_type(name: str, content_type: str, module: str | None) -> None:
+    kind = converter_of(name, content_type)
     assert (kind.module if kind else None) == module
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a\\b", "..", ".", " . ", "", "   ", "a\nb", "x" * 256])
-def test_a_name_that_is_a_path_or_none_is_refused(name: str) -> None:
+def test_an_empty_name_or_a_path_is_rejected(name: str) -> None:
     # contract C3
     with pytest.raises(Invalid) as refused:
         read_upload_link({"workspaceId": WORKSPACE, "fileName": name}, LIMITS)
     assert refused.value.mistakes[0].pointer == "/fileName"
 
 
-def test_names_are_in_one_form_and_may_be_any_language() -> None:
+def test_names_are_normalised_and_may_be_of_any_language() -> None:
     new, ignored = read_upload_link({"workspaceId": WORKSPACE, "fileName": " Gro\u0308ße 部品.csv ", "x": 1}, LIMITS)
     assert new.file_name == "Größe 部品.csv"
     assert new.content_type == "text/csv"
@@ -189,23 +189,23 @@ def test_names_are_in_one_form_and_may_be_any_language() -> None:
         ("workspaceId", "x"),
     ],
 )
-def test_each_wrong_member_of_an_upload_is_named(member: str, value: object) -> None:
+def test_each_invalid_member_of_an_upload_is_named(member: str, value: object) -> None:
     with pytest.raises(Invalid) as refused:
         read_upload_link({"workspaceId": WORKSPACE, "fileName": "a.bin", member: value}, LIMITS)
     assert [mistake.pointer for mistake in refused.value.mistakes] == [f"/{member}"]
 
 
-def test_what_curl_says_of_bytes_is_no_type() -> None:
+def test_the_default_content_type_of_curl_is_ignored() -> None:
     query = {"workspaceId": WORKSPACE, "fileName": "a.png"}
-    assert read_one_shot(query, "application/x-www-form-urlencoded", LIMITS).content_type == "image/png"
-    assert read_one_shot(query, "image/webp", LIMITS).content_type == "image/webp"
-    assert read_one_shot({**query, "contentType": "text/csv"}, "image/webp", LIMITS).content_type == "text/csv"
+    assert read_direct_upload(query, "application/x-www-form-urlencoded", LIMITS).content_type == "image/png"
+    assert read_direct_upload(query, "image/webp", LIMITS).content_type == "image/webp"
+    assert read_direct_upload({**query, "contentType": "text/csv"}, "image/webp", LIMITS).content_type == "text/csv"
     assert type_of("unknown") == "application/octet-stream"
     assert type_of(".csv") == "text/csv"
 
 
-def test_metadata_is_kept_in_one_order_with_the_digits_of_its_numbers() -> None:
-    from workspaced.core.json_body import decode  # numbers as the service reads them
+def test_metadata_is_stored_in_one_order_with_the_digits_of_its_numbers() -> None:
+    from workspaced.core.json_body import decode  # numbers as the service parses them
 
     assert (
         read_metadata(decode(b'{"b": 1.10, "a": {"d": 1e2, "c": null}}'), LIMITS)
@@ -231,7 +231,7 @@ def test_a_public_url_is_http_or_https() -> None:
         public_url({"WORKSPACED_PUBLIC_URL": "data.example.org"})
 
 
-def test_only_a_known_proxy_says_by_which_scheme_the_caller_came() -> None:
+def test_only_a_known_proxy_determines_the_scheme_of_the_caller() -> None:
     # contract P6
     proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8"})
     assert proxies.scheme("10.0.0.1", "https", own="http") == "https"

@@ -1,4 +1,4 @@
-"""Which waiting deliveries may go now, over random histories."""
+"""The waiting deliveries that may start now, over random histories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESOURCES = [
     finishing=st.lists(st.integers(0, 29), max_size=60),
     most=st.integers(1, 5),
 )
-def test_deliveries_go_in_order_where_the_order_matters(resources: list[str], finishing: list[int], most: int) -> None:
+def test_deliveries_that_require_order_keep_it(resources: list[str], finishing: list[int], most: int) -> None:
     waiting = dict(enumerate(resources))
     under_way: list[int] = []
     finished: list[int] = []
@@ -32,7 +32,7 @@ def test_deliveries_go_in_order_where_the_order_matters(resources: list[str], fi
         assert len(chosen) + len(under_way) <= most
         assert not set(chosen) & set(under_way)
         under_way += chosen
-        assert under_way, "something can always go"
+        assert under_way, "a request can always be sent"
         done = under_way.pop(next(picks) % len(under_way))
         finished.append(done)
         del waiting[done]
@@ -50,18 +50,18 @@ def _of(entry: str) -> list[str]:
     return [f"data_sink/{entry.split('/')[1]}"]
 
 
-def test_keys_of_one_sink_go_together_up_to_the_bound() -> None:
+def test_keys_of_one_sink_are_sent_together_up_to_the_limit() -> None:
     window = [Waiting(number, entry_resource("s", str(number)), 0) for number in range(5)]
     assert ready(window, now=0, most=3) == [0, 1, 2]
 
 
-def test_in_order_nothing_goes_while_the_first_is_under_way() -> None:
+def test_in_order_nothing_is_sent_while_the_first_is_in_flight() -> None:
     entry = entry_resource("s", "k")
     assert ready_in_order([Waiting(1, entry, 10), Waiting(2, entry, 0)], now=5, batch=10) == []
     assert ready_in_order([], now=5, batch=10) == []
 
 
-def test_a_batch_ends_before_what_is_no_event_of_an_entry() -> None:
+def test_a_batch_ends_before_an_event_that_is_not_of_an_entry() -> None:
     entry, block = entry_resource("s", "k"), resource_of("block.created", "b")
     window = [Waiting(1, entry, 0), Waiting(2, entry, 0), Waiting(3, block, 0), Waiting(4, entry, 0)]
     assert ready_in_order(window, now=0, batch=10) == [1, 2]

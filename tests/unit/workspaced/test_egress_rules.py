@@ -57,7 +57,7 @@ def test_a_hostile_address_is_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_is(address: str) -> None:
+def test_a_public_address_is_public(address: str) -> None:
     assert is_public(ip_address(address))
 
 
@@ -104,13 +104,13 @@ def test_a_public_address_is(address: str) -> None:
         "https://" + "a." * 130 + "example/",
     ],
 )
-def test_a_url_that_is_not_plainly_public_is_refused(url: str) -> None:
+def test_a_url_that_is_not_clearly_public_is_rejected(url: str) -> None:
     # contract H15
     with pytest.raises(UnsafeTarget):
         STRICT.target(url)
 
 
-def test_a_public_url_is_taken_apart_once() -> None:
+def test_a_public_url_is_parsed_once() -> None:
     target = STRICT.target("https://Hooks.Example.com:8443/a%2Fb?q=ü")
     assert (target.scheme, target.host, target.port, target.path) == (
         "https",
@@ -123,7 +123,7 @@ def test_a_public_url_is_taken_apart_once() -> None:
     assert STRICT.target("https://[2606:4700:4700::1111]/").authority == "[2606:4700:4700::1111]"
 
 
-def test_dev_opens_http_and_this_machine_only() -> None:
+def test_dev_mode_permits_only_http_and_this_machine() -> None:
     assert DEV.target("http://127.0.0.1:8080/").port == 8080
     assert DEV.target("http://localhost:8080/").host == "localhost"
     assert DEV.target("http://[::1]:8080/").host == "::1"
@@ -133,7 +133,7 @@ def test_dev_opens_http_and_this_machine_only() -> None:
             DEV.target(url)
 
 
-def test_networks_and_names_can_be_allowed() -> None:
+def test_networks_and_names_can_be_permitted() -> None:
     # contract H15
     rules = EgressRules.from_environment(
         {"WORKSPACED_ALLOWED_CIDRS": "10.1.0.0/16, fd00::/8", "WORKSPACED_ALLOWED_HOSTS": "Hooks.Corp.internal."},
@@ -150,7 +150,7 @@ def test_networks_and_names_can_be_allowed() -> None:
 
 
 @pytest.mark.parametrize("addresses", [(), ("127.0.0.1",), ("1.1.1.1", "10.0.0.1"), ("1.1.1.1", "::1")])
-def test_a_name_passes_only_if_all_its_addresses_do(addresses: tuple[str, ...]) -> None:
+def test_a_name_is_permitted_only_if_all_its_addresses_are(addresses: tuple[str, ...]) -> None:
     with pytest.raises(UnsafeTarget, match=r"x\.example"):
         STRICT.require_addresses("x.example", [ip_address(text) for text in addresses])
     STRICT.require_addresses("x.example", [ip_address("1.1.1.1"), ip_address("2606:4700:4700::1111")])
@@ -163,12 +163,12 @@ def test_a_name_passes_only_if_all_its_addresses_do(addresses: tuple[str, ...]) 
         ({"WORKSPACED_ALLOWED_CIDRS": "10.0.0.1/8"}, "WORKSPACED_ALLOWED_CIDRS contains '10.0.0.1/8'"),
     ],
 )
-def test_a_setting_that_can_not_be_read_is_named(variables: dict[str, str], named: str) -> None:
+def test_an_invalid_setting_is_named(variables: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         EgressRules.from_environment(variables, dev=False)
 
 
-def test_old_forms_of_addresses_are_seen_through() -> None:
+def test_obsolete_notations_of_addresses_are_recognised() -> None:
     assert str(literal_address("127.1")) == "127.0.0.1"
     assert str(literal_address("0x7f.1")) == "127.0.0.1"
     assert literal_address("example.com") is None

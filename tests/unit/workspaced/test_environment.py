@@ -10,11 +10,12 @@ import pytest
 from workspaced.settings.environment import settings_from
 from workspaced.settings.model import Limits, WorkspacedSettings
 
-# What is made of several variables, or has a form of its own, by one variable that changes it.
+# Settings of several variables or with their own format, each with one variable that changes it.
 PARTS = {
     "limits": ("WORKSPACED_BULK_ITEMS", "7"),
     "egress": ("WORKSPACED_ALLOW_HTTP", "true"),
-    "pace": ("WORKSPACED_LEASE_SECONDS", "7"),
+    "maintenance_seconds": ("WORKSPACED_UPKEEP_SECONDS", "7.5"),
+    "deliveries": ("WORKSPACED_LEASE_SECONDS", "7"),
     "conversion": ("WORKSPACED_CONVERSION_AT_ONCE", "7"),
     "encryption_key": ("WORKSPACED_ENCRYPTION_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
     "visible_id_prefix": ("WORKSPACED_VISIBLE_ID_PREFIX", "abc"),
@@ -22,7 +23,7 @@ PARTS = {
     "public_url": ("WORKSPACED_PUBLIC_URL", "https://data.example.org"),
 }
 DEFAULTS = WorkspacedSettings(data=Path("data"))
-ELSEWHERE = {"data", "postgres"}  # of the command line. Its options have variables
+ELSEWHERE = {"data", "postgres"}  # settings of the command line, which have variables for their options
 
 
 @pytest.mark.parametrize("name", sorted({field.name for field in dataclasses.fields(WorkspacedSettings)} - ELSEWHERE))
@@ -35,7 +36,7 @@ def test_every_setting_can_be_set_by_its_variable(name: str) -> None:
     assert dataclasses.replace(changed, **{name: default}) == DEFAULTS
 
 
-def test_without_variables_everything_is_as_it_is_by_default() -> None:
+def test_without_variables_every_setting_has_its_default() -> None:
     assert settings_from({}, data=Path("data")) == DEFAULTS
 
 
@@ -50,12 +51,12 @@ def test_without_variables_everything_is_as_it_is_by_default() -> None:
         ("IDEMPOTENCY_HOURS", "nan", "a number of at least 0.001"),
     ],
 )
-def test_a_value_that_can_not_be_read_is_named(name: str, text: str, must: str) -> None:
+def test_an_invalid_value_is_named(name: str, text: str, must: str) -> None:
     with pytest.raises(ValueError, match=f"^WORKSPACED_{name} is '{text}', but must be {must}.$"):
         settings_from({f"WORKSPACED_{name}": text}, data=Path("data"))
 
 
-def test_several_processes_share_the_rates_and_nothing_else() -> None:
+def test_several_processes_share_only_the_rates() -> None:
     whole = Limits(requests_per_minute=1_000, request_burst=0, failed_authentications_per_minute=20)
     share = whole.divided(3)
     assert (share.requests_per_minute, share.request_burst, share.failed_authentications_per_minute) == (334, 0, 7)

@@ -6,22 +6,22 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from workspaced.events.catalogue import EVENT_TYPES, is_well_formed, picks, unknown
+from workspaced.events.catalogue import EVENT_TYPES, is_well_formed, matches, unknown
 from workspaced.events.payload import BODY_BYTES, DomainEvent, body_of, with_previous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Someone:
+class _Author:
     actor: str = "svc:test"
     client_id: str | None = "tab-1"
     now: int = 1_700_000_000_123
 
 
 def _body(event: DomainEvent) -> bytes:
-    return body_of(event, event_id=f"evt_{'0' * 32}", origin=_Someone(), workspace_id="w", sequence=7)
+    return body_of(event, event_id=f"evt_{'0' * 32}", origin=_Author(), workspace_id="w", sequence=7)
 
 
-def test_the_catalogue_is_the_contracts() -> None:
+def test_the_catalogue_is_that_of_the_contract() -> None:
     # contract H6
     assert set(EVENT_TYPES) == {
         *(
@@ -52,9 +52,9 @@ def test_the_catalogue_is_the_contracts() -> None:
         (".*", "block.created", False),
     ],
 )
-def test_a_pattern_picks_all_a_prefix_or_one_name(pattern: str, name: str, *, picked: bool) -> None:
+def test_a_pattern_matches_all_names_a_prefix_or_one_name(pattern: str, name: str, *, picked: bool) -> None:
     # contract H6
-    assert picks(pattern, name) is picked
+    assert matches(pattern, name) is picked
 
 
 def test_event_names_that_are_never_emitted_are_recognized() -> None:
@@ -63,14 +63,14 @@ def test_event_names_that_are_never_emitted_are_recognized() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "good"), [("a/b:c-d.*", True), ("x" * 128, True), ("x" * 129, False), ("", False)])
-def test_a_subscription_may_hold_names_of_other_services(pattern: str, *, good: bool) -> None:
+def test_a_subscription_may_contain_names_of_other_services(pattern: str, *, good: bool) -> None:
     # contract H6
     assert is_well_formed(pattern) is good
     assert not is_well_formed("with space")
     assert not is_well_formed("ü")
 
 
-def test_a_body_says_what_when_where_and_by_whom() -> None:
+def test_a_body_has_type_time_place_and_actor() -> None:
     # contract H8
     body = msgspec.json.decode(
         _body(DomainEvent(type="block.updated", id="b", record={"id": "b", "label": "new"}, previous={"label": "old"}))
@@ -87,7 +87,7 @@ def test_a_body_says_what_when_where_and_by_whom() -> None:
     }
 
 
-def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
+def test_a_large_record_is_reduced_to_its_identifiers() -> None:
     # contract H8
     record = {"id": "e", "dataSinkId": "s", "key": "k", "value": "x" * BODY_BYTES, "hugeId": "y" * 300}
     body = _body(
@@ -101,7 +101,7 @@ def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
     }
 
 
-def test_a_coalesced_update_has_the_difference_to_the_values_sent_before() -> None:
+def test_a_coalesced_update_has_the_difference_to_the_last_sent_values() -> None:
     first = _body(DomainEvent(type="t", id="e", record={"value": "2", "kind": "a"}, previous={"value": "1"}))
     second = _body(
         DomainEvent(type="t", id="e", record={"value": "3", "kind": "b"}, previous={"value": "2", "kind": "a"})

@@ -12,11 +12,11 @@ from workspaced.core.problems import Invalid
 from workspaced.resources.data_sinks.mass_body import (
     Bulk,
     Single,
-    _carefully,
     _plain_keys,
-    _quick_single,
-    _quickly,
-    _single,
+    _read_bulk,
+    _read_bulk_fast,
+    _read_single,
+    _read_single_fast,
     read_mass,
 )
 from workspaced.resources.data_sinks.mass_store import rounds
@@ -47,40 +47,38 @@ GOOD = st.fixed_dictionaries(
 
 @given(st.lists(st.one_of(GOOD, ITEMS), max_size=6), st.booleans())
 @example(items=[{"key": "a", "value": "x" * 255, "delete": True}], enveloped=False)
-def test_the_strict_parser_accepts_whatever_the_fast_parser_accepts_as_the_same(
-    items: list[dict[str, Any]], enveloped: bool
-) -> None:
+def test_the_strict_parser_gives_the_result_of_the_fast_parser(items: list[dict[str, Any]], enveloped: bool) -> None:
     body = json.dumps({"entries": items} if enveloped else items).encode()
-    fast = _quickly(body, LIMITS)
+    fast = _read_bulk_fast(body, LIMITS)
     if fast is not None:
-        careful = _carefully(decode(body), LIMITS)
+        careful = _read_bulk(decode(body), LIMITS)
         assert careful.faults == {}
         assert (list(fast.changes), fast.enveloped) == (list(careful.changes), careful.enveloped)
 
 
 @given(st.one_of(GOOD, ITEMS))
-def test_the_strict_parser_accepts_any_single_of_the_fast_parser_as_the_same(item: dict[str, Any]) -> None:
+def test_the_strict_parser_gives_the_result_of_the_fast_parser_for_single_entries(item: dict[str, Any]) -> None:
     body = json.dumps(item).encode()
-    fast = _quick_single(body, LIMITS)
+    fast = _read_single_fast(body, LIMITS)
     if fast is not None:
-        assert fast == _single(dict(item), LIMITS, None)
+        assert fast == _read_single(dict(item), LIMITS, None)
 
 
 @given(GOOD)
-def test_the_fast_parser_accepts_every_plain_single(item: dict[str, Any]) -> None:
-    fast = _quick_single(json.dumps(item).encode(), LIMITS)
+def test_the_fast_parser_accepts_every_plain_single_entry(item: dict[str, Any]) -> None:
+    fast = _read_single_fast(json.dumps(item).encode(), LIMITS)
     if fast is None:
         odd = item.get("delete") or "\0" in item["key"] + item["value"] or len(item["value"]) * 4 > LIMITS.value_bytes
         assert odd or not _plain_keys([item["key"]], LIMITS)
 
 
-def test_the_fast_parser_accepts_what_a_daemon_sends() -> None:
+def test_the_fast_parser_accepts_requests_of_a_daemon() -> None:
     items = [
         {"key": "Größe 1.mass", "value": "0.10", "dataType": "scalar"},
         {"key": "b", "delete": True},
         {"key": "c", "value": "ö", "observedAt": "2026-05-01T12:00:00Z", "id": "123E4567-e89b-12d3-a456-426614174000"},
     ]
-    fast = _quickly(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
+    fast = _read_bulk_fast(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
     assert fast
     assert list(fast.changes) == [
         ("Größe 1.mass", "0.10", "scalar", None, None, False),
@@ -106,13 +104,13 @@ def test_one_object_is_the_single_form() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 21])
-def test_the_number_of_items_is_bounded_both_ways(count: int) -> None:
+def test_the_number_of_items_has_a_minimum_and_a_maximum(count: int) -> None:
     with pytest.raises(Invalid):
         read_mass(json.dumps([{"key": str(n), "value": ""} for n in range(count)]).encode(), LIMITS, key=None)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9).map(str)), max_size=12))
-def test_rounds_keep_the_order_of_each_key_and_have_no_key_twice(pairs: list[tuple[str, str]]) -> None:
+def test_groups_keep_the_order_of_each_key_and_have_no_key_twice(pairs: list[tuple[str, str]]) -> None:
     changes = [Change(key, value, None, None, None, remove=False) for key, value in pairs]
     parts = rounds(changes)
     for part in parts:

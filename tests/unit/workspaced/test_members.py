@@ -40,7 +40,7 @@ OPTIONAL = [KeyRotation, SecretRotation, UploadCompletion, ConversionRetry]
 
 
 def _wrong(read: Any, body_type: type, body: object) -> dict[str, str]:
-    """The pointers and codes of the mistakes in a body."""
+    """Return the pointers and codes of the mistakes in a body."""
     try:
         read(body_type, body, Limits())
     except Invalid as invalid:
@@ -49,13 +49,13 @@ def _wrong(read: Any, body_type: type, body: object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("body_type", [*CREATED, *OPTIONAL])
-def test_an_empty_body_lacks_exactly_what_its_schema_requires(body_type: type) -> None:
+def test_an_empty_body_lacks_exactly_the_required_members_of_its_schema(body_type: type) -> None:
     required = body_schema(body_type, Limits()).get("required", [])
     assert _wrong(read_body, body_type, {}) == {f"/{name}": "required" for name in required}
 
 
 @pytest.mark.parametrize("body_type", CHANGED)
-def test_an_update_requires_nothing(body_type: type) -> None:
+def test_an_update_requires_no_member(body_type: type) -> None:
     assert "required" not in body_schema(body_type, Limits(), changes=True)
     assert read_changes(body_type, {}, Limits()) == ({}, ())
 
@@ -64,7 +64,7 @@ def test_an_update_requires_nothing(body_type: type) -> None:
     ("read", "body_type"),
     [*((read_body, one) for one in (*CREATED, *OPTIONAL)), *((read_changes, one) for one in CHANGED)],
 )
-def test_null_is_accepted_exactly_where_the_schema_has_it(read: Any, body_type: type) -> None:
+def test_null_is_accepted_exactly_where_the_schema_permits_it(read: Any, body_type: type) -> None:
     properties = body_schema(body_type, Limits())["properties"]
     nullable = {f"/{name}" for name, schema in properties.items() if {"type": "null"} in schema.get("anyOf", ())}
     refused = _wrong(read, body_type, dict.fromkeys(properties))
@@ -72,40 +72,45 @@ def test_null_is_accepted_exactly_where_the_schema_has_it(read: Any, body_type: 
 
 
 @pytest.mark.parametrize("body_type", [*CREATED, *OPTIONAL, *CHANGED])
-def test_a_value_of_no_json_type_that_the_schema_has_is_a_mistake(body_type: type) -> None:
+def test_a_value_of_another_json_type_than_in_the_schema_is_a_mistake(body_type: type) -> None:
     schema = body_schema(body_type, Limits())
     assert _wrong(read_body, body_type, 7) == {"": "wrong_type", **_wrong(read_body, body_type, {})}
     wrong = _wrong(read_body, body_type, {name: [7] for name in schema["properties"]})
     assert wrong.keys() >= {f"/{name}" for name in schema["properties"]} - {"/entries", "/expiresAt"}
 
 
-def test_a_bound_of_a_schema_is_the_limit_that_is_set() -> None:
+def test_a_bound_in_a_schema_is_the_configured_limit() -> None:
     schema = body_schema(NewWorkspace, Limits(label_length=9, statuses=2))
     assert schema["properties"]["label"]["maxLength"] == 9
     assert schema["properties"]["statuses"]["anyOf"][0]["anyOf"][0]["maxItems"] == 2
 
 
 class _InnerRecord(msgspec.Struct):
-    """Inside."""
+    """The inner record."""
 
     at: Timestamp | None
 
 
 class _OuterRecord(msgspec.Struct, rename="camel"):
-    """Outside."""
+    """The outer record."""
 
     first_inner: _InnerRecord
     title: str | UnsetType = UNSET
 
 
-def test_a_record_is_published_with_the_records_inside_it() -> None:
+def test_a_record_is_published_with_its_nested_records() -> None:
     instant = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
     assert record_schemas(_OuterRecord) == {
         "_Outer": {
             "type": "object",
-            "description": "Outside.",
+            "description": "The outer record.",
             "properties": {"firstInner": {"$ref": "#/components/schemas/_Inner"}, "title": {"type": "string"}},
             "required": ["firstInner"],
         },
-        "_Inner": {"type": "object", "description": "Inside.", "properties": {"at": instant}, "required": ["at"]},
+        "_Inner": {
+            "type": "object",
+            "description": "The inner record.",
+            "properties": {"at": instant},
+            "required": ["at"],
+        },
     }

@@ -43,23 +43,19 @@ def test_every_operation_of_the_table_is_described_and_no_other(app: Application
     assert sorted(operations_of(made)) == sorted(operation.name for operation in app.operations)
 
 
-def test_an_operation_without_a_description_keeps_the_document_from_being_made(
-    app: Application, settings: WorkspacedSettings
-) -> None:
+def test_an_operation_without_a_description_is_an_error(app: Application, settings: WorkspacedSettings) -> None:
     more = (*app.operations, dataclasses.replace(app.operations[0], name="blocks.rename"))
     with pytest.raises(MissingDescription, match=r"Without a description: \['blocks.rename'\]"):
         document(more, api_sections(settings), limits=settings.limits, version="1")
 
 
-def test_a_description_without_an_operation_keeps_the_document_from_being_made(
-    app: Application, settings: WorkspacedSettings
-) -> None:
+def test_a_description_without_an_operation_is_an_error(app: Application, settings: WorkspacedSettings) -> None:
     fewer = [operation for operation in app.operations if operation.name != "blocks.get"]
     with pytest.raises(MissingDescription, match=r"in no table: \['blocks.get'\]"):
         document(fewer, api_sections(settings), limits=settings.limits, version="1")
 
 
-def test_every_reference_leads_somewhere(made: dict[str, Any]) -> None:
+def test_every_reference_can_be_resolved(made: dict[str, Any]) -> None:
     references = list(_references(made))
     assert len(references) > 100
     for reference in references:
@@ -68,7 +64,7 @@ def test_every_reference_leads_somewhere(made: dict[str, Any]) -> None:
             found = found[part]
 
 
-def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any]) -> None:
+def test_every_link_names_an_operation_and_all_parameters_of_its_path(made: dict[str, Any]) -> None:
     operations = operations_of(made)
     links = [
         link
@@ -83,7 +79,7 @@ def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any
         assert in_path <= set(link["parameters"]) <= {one["name"] for one in parameters}
 
 
-def test_limits_are_published_as_they_are_set(settings: WorkspacedSettings) -> None:
+def test_limits_are_published_as_configured(settings: WorkspacedSettings) -> None:
     # contract G8
     limits = Limits(key_length=17, bulk_items=3, client_id_length=9, page_length=50)
     made = create_app(dataclasses.replace(settings, limits=limits)).publication.document
@@ -111,7 +107,7 @@ def test_the_four_rows_with_a_documented_400_have_it_beside_the_problem(made: di
         )
 
 
-def test_what_is_switched_off_is_not_described(settings: WorkspacedSettings) -> None:
+def test_disabled_features_are_not_described(settings: WorkspacedSettings) -> None:
     made = create_app(dataclasses.replace(settings, docs=False)).publication.document
     assert "/docs" not in made["paths"]
     assert "/openapi.json" in made["paths"]

@@ -1,4 +1,4 @@
-"""The pages' pure rules."""
+"""The rules of the pages, without a service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_every_segment_and_value_of_an_address_is_encoded() -> None:
     assert below("/ui/x", "é/%") == "/ui/x/%C3%A9%2F%25"
 
 
-def test_a_pager_leads_back_to_the_beginning_and_on_to_the_end() -> None:
+def test_a_pager_links_to_the_first_page_and_to_the_next_page() -> None:
     def links(skip: int, total: int) -> Pager:
         return PagePosition(take=10, skip=skip).pager(total, "x", search="s")
 
@@ -41,11 +41,11 @@ def test_a_pager_leads_back_to_the_beginning_and_on_to_the_end() -> None:
         ({"Sec-Fetch-Site": ""}, False),
     ],
 )
-def test_a_form_is_ours_if_the_browser_says_so(headers: dict[str, str], ours: bool) -> None:
+def test_a_form_is_accepted_if_the_browser_reports_the_same_origin(headers: dict[str, str], ours: bool) -> None:
     assert is_same_origin(Headers(headers)) is ours
 
 
-def test_the_cookie_is_found_among_others_and_its_name_has_to_fit() -> None:
+def test_the_session_cookie_is_found_by_its_exact_name_among_others() -> None:
     assert token_of("a=b; workspaced_session=tok-en_; c=d") == "tok-en_"
     assert token_of("xworkspaced_session=1; workspaced_session2=2") == ""
     assert token_of("") == ""
@@ -53,13 +53,13 @@ def test_the_cookie_is_found_among_others_and_its_name_has_to_fit() -> None:
     assert "Secure" not in keep_cookie("t", seconds=60, scheme="http")[1]
 
 
-def test_only_pages_of_ours_are_returned_to() -> None:
+def test_only_pages_of_the_service_are_redirect_targets() -> None:
     assert safe_return("/ui/webhooks?skip=50") == "/ui/webhooks?skip=50"
     for elsewhere in ("/ui/sign-out", "//ui/x", "/v1/x", "https://ui/", "/ui/a\nb", "/ui/é", ""):
         assert safe_return(elsewhere) == "/ui/workspaces"
 
 
-def test_a_tree_keeps_the_order_and_reports_what_is_not_in_it() -> None:
+def test_a_tree_keeps_the_order_and_reports_blocks_outside_it() -> None:
     blocks = [
         {"id": "root", "parentBlock": "", "children": ["b", "a"]},
         {"id": "b", "parentBlock": "root", "children": ["c", "d"]},
@@ -72,7 +72,7 @@ def test_a_tree_keeps_the_order_and_reports_what_is_not_in_it() -> None:
     assert tree_of([]) == []
 
 
-def test_the_smallest_picture_of_a_conversion_is_the_one_shown() -> None:
+def test_the_smallest_picture_of_a_conversion_is_shown() -> None:
     outputs = [
         {"name": "page.png", "contentType": "image/png", "size": 900},
         {"name": "thumb.png", "contentType": "image/png", "size": 90},

@@ -33,7 +33,7 @@ def test_a_path_is_split_before_it_is_decoded(raw: bytes, expected: tuple[str | 
 
 
 @given(st.text(min_size=1).filter(lambda text: "\0" not in text and not any(0xD800 <= ord(c) <= 0xDFFF for c in text)))
-def test_every_text_survives_the_way_through_a_path(text: str) -> None:
+def test_every_text_is_unchanged_by_a_round_trip_through_a_path(text: str) -> None:
     # contract G16
     assert segments(f"/x/{quote(text, safe='')}".encode()) == ("x", unicodedata.normalize("NFC", text))
 
@@ -62,13 +62,15 @@ def _routes() -> Routes[str]:
         ("POST", ("s", "x", None), "POST /s/{sink}/{key}"),
     ],
 )
-def test_a_fixed_word_goes_before_a_name(method: str, path: tuple[str | None, ...], expected: str) -> None:
+def test_a_literal_segment_takes_precedence_over_a_placeholder(
+    method: str, path: tuple[str | None, ...], expected: str
+) -> None:
     match = _routes().find(method, path)
     assert match
     assert match.operation == expected
 
 
-def test_a_name_is_never_empty_and_all_other_methods_are_listed() -> None:
+def test_a_placeholder_is_never_empty_and_all_other_methods_are_listed() -> None:
     assert _routes().find("GET", ("s", "")) is None
     match = _routes().find("DELETE", ("s", "list"))
     assert match
@@ -87,10 +89,10 @@ _METHOD = st.sampled_from(["GET", "POST"])
     _METHOD,
     st.lists(st.sampled_from(["x", "y", "z", "", None]), min_size=1, max_size=3),
 )
-def test_of_the_patterns_that_fit_the_one_with_the_earlier_word_is_found(
+def test_of_the_matching_patterns_the_one_with_the_earlier_literal_is_found(
     table: set[tuple[str, tuple[str, ...]]], method: str, path: list[str | None]
 ) -> None:
-    """The same as looking through all of them."""
+    """The result is that of a search through all patterns."""
     routes: Routes[str] = Routes()
     by_words = {
         (verb, tuple("{}" if part[0] == "{" else part for part in parts)): parts for verb, parts in sorted(table)

@@ -18,7 +18,7 @@ class _Clock:
         return self.now
 
 
-def test_a_burst_goes_through_then_one_for_each_token_that_comes_back() -> None:
+def test_a_burst_is_permitted_then_one_request_for_each_refilled_token() -> None:
     clock = _Clock()
     limit = RateLimit("default", per_minute=60, burst=3, clock=clock)
     assert [limit.take("a").allowed for _ in range(5)] == [True, True, True, False, False]
@@ -46,7 +46,7 @@ def test_the_headers_have_the_policy_and_the_remaining_requests() -> None:
     assert (slow.look("a").allowed, slow.look("a").retry_seconds) == (False, 30)
 
 
-def test_looking_uses_nothing_and_zero_is_no_limit() -> None:
+def test_reading_uses_no_token_and_zero_is_no_limit() -> None:
     clock = _Clock()
     limit = RateLimit("x", per_minute=60, burst=1, clock=clock)
     assert all(limit.look("a").allowed for _ in range(5))
@@ -69,7 +69,7 @@ def test_no_interval_has_more_than_the_burst_and_the_refilled_requests(
     assert allowed >= min(len(pauses), burst)
 
 
-def test_callers_without_number_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_callers_needs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limits, "_REMEMBERED", 100)
     clock = _Clock()
     limit = RateLimit("x", per_minute=1, burst=5, clock=clock)
@@ -94,7 +94,7 @@ def test_callers_without_number_do_not_fill_the_memory(monkeypatch: pytest.Monke
         ("", "198.51.100.1", ""),
     ],
 )
-def test_only_known_proxies_are_believed(peer: str, forwarded: str | None, expected: str) -> None:
+def test_only_known_proxies_are_trusted(peer: str, forwarded: str | None, expected: str) -> None:
     # contract P6
     proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/8"})
     assert proxies.caller(peer, forwarded) == expected
@@ -107,7 +107,7 @@ def test_without_proxies_no_forwarded_address_is_trusted() -> None:
         Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.1,x"})
 
 
-def test_a_prefix_is_letters() -> None:
+def test_a_prefix_consists_of_letters() -> None:
     assert visible_id_prefix({"WORKSPACED_VISIBLE_ID_PREFIX": "abc"}) == "ABC"
     assert visible_id_prefix({}) == ""
     for text in ("A1", "ABCDEFGHI", "Ä"):

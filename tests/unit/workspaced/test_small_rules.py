@@ -22,7 +22,7 @@ from workspaced.settings.model import Limits
         (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
     ],
 )
-def test_an_instant_is_written_with_three_digits(milliseconds: int, text: str) -> None:
+def test_a_time_is_written_with_milliseconds(milliseconds: int, text: str) -> None:
     # contract G3
     assert stamp(milliseconds) == text
     assert microseconds(text) == milliseconds * 1000
@@ -36,20 +36,20 @@ def test_an_instant_is_written_with_three_digits(milliseconds: int, text: str) -
         ("1969-12-31T23:59:59.5Z", -500_000),
     ],
 )
-def test_rfc_3339_is_read_to_the_microsecond(text: str, expected: int) -> None:
+def test_rfc_3339_is_parsed_to_the_microsecond(text: str, expected: int) -> None:
     # contract G3
     assert microseconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "2026-05-01", "2026-05-01T12:00:00", "2026-13-01T12:00:00Z", "12:00", "now"])
-def test_what_is_no_instant_is_refused(text: str) -> None:
+def test_an_invalid_time_is_rejected(text: str) -> None:
     # contract G3
     with pytest.raises(ValueError, match=r"."):
         microseconds(text)
 
 
 @given(st.integers(1, 1 << 40), st.integers(0, (1 << 48) - 1))
-def test_an_id_leads_back_to_its_row(number: int, id_offset: int) -> None:
+def test_an_id_is_converted_to_its_row_and_back(number: int, id_offset: int) -> None:
     made = f"00000000-0000-4000-8000-{(number * ID_MULTIPLIER + id_offset) & 0xFFFFFFFFFFFF:012x}"
     assert row_number(made, id_offset=id_offset) == number
     assert number * ID_MULTIPLIER + id_offset < 1 << 63
@@ -73,7 +73,7 @@ def test_only_the_form_with_hyphens_is_a_uuid(text: str) -> None:
     assert as_uuid(text) is None
 
 
-def test_control_characters_are_found_and_other_unprintable_ones_are_not_them() -> None:
+def test_control_characters_are_found_and_other_unprintable_ones_are_not() -> None:
     # contract G7
     assert has_controls("a\x85")
     assert not has_controls("a\u00ad\u3000\u200b")

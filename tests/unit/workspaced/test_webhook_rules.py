@@ -11,7 +11,7 @@ from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid, UnavailableProblem, UnprocessableProblem
 from workspaced.resources.webhooks.rules import merged_oauth, read_new_webhook
 from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
-from workspaced.resources.webhooks.values import GivenOAuth, OAuth, SecretRotation, header_of
+from workspaced.resources.webhooks.values import OAuth, SecretRotation, header_of
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox, encryption_key
 from workspaced.settings.model import Limits, WorkspacedSettings
@@ -23,7 +23,7 @@ def _read(body: object) -> object:
     return read_new_webhook(body, Limits(), EgressRules())[0]
 
 
-def test_only_the_url_is_needed_and_the_rest_has_defaults() -> None:
+def test_only_the_url_is_required_and_the_rest_has_defaults() -> None:
     chosen, ignored = read_new_webhook({"url": URL, "extra": 1}, Limits(), EgressRules())
     assert (chosen.url, chosen.label, chosen.data_events, chosen.enabled) == (URL, "hooks.example", ("*",), True)
     assert (chosen.headers, chosen.oauth, chosen.workspace_ids, chosen.coalesce) == ((), None, (), False)
@@ -59,7 +59,7 @@ def test_only_the_url_is_needed_and_the_rest_has_defaults() -> None:
         ({"url": URL, "oauthConnection": {"tokenUrl": URL, "clientId": "c"}}, "/oauthConnection/clientSecret"),
     ],
 )
-def test_what_is_wrong_is_pointed_at(body: object, pointer: str) -> None:
+def test_each_mistake_has_its_pointer(body: object, pointer: str) -> None:
     with pytest.raises(Invalid) as refused:
         _read(body)
     assert refused.value.mistakes[0].pointer == pointer
@@ -73,7 +73,7 @@ def test_what_is_wrong_is_pointed_at(body: object, pointer: str) -> None:
         {"url": URL, "oauthConnection": {"tokenUrl": "https://[::1]/", "clientId": "c", "clientSecret": "s"}},
     ],
 )
-def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
+def test_an_unsafe_url_is_rejected_although_it_is_well_formed(body: object) -> None:
     # contract H15
     with pytest.raises(UnprocessableProblem) as refused:
         _read(body)
@@ -84,36 +84,36 @@ def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
     "name",
     ["Host", "content-length", "Content-Type", "Transfer-Encoding", "Connection", "Proxy-Authorization", "WEBHOOK-id"],
 )
-def test_headers_that_the_delivery_sets_are_refused(name: str) -> None:
+def test_headers_that_the_delivery_sets_are_rejected(name: str) -> None:
     # contract H4
     assert header_of(f"{name}: x") is None
 
 
 @pytest.mark.parametrize("text", ["", ":", "a b: x", "X: a\nb", "X: a\rb", "X: a\0b", "Ü: x", "X : y"])
-def test_what_is_no_header_is_refused(text: str) -> None:
+def test_an_invalid_header_is_rejected(text: str) -> None:
     # contract H4
     assert header_of(text) is None
 
 
-def test_a_header_is_name_and_value() -> None:
+def test_a_header_consists_of_name_and_value() -> None:
     assert header_of("Authorization: Bearer a:b") == ("Authorization", "Bearer a:b")
     assert header_of("X-Empty:") == ("X-Empty", "")
 
 
-def test_the_client_secret_is_kept_unless_it_would_go_elsewhere() -> None:
+def test_the_client_secret_is_kept_unless_the_target_changes() -> None:
     # contract H5
     stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
-    given = GivenOAuth(token_url=URL, client_id="d", client_secret=None, scope="", audience="x")
+    given = OAuth(token_url=URL, client_id="d", client_secret="", scope="", audience="x")
     merged = merged_oauth(stored, given)
     assert merged == OAuth(token_url=URL, client_id="d", client_secret="hidden", audience="x")
     assert merged_oauth(stored, None) is None
-    elsewhere = GivenOAuth(token_url=URL + "2", client_id="c", client_secret=None, scope="", audience="")
+    elsewhere = OAuth(token_url=URL + "2", client_id="c", client_secret="", scope="", audience="")
     with pytest.raises(Invalid, match="clientSecret"):
         merged_oauth(stored, elsewhere)
 
 
 @pytest.mark.parametrize("grace", [-1, 604_801, "1", 1.5, True])
-def test_a_grace_out_of_range_is_refused(grace: object) -> None:
+def test_a_grace_period_out_of_range_is_rejected(grace: object) -> None:
     with pytest.raises(Invalid):
         read_body(SecretRotation, {"gracePeriodSeconds": grace}, Limits())
 
@@ -121,11 +121,11 @@ def test_a_grace_out_of_range_is_refused(grace: object) -> None:
 @pytest.mark.parametrize(
     ("body", "seconds"), [({}, 86_400), ({"gracePeriodSeconds": None}, 86_400), ({"gracePeriodSeconds": 0}, 0)]
 )
-def test_a_grace_may_be_left_out(body: object, seconds: int) -> None:
+def test_a_grace_period_is_optional(body: object, seconds: int) -> None:
     assert read_body(SecretRotation, body, Limits())[0].seconds == seconds
 
 
-def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret() -> None:
+def test_a_signature_is_verified_by_the_standard_s_own_library_with_each_secret() -> None:
     # contract H9
     secrets = [new_secret(os.urandom), new_secret(os.urandom)]
     body = '{"a": "ü"}'.encode()
@@ -138,7 +138,7 @@ def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret()
             verifier.verify(sent, headers)
 
 
-def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
+def test_a_secret_has_256_random_bits_and_only_its_end_is_shown() -> None:
     # contract H3
     secret = new_secret(os.urandom)
     assert len(key_of(secret) or b"") == 32
@@ -147,7 +147,7 @@ def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
     assert key_of("sk_" + secret) is None
 
 
-def test_what_is_sealed_opens_with_its_key_and_purpose_only() -> None:
+def test_a_sealed_value_is_opened_only_with_its_key_and_purpose() -> None:
     secret_box = SecretBox(os.urandom(32))
     sealed = secret_box.seal(b"secret", purpose="a")
     assert b"secret" not in sealed
@@ -157,7 +157,7 @@ def test_what_is_sealed_opens_with_its_key_and_purpose_only() -> None:
             other.open(sealed, purpose=purpose)
 
 
-def test_without_a_key_it_is_stored_plainly_and_can_be_read_with_one() -> None:
+def test_without_a_key_a_value_is_stored_plainly_and_can_be_read_with_one() -> None:
     stored = SecretBox(None).seal(b"secret", purpose="a")
     assert SecretBox(os.urandom(32)).open(stored, purpose="a") == b"secret"
 

@@ -1,4 +1,4 @@
-"""The data sinks' section of the API description; `workspaced.resources.data_sinks.rules` describes the bodies."""
+"""The section of the API description for data sinks; `workspaced.resources.data_sinks.rules` describes the bodies."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _mass(limits: Limits) -> tuple[OperationDescription, ...]:
             'A bulk item may be `{"key": …, "delete": true}`. A value that was observed before the stored one is ignored.',
             Success(
                 "The entry; or the entries in the order of the items; or counts, or results.",
-                ref("MassAnswer"),
+                ref("MassResponse"),
                 headers=headers,
             ),
             query=(create, partial),

@@ -1,6 +1,6 @@
-"""The request bodies of sinks and entries: their members validate them and are their JSON Schema.
+"""The members of the request bodies of sinks and entries (contract S1, S3, S7, S9, S10, S14).
 
-They are what the interface asks for (contract S1, S3, S7, S9, S10, S14).
+They validate the bodies and generate their JSON Schemas.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def key_fault(key: str, limits: Limits) -> str | None:
 
 
 def is_data_type(text: str, limits: Limits) -> bool:
-    """Whether a text can be a data type; the vocabulary is open (contract S9)."""
+    """Whether a text has the form of a data type; any name is permitted (contract S9)."""
     return len(text) <= limits.data_type_length and _DATA_TYPE.fullmatch(text) is not None
 
 
@@ -76,7 +76,7 @@ class Key(Member):
 
 
 class Value(Member):
-    """The value of an entry, byte for byte as it was sent."""
+    """The value of an entry, stored byte for byte as it was sent."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if not isinstance(value, str):
@@ -133,7 +133,7 @@ class NewDataSinkEntry:
     id: Annotated[str | None, Identifier()] = None
 
     def as_change(self) -> Change:
-        """Return the same as an item of a mass update."""
+        """Return the entry as an item of a mass update."""
         return Change(self.key, self.value, self.data_type, self.id, None, remove=False)
 
 
@@ -180,7 +180,7 @@ _IconText: TypeAlias = Annotated[str | None, IconText(longest="icon_bytes")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkIcon:
-    """An icon."""
+    """The members of an icon."""
 
     source: _IconText = None
     name: _IconText = None
@@ -189,14 +189,14 @@ class SinkIcon:
 
 
 class IconMember(Member):
-    """An icon as compact JSON with the given members only; an object, or a string that holds one (contract S3)."""
+    """An icon, as compact JSON of the given members; sent as an object, or as a string with such JSON (contract S3)."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if isinstance(value, str):
             try:
                 value = decode(value.encode())
             except (Invalid, *MALFORMED):
-                return slot.refuse("wrong_type", "must be an icon object, or a string holding one as JSON")
+                return slot.refuse("wrong_type", "must be an icon object, or a string with an icon object as JSON")
         child = slot.fields.child(slot.name, value)
         if not isinstance(value, dict):
             return UNSET
@@ -213,7 +213,7 @@ class IconMember(Member):
 
 
 class Entries(Member):
-    """New entries, each key once."""
+    """A list of new entries with different keys."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         most = slot.limits.new_sink_entries
@@ -240,7 +240,7 @@ class Entries(Member):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSinkChanges:
-    """What can be set when a sink is created and when it is changed; ``icon`` is JSON."""
+    """An update body of a sink; create bodies have the same members. ``icon`` is JSON."""
 
     label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
     description: Annotated[str | None, Text(longest="description_length")] = None
@@ -257,7 +257,7 @@ class NewDataSink(DataSinkChanges):
 
 
 def request_schemas(limits: Limits) -> dict[str, Schema]:
-    """Return the schemas of the bodies of sinks and entries; those of mass updates say more than types can."""
+    """Return the schemas of the bodies of sinks and entries, with the rules of mass updates that types can't express."""
     setting = body_schema(MassSetting, limits)
     setting["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
     removal = body_schema(MassRemoval, limits)

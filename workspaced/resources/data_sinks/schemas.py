@@ -32,7 +32,7 @@ def schemas(limits: Limits) -> dict[str, Schema]:
         },
         "MassCounts": response({**counts, "failed": COUNT, "results": results}, optional={"failed", "results"}),
         "MassResults": response({"results": results, "succeeded": COUNT, "failed": COUNT}),
-        "MassAnswer": {
+        "MassResponse": {
             "anyOf": [
                 entry,
                 array(nullable(entry)),

@@ -1,4 +1,4 @@
--- The mirror: what each sink should hold, and what it is known to hold.
+-- The mirror: the desired and the confirmed content of each sink.
 
 CREATE TABLE sink (
   id           INTEGER PRIMARY KEY,
@@ -11,8 +11,8 @@ CREATE TABLE sink (
   UNIQUE (workspace, addressed_by, name)
 );
 
--- `changes` counts commits that changed an entry: a partition's snapshot can be relied on only while nobody else of the
--- pipeline has changed entries since it was taken. `active`: the configuration still names the pipeline.
+-- `changes` counts commits that changed an entry: the snapshot of a partition is reliable only if no other partition of the
+-- pipeline has changed entries since. `active`: the pipeline is configured.
 CREATE TABLE pipeline (
   id      INTEGER PRIMARY KEY,
   name    TEXT NOT NULL UNIQUE,
@@ -20,7 +20,7 @@ CREATE TABLE pipeline (
   changes INTEGER NOT NULL DEFAULT 0
 );
 
--- `cursor` is JSON. `awaiting`: read to its end, the connector has not yet been told that all of it is settled.
+-- `cursor` is JSON. `awaiting`: the partition was read to its end, and its connector has not been notified yet.
 CREATE TABLE partition (
   id            INTEGER PRIMARY KEY,
   pipeline      INTEGER NOT NULL REFERENCES pipeline (id),
@@ -61,9 +61,9 @@ CREATE TABLE run (
 );
 CREATE INDEX run_by_partition ON run (partition, id);
 
--- Pending entries, at most one request's worth of one sink and one kind; settled = the row is gone.
--- `over`: JSON list of the segments whose older values this one replaces; while one of them is out, this one waits.
--- `live` counts the entries that still point here; `body` holds all `items`, as the service takes them.
+-- Pending entries of one sink and one kind, at most one request. An acknowledged segment is deleted.
+-- `over`: JSON list of the segments with older values of these entries; this segment waits while one of them is claimed.
+-- `live`: number of entries that still refer to the segment; `body`: all `items`, encoded for the request.
 CREATE TABLE segment (
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
   sink      INTEGER NOT NULL REFERENCES sink (id),
@@ -78,16 +78,16 @@ CREATE TABLE segment (
 CREATE INDEX segment_by_sink ON segment (sink, id);
 CREATE INDEX segment_by_partition ON segment (partition);
 
--- A partition that named an equal value already pending for another partition is settled no earlier than that one.
+-- A partition named a value that is already pending for another partition: it is acknowledged only after that segment.
 CREATE TABLE wait (
   partition INTEGER NOT NULL REFERENCES partition (id),
   segment   INTEGER NOT NULL,
   PRIMARY KEY (partition, segment)
 ) WITHOUT ROWID;
 
--- `segment` of 0, or of a segment that is gone: delivered (or parked, see `rejected`).
--- `run`, `position`: which reading gave the value its present text, and from where. `row_hash`: the record that stands
--- behind the entry now. `partition` 0: adopted from the service, no source has named it.
+-- `segment` is 0 or has no row: the entry is delivered (or rejected, see `rejected`).
+-- `run`, `position`: the reading and the location of the present value. `row_hash`: the record that now produces the entry.
+-- `partition` 0: adopted from the service, no source has named it.
 CREATE TABLE entry (
   sink      INTEGER NOT NULL,
   key       TEXT NOT NULL,
@@ -113,8 +113,8 @@ CREATE TABLE staging (
   PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
 
--- What is parked, with its reason. `subject`: a record of the source, an entry refused by the service or claimed by
--- another pipeline, or a partition that could not be read at all.
+-- Rejections. `subject`: a record of the source, an entry that the service refused, a conflict with another pipeline, or a
+-- partition that could not be read.
 CREATE TABLE rejected (
   id        INTEGER PRIMARY KEY,
   subject   TEXT NOT NULL,

@@ -1,8 +1,8 @@
--- What is rejected can be worked with, and a sink that was read back can be compared.
+-- Operations on rejections, and drift checks.
 
--- `id` is never used again, so that a list that somebody looks at names the same rejections a day later.
--- `at` is when it was first parked, `last_at` when last, `times` how often it was judged since.
--- `removed`: the entry was to be removed. `retried`: the partition's `retries` when it was asked to be mapped again.
+-- `id` is never reused, so that the ids of a printed list still refer to the same rejections a day later.
+-- `at` and `last_at`: first and last rejection; `times`: number of rejections. `removed`: the entry was to be removed.
+-- `retried`: the partition's `retries` when the retry was requested.
 ALTER TABLE rejected RENAME TO rejected_before;
 CREATE TABLE rejected (
   id        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -35,10 +35,10 @@ CREATE INDEX rejected_by_partition ON rejected (partition, row_hash, position);
 CREATE INDEX rejected_by_key ON rejected (sink, key) WHERE key IS NOT NULL;
 CREATE INDEX rejected_by_age ON rejected (last_at);
 
--- Counts how often records of the partition were asked to be mapped again.
+-- The number of requested retries of records of the partition.
 ALTER TABLE partition ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 
--- Every time the service refused an entry for good, in its own words; kept over retries, until the entry is something else.
+-- Permanent refusals of an entry, in the words of the service. They remain over retries, until the value of the entry changes.
 CREATE TABLE refusal (
   id         INTEGER PRIMARY KEY,
   sink       INTEGER NOT NULL,
@@ -53,8 +53,8 @@ CREATE TABLE refusal (
 );
 CREATE INDEX refusal_by_key ON refusal (sink, key);
 
--- Refused entries that somebody dropped: the service is known not to hold them, which is no drift while they are the same
--- (`segment`; 0 where the entry was to be removed and has no row any more).
+-- Refused entries with a dropped rejection: the service lacks them, which is not drift while they are unchanged (`segment`; 0 if
+-- the entry was to be removed and has no row).
 CREATE TABLE dropped (
   sink    INTEGER NOT NULL,
   key     TEXT NOT NULL,
@@ -62,14 +62,14 @@ CREATE TABLE dropped (
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 
--- How many rejections were forgotten because the configuration bounds them, and when last.
+-- The number of rejections deleted because of the configured limits, and the last time.
 CREATE TABLE bounded (
   id        INTEGER PRIMARY KEY CHECK (id = 1),
   forgotten INTEGER NOT NULL,
   at        REAL NOT NULL
 );
 
--- The last reading back of each sink. `failure`: why the last try, at `tried_at`, did not come to its end.
+-- The last drift check of each sink. `failure`: why the last attempt, at `tried_at`, was incomplete.
 CREATE TABLE drift_check (
   sink     INTEGER PRIMARY KEY REFERENCES sink (id),
   tried_at REAL NOT NULL,
@@ -81,8 +81,8 @@ CREATE TABLE drift_check (
   failure  TEXT NOT NULL DEFAULT ''
 );
 
--- What the last reading back found to differ. `segment`: of the entry when it was compared; one that has another by now has
--- been written since. `answer`: what was done about it. `checked`: the time of the check that found it last.
+-- The findings of the last drift check. `segment`: that of the compared entry; a different one shows that the entry was written
+-- since. `answer`: the reaction to the finding. `checked`: the time of the last check that found it.
 CREATE TABLE drift (
   sink        INTEGER NOT NULL,
   key         TEXT NOT NULL,
@@ -99,7 +99,7 @@ CREATE TABLE drift (
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 
--- Keys that we removed while their sink was being read back: the reading may still have met them.
+-- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
 CREATE TABLE gone (
   sink INTEGER NOT NULL,
   key  TEXT NOT NULL,

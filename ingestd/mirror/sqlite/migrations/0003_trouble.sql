@@ -1,4 +1,4 @@
--- What is in a sink's way, as its lane sees it: for who asks how things stand, whether the daemon runs or not.
+-- The blocker of each sink, for `ingestd status`, also while the daemon does not run. `standing`: the status of the lane.
 CREATE TABLE trouble (
   sink     INTEGER PRIMARY KEY,
   standing TEXT NOT NULL,

@@ -1,2 +1,2 @@
--- Readings by the hash of what was read: the same content dropped twice is recognised.
+-- Runs by the hash of their content, to recognise content that was read before.
 CREATE INDEX run_by_content ON run (json_extract(facts, '$."file.sha256"'));

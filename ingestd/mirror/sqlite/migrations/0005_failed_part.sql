@@ -1,4 +1,4 @@
--- Parts of the daemon (a source, a lane, a schedule) that ended unforeseen and wait for their next start, for `ingestd status`.
+-- Parts of the daemon (a source, a lane, a schedule) that failed and wait for their restart, for `ingestd status`.
 CREATE TABLE failed_part (
   part     TEXT PRIMARY KEY,
   sentence TEXT NOT NULL,

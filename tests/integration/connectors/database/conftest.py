@@ -1,4 +1,4 @@
-"""A SQLite file and a PostgreSQL schema of one's own, and connectors over them."""
+"""A SQLite file and a PostgreSQL schema for each test, and connectors that read them."""
 
 import os
 import sqlite3

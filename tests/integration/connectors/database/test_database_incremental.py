@@ -1,4 +1,4 @@
-"""What is new since the last cursor value, nothing lost and nothing repeated."""
+"""Incremental reading returns rows after the last cursor value, without loss or repetition."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def ids(batches: list[Batch]) -> list[str]:
     return [row["id"] for batch in batches for row in batch.records.iter_rows(named=True)]
 
 
-def test_rows_of_the_same_instant_are_neither_lost_nor_repeated(parts: Any) -> None:
+def test_rows_with_the_same_time_are_neither_lost_nor_repeated(parts: Any) -> None:
     source = connector(parts)
     put(parts, 1, "a", FIRST)
     put(parts, 2, "a", FIRST)
@@ -51,7 +51,7 @@ def test_rows_of_the_same_instant_are_neither_lost_nor_repeated(parts: Any) -> N
     assert read(source, second[-1].cursor) == []
 
 
-def test_a_row_that_changes_without_its_time_is_handed_over_again(parts: Any) -> None:
+def test_a_row_that_changes_without_its_time_is_read_again(parts: Any) -> None:
     source = connector(parts)
     put(parts, 1, "a", FIRST)
     put(parts, 2, "a", FIRST)
@@ -60,7 +60,7 @@ def test_a_row_that_changes_without_its_time_is_handed_over_again(parts: Any) ->
     assert ids(read(source, cursor)) == ["2"]
 
 
-def test_reading_resumed_after_any_batch_gives_exactly_the_rest(parts: Any) -> None:
+def test_reading_that_resumes_after_any_batch_returns_exactly_the_rest(parts: Any) -> None:
     for number in range(12):
         put(parts, number, "a", [FIRST, SECOND][number > 7])
     batches = read(connector(parts, batch_rows=3), None)
@@ -69,7 +69,7 @@ def test_reading_resumed_after_any_batch_gives_exactly_the_rest(parts: Any) -> N
         assert ids(read(connector(parts, batch_rows=5), batch.cursor)) == ids(batches[at + 1 :])
 
 
-def test_a_query_can_be_followed_too(parts: Any) -> None:
+def test_a_query_can_be_read_incrementally(parts: Any) -> None:
     source = connector(parts, table=None, query=f"SELECT id, at FROM {parts.name('p')} WHERE v <> 'x';")
     put(parts, 1, "x", FIRST)
     put(parts, 2, "y", FIRST)
@@ -80,7 +80,7 @@ def test_a_query_can_be_followed_too(parts: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "INTEGER", "NUMERIC(20,6)", "DOUBLE PRECISION", "TEXT"])
-def test_the_cursor_is_compared_as_its_own_type(database: Any, kind: str) -> None:
+def test_the_cursor_is_compared_with_its_own_type(database: Any, kind: str) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, at {kind})")
     source = connector(database)
     values = ["a", "b", "ba", "c"] if kind == "TEXT" else ["9", "10", "11", "100"]
@@ -106,6 +106,6 @@ def test_a_row_without_a_cursor_value_is_rejected_at_the_first_reading_and_repor
     assert step.sentence.startswith("1 rows have no at")
 
 
-def test_nothing_to_read_yet_is_nothing(parts: Any) -> None:
+def test_an_empty_table_has_no_batches(parts: Any) -> None:
     assert read(connector(parts), None) == []
     assert Partition(name="p").name == "p"

@@ -1,4 +1,4 @@
-"""Every value is the database's own text."""
+"""Every value is the text that the database prints."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_sqlite_integers_reals_texts_and_nulls(sqlite: Any) -> None:
     assert batch.last
 
 
-def test_sqlite_binary_and_undecodable_values_are_rejected_and_their_neighbours_are_read(sqlite: Any) -> None:
+def test_sqlite_binary_and_undecodable_values_are_rejected_and_other_rows_are_read(sqlite: Any) -> None:
     sqlite.do("CREATE TABLE p (part TEXT, v)")
     sqlite.do("INSERT INTO p VALUES ('a', '1'), ('b', x'00ff'), ('c', CAST(x'ff' AS TEXT)), ('d', '4')")
     (batch,) = whole(sqlite.connector(table="p", key="part"))
@@ -38,9 +38,9 @@ def test_sqlite_binary_and_undecodable_values_are_rejected_and_their_neighbours_
     assert "not UTF-8" in batch.rejects[1].reason
 
 
-def test_postgresql_prints_its_own_values(postgresql: Any) -> None:
+def test_postgresql_values_are_the_text_that_the_server_prints(postgresql: Any) -> None:
     query = """
-        SELECT 1.10::numeric AS n, 1234567890123456789012345678901234567890::numeric AS big, 1e-7::float8 AS f,
+        SELECT 1.10::numeric AS n, 1234567890123456789012345678901234567890::numeric AS large, 1e-7::float8 AS f,
                0.1::float4 AS f4, true AS yes, false AS no, NULL::text AS nothing, '12:30' AS colon, '100%' AS percent,
                timestamptz '2026-01-02 03:04:05.123456+02' AS tz, timestamp '2026-01-02 03:04:05' AS ts,
                date '2026-01-02' AS d, '{"a": 1.0}'::json AS j, ARRAY[1, 2] AS l, 'x'::bytea AS raw -- the end
@@ -49,7 +49,7 @@ def test_postgresql_prints_its_own_values(postgresql: Any) -> None:
     (batch,) = whole(postgresql.connector(url=elsewhere, query=query))
     assert batch.records.row(0, named=True) == {
         "n": "1.10",
-        "big": "1234567890123456789012345678901234567890",
+        "large": "1234567890123456789012345678901234567890",
         "f": "1e-07",
         "f4": "0.1",
         "yes": "true",
@@ -66,7 +66,7 @@ def test_postgresql_prints_its_own_values(postgresql: Any) -> None:
     }
 
 
-def test_a_table_is_read_in_batches_of_which_the_last_says_so(database: Any) -> None:
+def test_a_table_is_read_in_batches_and_the_last_is_marked(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, rev TEXT)")
     for number in range(7):
         database.do(f"INSERT INTO {database.name('p')} VALUES ({number}, 'B')")
@@ -77,14 +77,14 @@ def test_a_table_is_read_in_batches_of_which_the_last_says_so(database: Any) -> 
     assert [place for batch in batches for place in batch.positions] == [f"id={n},rev=B" for n in range(7)]
 
 
-def test_a_table_without_rows_is_a_snapshot_of_nothing(database: Any) -> None:
+def test_a_table_without_rows_is_an_empty_snapshot(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER)")
     (batch,) = whole(database.connector(table=database.name("p")))
     assert batch.last
     assert batch.records.height == 0
 
 
-def test_names_are_quoted_where_they_need_it(database: Any) -> None:
+def test_names_are_quoted_if_necessary(database: Any) -> None:
     database.do(f"""CREATE TABLE {database.name('"Mass Budget"')} ("Part No" TEXT, "order" TEXT, "at:x%" TEXT)""")
     database.do(f"""INSERT INTO {database.name('"Mass Budget"')} VALUES ('A', '1', 'z')""")
     connector = database.connector(
@@ -104,7 +104,7 @@ def test_a_row_without_its_key_is_rejected(database: Any) -> None:
     assert batch.rejects[0].field == "id"
 
 
-def test_the_database_is_never_written_to(database: Any) -> None:
+def test_the_database_is_never_modified(database: Any) -> None:
     from ingestd.sdk import SourceBroken, SourceError
 
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER)")

@@ -1,4 +1,4 @@
-"""A drop folder with a clock that is set by hand."""
+"""A drop folder, with a clock that tests set."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.file_flow import FileFlow
 
 
 class Drop:
-    """A folder ``drop`` and connectors over it, as many as there are restarts."""
+    """A folder ``drop`` and connectors that read it, one for each simulated restart."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -57,7 +57,7 @@ def read_all() -> Callable[..., list[Batch]]:
 
 @pytest.fixture
 def open_flow(tmp_path: Path) -> Iterator[Callable[..., FileFlow]]:
-    """A whole way from the folder to the mirror; asked again, one over the same state, as after a restart."""
+    """Return the complete path from the folder to the mirror; a further call with the same state is a restart."""
     flows: list[FileFlow] = []
 
     def opened(**options: Any) -> FileFlow:

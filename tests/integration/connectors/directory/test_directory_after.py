@@ -1,4 +1,4 @@
-"""What happens to an acknowledged file, also if any step is the last one before a crash."""
+"""What happens to an acknowledged file, including a crash after any step."""
 
 import errno
 import os
@@ -21,12 +21,12 @@ TEXT = "part,mass\nA,0.10\n"
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Every file but the receipts, which tests/integration/connectors/directory/test_receipts.py looks at."""
+    """Return every file except receipts, which tests/integration/connectors/directory/test_receipts.py checks."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".receipt.json")]
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
-def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
+def test_a_kept_file_is_not_read_again_until_it_changes(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -49,7 +49,7 @@ def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any,
     assert tree(drop.folder) == {}
 
 
-def test_a_file_that_changed_since_it_was_read_stays(drop: Any, read_all: Read) -> None:
+def test_a_file_that_changed_after_it_was_read_is_not_archived(drop: Any, read_all: Read) -> None:
     for after_option in ["archive", "delete"]:
         connector = drop.connector(after=after_option, archive="done")
         drop.write("a.csv")
@@ -69,7 +69,7 @@ def test_a_deleted_file_is_deleted_once(drop: Any, read_all: Read) -> None:
     assert tree(drop.folder) == {}
 
 
-def test_equal_content_dropped_again_is_unchanged_and_goes_too(drop: Any, read_all: Read) -> None:
+def test_equal_content_that_is_dropped_again_is_unchanged_and_is_archived(drop: Any, read_all: Read) -> None:
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -83,12 +83,12 @@ def test_equal_content_dropped_again_is_unchanged_and_goes_too(drop: Any, read_a
     assert tree(drop.folder) == {}
 
 
-def test_an_archive_that_cannot_be_written_leaves_the_file_and_is_tried_again(drop: Any, read_all: Read) -> None:
+def test_if_the_archive_cannot_be_written_the_file_is_kept_and_retried(drop: Any, read_all: Read) -> None:
     drop.done.touch()
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until it can"):
+    with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until that is possible"):
         connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.folder) == {"a.csv": TEXT}
     drop.done.unlink()
@@ -96,7 +96,7 @@ def test_an_archive_that_cannot_be_written_leaves_the_file_and_is_tried_again(dr
     assert tree(drop.done) == {"a.csv": TEXT}
 
 
-def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
+def test_a_file_that_is_replaced_during_the_move_is_moved_back_unread(
     drop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop.write("a.csv")
@@ -115,7 +115,7 @@ def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
 
 
 class Crash(BaseException):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 @pytest.fixture(params=["same file system", "another file system"])
@@ -125,7 +125,7 @@ def archive_folder(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
         return
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == drop.folder.stat().st_dev:
-        pytest.skip("no second file system: /dev/shm is not a tmpfs of its own here")
+        pytest.skip("no second file system: /dev/shm is not a separate tmpfs here")
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         yield Path(folder) / "deep" / "done"
 
@@ -133,10 +133,10 @@ def archive_folder(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
 STEPS = ["open", "close", "fsync", "rename", "unlink", "link", "mkdir", "utime", "lstat", "stat"]
 
 
-def test_a_crash_before_any_step_ends_in_one_archived_file_and_nothing_overwritten(
+def test_a_crash_before_any_step_leaves_one_archived_file_and_overwrites_nothing(
     drop: Any, archive_folder: Path, read_all: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sweeps over every system call of the move: the k-th is never made, then the daemon starts again."""
+    """Crash before each system call of the move in turn, then start the daemon again."""
     swept = 0
     while True:
         swept += 1
@@ -155,7 +155,7 @@ def test_a_crash_before_any_step_ends_in_one_archived_file_and_nothing_overwritt
 
 
 def _acknowledge_with_crash(connector: DirectoryConnector, cursor: Any, at: int, patched: pytest.MonkeyPatch) -> bool:
-    """Whether the crash happened; False where the work has fewer steps."""
+    """Return whether the crash happened; False if there are fewer steps."""
     count = 0
 
     def crashing(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,7 +177,7 @@ def _acknowledge_with_crash(connector: DirectoryConnector, cursor: Any, at: int,
     return False
 
 
-def test_across_file_systems_times_and_content_are_kept(drop: Any, archive_folder: Path, read_all: Read) -> None:
+def test_a_move_across_file_systems_keeps_times_and_content(drop: Any, archive_folder: Path, read_all: Read) -> None:
     path = drop.write("a.csv")
     os.utime(path, (5000, 5000))
     connector = drop.connector(after="archive", archive=str(archive_folder))
@@ -186,7 +186,7 @@ def test_across_file_systems_times_and_content_are_kept(drop: Any, archive_folde
     assert (archive_folder / "a.csv").stat().st_mtime == 5000
 
 
-def test_a_full_disk_leaves_the_file(drop: Any, read_all: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_file(drop: Any, read_all: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -202,7 +202,7 @@ def test_a_full_disk_leaves_the_file(drop: Any, read_all: Read, monkeypatch: pyt
     assert tree(drop.done) == {"a.csv": TEXT}
 
 
-def test_a_folder_holds_a_file_until_it_is_taken_away_and_while_the_folder_itself_is_away(
+def test_a_folder_contains_a_file_until_it_is_removed_even_while_the_folder_is_unavailable(
     drop: Any, read_all: Read
 ) -> None:
     drop.write("a.csv")
@@ -213,5 +213,5 @@ def test_a_folder_holds_a_file_until_it_is_taken_away_and_while_the_folder_itsel
     connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert not connector.holds("a.csv")
     drop.folder.rename(drop.folder.with_name("elsewhere"))
-    assert connector.holds("a.csv"), "nothing in a folder that is not there is taken for gone"
+    assert connector.holds("a.csv"), "files in a missing folder do not count as removed"
     assert connector.holds("b.csv")

@@ -1,4 +1,4 @@
-"""What a file's reading gives: its bytes, their hash, and nothing where nothing changed."""
+"""The result of reading a file: its records, its hash, and nothing if it is unchanged."""
 
 import hashlib
 import io
@@ -59,7 +59,7 @@ def test_a_file_is_one_snapshot_with_its_facts(drop: Any, read_all: Read) -> Non
     assert batch.facts["file.owner"]
 
 
-def test_ndjson_is_read_by_its_suffix_or_as_configured(drop: Any, read_all: Read) -> None:
+def test_ndjson_is_recognised_by_its_suffix_or_configured(drop: Any, read_all: Read) -> None:
     drop.write("a.ndjson", '{"a": 0.10}\n')
     drop.write("b.log", '{"a": 0.10}\n')
     assert read_all(drop.connector(), "a.ndjson")[0].records.rows() == [("0.10",)]
@@ -74,7 +74,7 @@ def test_an_unchanged_file_is_not_opened(drop: Any, read_all: Read) -> None:
     assert read_all(connector, "a.csv", cursor) == []
 
 
-def test_a_touched_file_of_equal_content_says_that_it_is_unchanged(drop: Any, read_all: Read) -> None:
+def test_a_touched_file_with_equal_content_is_reported_as_unchanged(drop: Any, read_all: Read) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -88,7 +88,7 @@ def test_a_touched_file_of_equal_content_says_that_it_is_unchanged(drop: Any, re
     assert read_all(connector, "a.csv")[0].records.height == 1
 
 
-def test_new_content_is_read_whole(drop: Any, read_all: Read) -> None:
+def test_changed_content_is_read_whole(drop: Any, read_all: Read) -> None:
     connector = drop.connector()
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
@@ -105,7 +105,7 @@ def many_blocks(drop: Any, monkeypatch: pytest.MonkeyPatch) -> DirectoryConnecto
     return connector
 
 
-def test_only_the_last_cursor_says_that_the_file_was_read(many_blocks: DirectoryConnector, read_all: Read) -> None:
+def test_only_the_last_cursor_marks_the_file_as_read(many_blocks: DirectoryConnector, read_all: Read) -> None:
     batches = read_all(many_blocks, "a.csv")
     assert len(batches) > 3
     assert [batch.last for batch in batches] == [False] * (len(batches) - 1) + [True]
@@ -116,7 +116,7 @@ def test_only_the_last_cursor_says_that_the_file_was_read(many_blocks: Directory
     assert read_all(many_blocks, "a.csv", batches[-1].cursor) == []
 
 
-def test_a_file_that_is_written_to_while_it_is_read_is_not_claimed(drop: Any, many_blocks: DirectoryConnector) -> None:
+def test_a_file_that_changes_during_reading_is_not_marked_as_read(drop: Any, many_blocks: DirectoryConnector) -> None:
     batches = many_blocks.read(Partition(name="a.csv"), None)
     taken = [next(batches)]
     with (drop.folder / "a.csv").open("a") as file:
@@ -126,11 +126,9 @@ def test_a_file_that_is_written_to_while_it_is_read_is_not_claimed(drop: Any, ma
     assert not any(batch.last for batch in taken)
 
 
-def test_a_change_that_hides_behind_equal_times_is_found_by_the_hash(
-    drop: Any, many_blocks: DirectoryConnector
-) -> None:
+def test_a_change_with_an_unchanged_time_is_found_by_the_hash(drop: Any, many_blocks: DirectoryConnector) -> None:
     path = drop.folder / "a.csv"
-    with path.open("a") as file:  # more than is read ahead to learn the encoding
+    with path.open("a") as file:  # more than is read in advance to detect the encoding
         file.write("P,1\n" * 500_000)
     status = path.stat()
     batches = many_blocks.read(Partition(name="a.csv"), None)
@@ -143,7 +141,7 @@ def test_a_change_that_hides_behind_equal_times_is_found_by_the_hash(
         list(batches)
 
 
-def test_a_file_that_is_replaced_while_it_is_read_was_read_as_it_was(
+def test_a_file_that_is_replaced_during_reading_is_read_as_it_was(
     drop: Any, many_blocks: DirectoryConnector, read_all: Read
 ) -> None:
     batches = many_blocks.read(Partition(name="a.csv"), None)
@@ -155,13 +153,13 @@ def test_a_file_that_is_replaced_while_it_is_read_was_read_as_it_was(
     assert read_all(many_blocks, "a.csv", taken[-1].cursor)[0].records.rows() == [("Z", "9")]
 
 
-def test_a_file_that_is_gone_gives_nothing(drop: Any, read_all: Read) -> None:
+def test_a_missing_file_has_no_batches(drop: Any, read_all: Read) -> None:
     drop.write("a.csv").unlink()
     assert read_all(drop.connector(), "a.csv") == []
     assert chunk_module.BLOCK_BYTES <= chunk_module.RECORD_BYTES
 
 
-def test_a_parser_that_hangs_does_not_hold_up_the_stop(
+def test_a_hanging_parser_does_not_delay_the_shutdown(
     open_flow: Callable[..., FileFlow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, parse = threading.Event(), ParserProcess.parse
@@ -195,4 +193,4 @@ def test_a_parser_that_hangs_does_not_hold_up_the_stop(
             with suppress(psutil.NoSuchProcess):
                 process.resume()
     assert report.read == ()
-    assert report.parked == ()
+    assert report.rejected == ()

@@ -38,7 +38,7 @@ def why(connector: DirectoryConnector, name: str) -> str:
     return connector.explain(name) or ""
 
 
-def test_a_marker_makes_a_file_ready_and_is_no_record_itself(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_marker_makes_a_file_ready_and_is_not_read_itself(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("run.csv")
     connector = drop.connector(ready=["marker"], pattern="*")
     assert ready_names(connector) == []
@@ -48,22 +48,22 @@ def test_a_marker_makes_a_file_ready_and_is_no_record_itself(drop: Any, ready_na
     assert "belongs to other files" in why(connector, "run.csv.done")
 
 
-def test_a_marker_of_an_earlier_file_does_not_count(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_marker_of_an_earlier_file_is_ignored(drop: Any, ready_names: ReadyNames) -> None:
     os.utime(drop.write("run.ready", ""), (1000, 1000))
     path = drop.write("run.csv")
     connector = drop.connector(ready=[{"type": "marker", "name": "{stem}.ready"}])
     assert ready_names(connector) == []
     assert "made for an earlier file" in why(connector, "run.csv")
-    os.utime(path, (5_000_000_000, 5_000_000_000))  # a time in the future says nothing
+    os.utime(path, (5_000_000_000, 5_000_000_000))  # a time in the future is no evidence
     assert ready_names(connector) == ["run.csv"]
-    os.utime(path, (1001, 1001))  # within what a coarse file system can represent
+    os.utime(path, (1001, 1001))  # within the resolution of a coarse file system
     assert ready_names(connector) == ["run.csv"]
 
 
 @pytest.mark.parametrize(
     "form", ["{hex}", "{HEX}  run.csv\n", "{hex} *run.csv\n{zero}  other.csv\n", "SHA256 (run.csv) = {hex}\n"]
 )
-def test_a_checksum_in_any_usual_form_makes_a_file_ready(drop: Any, ready_names: ReadyNames, form: str) -> None:
+def test_a_checksum_in_any_common_form_makes_a_file_ready(drop: Any, ready_names: ReadyNames, form: str) -> None:
     digest = hashlib.sha256(drop.write("run.csv").read_bytes()).hexdigest()
     connector = drop.connector(ready=["sha256"])
     assert ready_names(connector) == []
@@ -102,10 +102,10 @@ WRITER = "import sys; file = open(sys.argv[1], 'a'); print('open', flush=True); 
 
 
 @pytest.mark.parametrize("leases", [True, False])
-def test_a_file_that_another_process_writes_to_waits(
+def test_a_file_that_another_process_writes_waits(
     drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch, *, leases: bool
 ) -> None:
-    if not leases:  # as on a file system, or with an account, that has none
+    if not leases:  # as on a file system, or with an account, without this information
         monkeypatch.setattr(not_open, "_request_lease", lambda _: None)
     path = drop.write("run.csv")
     connector = drop.connector(ready=["not-open"])
@@ -122,7 +122,7 @@ def test_a_file_that_another_process_writes_to_waits(
 
 
 def whole_files(folder: Path) -> dict[str, bytes]:
-    """A file of each kind that has a structure."""
+    """Return a complete file of each format that has a structure."""
     frame = pl.DataFrame({"part": ["A"] * 1000, "mass": [str(number) for number in range(1000)]})
     frame.write_parquet(folder / "made")
     parquet = (folder / "made").read_bytes()
@@ -137,7 +137,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     }  # fmt: skip
 
 
-def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_up(
+def test_a_truncated_file_waits_until_it_is_complete_or_its_time_has_expired(
     drop: Any, ready_names: ReadyNames
 ) -> None:
     files = whole_files(drop.base)
@@ -148,7 +148,7 @@ def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_u
     for name in files:
         assert f"{name} is stable, but it is not complete: " in why(connector, name)
     drop.now += 300
-    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is rejected with what is wrong"
+    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is rejected with its reason"
     for name, content in files.items():
         (drop.folder / name).write_bytes(content)
     assert sorted(ready_names(connector)) == sorted(files)
@@ -156,7 +156,9 @@ def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_u
     assert "plain.csv" in ready_names(connector)
 
 
-def test_a_trailer_counts_the_records_and_is_none(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
+def test_a_trailer_has_the_number_of_records_and_is_no_record(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     path = drop.write("run.csv", "part,mass\nA,1\nB\n")
     connector = drop.connector(ready=["trailer"])
     assert ready_names(connector) == []
@@ -177,7 +179,7 @@ def test_a_trailer_counts_the_records_and_is_none(drop: Any, ready_names: ReadyN
 PARTS = {"type": "parts", "name": "run-{id}_{part}.csv", "parts": ["head", "data"]}
 
 
-def test_parts_are_read_together_and_in_their_order(drop: Any, ready_names: ReadyNames) -> None:
+def test_parts_are_read_together_and_in_order(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("run-7_data.csv")
     drop.write("run-8_head.csv")
     drop.write("stray.csv")
@@ -189,7 +191,7 @@ def test_parts_are_read_together_and_in_their_order(drop: Any, ready_names: Read
     assert ready_names(connector) == ["run-7_head.csv", "run-7_data.csv"]
 
 
-def test_a_group_is_archived_as_a_whole_also_after_a_restart(
+def test_a_group_is_archived_as_a_whole_even_after_a_restart(
     drop: Any, read_all: Read, ready_names: ReadyNames
 ) -> None:
     drop.write("run-7_head.csv")
@@ -201,7 +203,7 @@ def test_a_group_is_archived_as_a_whole_also_after_a_restart(
     with pytest.raises(SettleLater, match=r"leaves the folder together with run-7_data\.csv"):
         acknowledge(connector, "run-7_head.csv", head)
     assert tree(drop.folder) == ["run-7_data.csv", "run-7_head.csv"]
-    again = drop.connector(**options)  # a restart: what is acknowledged is acknowledged once more
+    again = drop.connector(**options)  # After a restart an acknowledgement is repeated.
     with pytest.raises(SettleLater):
         acknowledge(again, "run-7_head.csv", head)
     assert ready_names(again) == ["run-7_head.csv", "run-7_data.csv"]
@@ -210,7 +212,7 @@ def test_a_group_is_archived_as_a_whole_also_after_a_restart(
     assert (tree(drop.folder), tree(drop.done)) == ([], ["run-7_data.csv", "run-7_head.csv"])
 
 
-def test_a_kept_group_is_whole_when_one_of_it_changes(drop: Any, read_all: Read, ready_names: ReadyNames) -> None:
+def test_a_kept_group_is_read_whole_when_one_file_changes(drop: Any, read_all: Read, ready_names: ReadyNames) -> None:
     for part in ("head", "data"):
         drop.write(f"run-7_{part}.csv")
     connector = drop.connector(ready=[PARTS])
@@ -221,7 +223,7 @@ def test_a_kept_group_is_whole_when_one_of_it_changes(drop: Any, read_all: Read,
     assert ready_names(connector) == ["run-7_data.csv"]
 
 
-def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(
+def test_a_manifest_makes_its_files_ready_and_is_archived_with_the_last(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     digest = hashlib.sha256(drop.write("b.csv", "part,mass\nB,2\n").read_bytes()).hexdigest()
@@ -240,7 +242,7 @@ def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(
     assert (tree(drop.folder), tree(drop.done)) == ([], ["a.csv", "b.csv", "export.manifest"])
 
 
-def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_holds_back_the_others(
+def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_delays_the_others(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     drop.write("a.csv")
@@ -256,7 +258,7 @@ def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_holds_back_the_others(
     assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
 
 
-def test_all_rules_must_be_met_and_companions_go_with_their_file(
+def test_all_rules_must_be_met_and_companions_are_archived_with_their_file(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = drop.write("sub/run.csv")
@@ -273,7 +275,7 @@ def test_all_rules_must_be_met_and_companions_go_with_their_file(
     assert tree(drop.done) == ["sub/run.csv", "sub/run.csv.done", "sub/run.csv.sha256"]
 
 
-def test_a_file_must_be_stable_before_a_rule_looks_at_it(drop: Any, ready_names: ReadyNames) -> None:
+def test_rules_are_evaluated_only_for_stable_files(drop: Any, ready_names: ReadyNames) -> None:
     connector = drop.connector(ready=["complete"], settle_seconds=2)
     assert ready_names(connector) == []
     drop.write("a.json", "[")
@@ -315,6 +317,6 @@ def test_an_empty_file_waits_and_is_then_rejected_until_it_has_content(
         (["marker", {"type": "marker", "name": "{stem}.ok"}], "the rule marker twice"),
     ],
 )
-def test_a_rule_that_can_not_work_is_a_mistake_in_the_configuration(ready: list[Any], sentence: str) -> None:
+def test_an_ineffective_rule_is_a_mistake_in_the_configuration(ready: list[Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         DirectoryOptions.model_validate({"path": "drop", "ready": ready})

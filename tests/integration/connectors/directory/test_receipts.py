@@ -1,4 +1,4 @@
-"""What a person finds beside a file: its receipt, the date of its folder, and why it could not be read."""
+"""What a user finds beside a file: its receipt, the dated folder, and the reason of a failure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_receipt_describes_the_outcome_of_a_file(open_flow: Open) -> None:
     assert len(receipt["configuration"]) == 64
 
 
-def test_each_reading_has_its_own_receipt_with_what_it_changed(open_flow: Open) -> None:
+def test_each_reading_has_its_own_receipt_with_its_changes(open_flow: Open) -> None:
     flow = open_flow()
     for text in ("part,mass\nA,1\nB,1\n", "part,mass\nA,2\nB,1\nC,1\n", "part,mass\nA,2\nB,1\nC,1\n"):
         flow.write("a.csv", text)
@@ -56,7 +56,7 @@ def test_each_reading_has_its_own_receipt_with_what_it_changed(open_flow: Open) 
     assert third["summary"].startswith("a.csv has the same content as when it was read before; nothing had to be sent.")
 
 
-def test_a_refusal_of_the_service_is_in_the_receipt_with_its_words(open_flow: Open) -> None:
+def test_a_rejection_by_the_service_is_in_the_receipt_with_its_message(open_flow: Open) -> None:
     flow = open_flow()
     flow.refuses = {"3"}
     flow.write("a.csv", TEXT)
@@ -66,7 +66,7 @@ def test_a_refusal_of_the_service_is_in_the_receipt_with_its_words(open_flow: Op
     }  # fmt: skip
 
 
-def test_of_very_many_rejected_rows_a_receipt_lists_the_first_and_says_how_many_more(open_flow: Open) -> None:
+def test_a_receipt_lists_the_first_rejected_rows_and_counts_the_others(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\n" + ",1\n" * (MOST_LISTED + 7))
     flow.pass_once()
@@ -75,7 +75,7 @@ def test_of_very_many_rejected_rows_a_receipt_lists_the_first_and_says_how_many_
     assert len((flow.done / "rejected" / "a.csv.rejected.csv").read_text().splitlines()) == MOST_LISTED + 8
 
 
-def test_receipts_and_reasons_are_never_read(open_flow: Open) -> None:
+def test_receipts_and_reasons_are_never_read_as_data(open_flow: Open) -> None:
     flow = open_flow(after="keep", archive=None, receipts="drop", pattern="*")
     flow.write("a.csv", TEXT)
     flow.write("b.csv.reason.txt", "part,mass\nR,1\n")
@@ -85,7 +85,7 @@ def test_receipts_and_reasons_are_never_read(open_flow: Open) -> None:
     assert flow.held == {"A": "1", "C": "3"}
 
 
-def test_receipts_can_be_put_elsewhere_or_left_out(open_flow: Open) -> None:
+def test_receipts_can_be_written_to_another_folder_or_disabled(open_flow: Open) -> None:
     flow = open_flow(receipts="receipts", archive_folders="year")
     flow.write("x.csv", "part,mass\nA,1\n")
     flow.pass_once()
@@ -114,7 +114,7 @@ def test_archive_folders_are_named_by_the_day_of_the_reading(open_flow: Open) ->
     assert connector.describe_location("sub/a.csv", state.cursor) == f"it was archived as {path}"  # type: ignore[attr-defined]
 
 
-def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Open) -> None:
+def test_a_deletion_waits_for_its_grace_period_and_for_an_unchanged_file(open_flow: Open) -> None:
     flow = open_flow(after="delete", archive=None, delete_grace_seconds=60, receipts="receipts")
     path = flow.write("a.csv", TEXT)
     flow.pass_once()
@@ -124,8 +124,8 @@ def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Ope
     assert path.exists()
     path.write_text("part;mass\nA;7\n")
     flow.now += 2
-    flow.reader.acknowledge_settled()
-    assert path.exists(), "it has changed, so what is there now is still to be read"
+    flow.reader.acknowledge_partitions()
+    assert path.exists(), "it has changed, so its present content is still unread"
     flow.pass_once()
     flow.now += 61
     flow.pass_once()
@@ -134,7 +134,7 @@ def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Ope
     assert [event for event in flow.events if isinstance(event, SettlingFailed)] == []
 
 
-def test_a_marker_stays_with_its_file_until_both_may_go(open_flow: Open) -> None:
+def test_a_marker_is_deleted_together_with_its_file(open_flow: Open) -> None:
     flow = open_flow(after="delete", archive=None, delete_grace_seconds=60, ready=["marker"])
     flow.write("a.csv", "part,mass\nA,1\n")
     flow.write("a.csv.done", "")
@@ -146,7 +146,7 @@ def test_a_marker_stays_with_its_file_until_both_may_go(open_flow: Open) -> None
     assert flow.files(flow.drop) == []
 
 
-def test_each_folder_that_is_written_to_is_checked(open_flow: Open) -> None:
+def test_each_folder_that_is_written_is_checked(open_flow: Open) -> None:
     flow = open_flow(quarantine="a file/rejected", receipts="receipts")
     (flow.base / "a file").write_text("")
     steps = {step.name: step for step in flow.reader.connector.verify()}  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ def test_each_folder_that_is_written_to_is_checked(open_flow: Open) -> None:
     assert "a file a folder that ingestd's user may write to" in steps["quarantine"].sentence
 
 
-def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
+def test_an_unwritable_folder_is_reported_once_and_its_files_stay_read(
     open_flow: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = open_flow()
@@ -166,7 +166,7 @@ def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
     with monkeypatch.context() as patched:
         patched.setattr(os, "access", lambda _, mode: mode != os.W_OK | os.X_OK)  # root may write everywhere
         flow.pass_once()
-        flow.reader.acknowledge_settled()
+        flow.reader.acknowledge_partitions()
         flow.restart()
         assert flow.pass_once().read == ()
         assert path.exists()
@@ -178,7 +178,7 @@ def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
     assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json", "rejected/a.csv.rejected.csv"]
 
 
-def test_what_can_t_be_moved_is_said_once_for_each_reason(open_flow: Open) -> None:
+def test_a_file_that_cannot_be_moved_is_reported_once_for_each_reason(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\nA,1\n")
     flow.done.write_text("a file where the archive should be")
@@ -190,17 +190,17 @@ def test_what_can_t_be_moved_is_said_once_for_each_reason(open_flow: Open) -> No
     assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json"]
 
 
-# ------------------------------------------------------------------------------------------ files that can't be read
+# -------------------------------------------------------------------------------------------------- unreadable files
 
 
-def test_a_file_that_can_t_be_read_goes_where_such_files_go_with_its_reason(open_flow: Open) -> None:
+def test_an_unreadable_file_is_moved_to_its_folder_with_its_reason(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,part\nA,1\n")
     report = flow.pass_once()
     assert flow.files(flow.drop) == []
     assert flow.files(flow.done) == ["failed/a.csv", "failed/a.csv.reason.txt"]
     reason = (flow.done / "failed" / "a.csv.reason.txt").read_text()
-    assert report.parked[0].removeprefix("a.csv: ") in reason
+    assert report.rejected[0].removeprefix("a.csv: ") in reason
     assert reason.startswith("a.csv could not be read.")
     assert flow.rejected() == [("a.csv", None)]
     flow.write("a.csv", "part,mass\nA,1\n")
@@ -209,7 +209,7 @@ def test_a_file_that_can_t_be_read_goes_where_such_files_go_with_its_reason(open
     assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json", "failed/a.csv", "failed/a.csv.reason.txt"]
 
 
-def test_what_only_the_mapping_can_t_take_stays_for_it_may_be_the_mapping_that_is_wrong(open_flow: Open) -> None:
+def test_a_file_that_only_the_mapping_rejects_is_kept_because_the_mapping_may_be_wrong(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,weight\nA,1\n")
     flow.pass_once()
@@ -217,7 +217,7 @@ def test_what_only_the_mapping_can_t_take_stays_for_it_may_be_the_mapping_that_i
     assert not (flow.done / "failed").exists()
 
 
-def test_an_unreadable_file_stays_where_files_are_kept(open_flow: Open) -> None:
+def test_an_unreadable_file_is_kept_if_files_are_kept(open_flow: Open) -> None:
     flow = open_flow(after="keep", archive=None, failed="broken")
     flow.write("a.csv", "part,part\nA,1\n")
     flow.pass_once()
@@ -241,22 +241,22 @@ def test_unreadable_files_can_be_moved_although_acknowledged_ones_are_deleted(op
         ({"delete_grace_seconds": 5}, "delete_grace_seconds is for after: delete"),
     ],
 )
-def test_settings_that_can_t_be_meant_are_refused(options: dict[str, Any], words: str) -> None:
+def test_contradictory_settings_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         DirectoryOptions.model_validate({"path": "drop"} | options)
 
 
-def test_what_was_read_before_a_mistake_in_xml_is_delivered(open_flow: Open) -> None:
+def test_records_before_an_error_in_xml_are_delivered(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.xml", "<r><row><part>A</part><mass>1</mass></row><row><part>B</part><mass>2</mass></row><row><part>")
     report = flow.pass_once()
-    assert report.parked == (
+    assert report.rejected == (
         "a.xml: a.xml is not well-formed XML: no element found: line 1, column 92. The records before that (2) were read.",
     )
     assert flow.held == {"A": "1", "B": "2"}
 
 
-def test_a_receipt_reports_what_was_not_read_of_a_sheet(open_flow: Open) -> None:
+def test_a_receipt_reports_ignored_parts_of_a_sheet(open_flow: Open) -> None:
     book, out = openpyxl.Workbook(), io.BytesIO()
     for row in (["part", "mass", None], ["A", 1, "old"]):
         book.worksheets[0].append(row)
@@ -270,7 +270,7 @@ def test_a_receipt_reports_what_was_not_read_of_a_sheet(open_flow: Open) -> None
     assert receipt["summary"].endswith(f"It is archived as done/a.xlsx. {sentence}")
 
 
-def test_a_guessed_encoding_is_in_the_receipt_the_status_and_once_in_the_log(open_flow: Open) -> None:
+def test_a_guessed_encoding_is_in_the_receipt_and_the_status_and_logged_once(open_flow: Open) -> None:
     flow = open_flow()
     for name in ("a.csv", "b.csv"):
         flow.write(name, f"part,mass,größe\n{name},1,weiß\n", encoding="cp1252")

@@ -1,4 +1,4 @@
-"""Rejected rows, written so that a person can correct and drop them again: only they apply, tied to their origin."""
+"""Files of rejected rows that a user can correct and drop again; only these rows are applied to the original file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ REJECTED = "a.csv.rejected.csv"
 def correct(
     flow: FileFlow, name: str, change: Callable[[str], str], *, as_name: str = "", encoding: str = "utf-8"
 ) -> Path:
-    """Take a quarantine file, change its text, and drop it again."""
+    """Change the text of a file of rejected rows, and drop it again."""
     path = flow.done / "rejected" / name
     text = path.read_bytes().decode(encoding)
     path.unlink()
     return flow.write(as_name or name, change(text), encoding)
 
 
-def test_rows_that_were_corrected_apply_alone_and_those_that_were_not_come_again(open_flow: Open) -> None:
+def test_corrected_rows_are_applied_alone_and_uncorrected_ones_are_rejected_again(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\nA,1\n,2\nC,3\n,4\n,5\n")
     flow.pass_once()
@@ -61,7 +61,7 @@ def test_rows_that_were_corrected_apply_alone_and_those_that_were_not_come_again
     assert flow.mirror.status.origins("E")[0].position == "row 2, which is row 6 of a.csv"
 
 
-def test_rows_that_are_dropped_again_unchanged_change_nothing(open_flow: Open) -> None:
+def test_unchanged_rejected_rows_that_are_dropped_again_change_nothing(open_flow: Open) -> None:
     flow = open_flow()
     flow.refuses = {"900"}
     flow.write("a.csv", "part,mass\nA,1\n,2\nC\nD,4,extra\nE,900\n")
@@ -78,10 +78,12 @@ def test_rows_that_are_dropped_again_unchanged_change_nothing(open_flow: Open) -
     assert all("The row was resubmitted without a change: " in row for row in rows[1:])
     correct(flow, REJECTED, lambda text: text)
     flow.pass_once()
-    assert (flow.done / "rejected" / REJECTED).read_text().count("resubmitted without") == 4, "not once more each time"
+    assert (flow.done / "rejected" / REJECTED).read_text().count("resubmitted without") == 4, (
+        "not once more in each run"
+    )
 
 
-def test_an_entry_that_the_service_refused_can_be_corrected_as_a_row(open_flow: Open) -> None:
+def test_an_entry_that_the_service_rejected_can_be_corrected_as_a_row(open_flow: Open) -> None:
     flow = open_flow()
     flow.refuses = {"900"}
     flow.write("a.csv", "part,mass,note\n" + "".join(f"P{n},{n},n{n}\n" for n in range(50)) + "X,900,heavy\nY,901,ok\n")
@@ -93,7 +95,7 @@ def test_an_entry_that_the_service_refused_can_be_corrected_as_a_row(open_flow: 
     assert (flow.held["X"], len(flow.held), flow.rejected()) == ("90", 52, [])
 
 
-def test_a_file_of_corrected_rows_is_never_its_original_s_whole_content(open_flow: Open, monkeypatch: Any) -> None:
+def test_a_file_of_corrected_rows_does_not_replace_the_original_content(open_flow: Open, monkeypatch: Any) -> None:
     flow = open_flow()
     real = DirectoryConnector.partitions
     monkeypatch.setattr(
@@ -105,14 +107,14 @@ def test_a_file_of_corrected_rows_is_never_its_original_s_whole_content(open_flo
         flow, REJECTED, lambda text: text.replace("\n,2", "\nB,2").rpartition("\r\n,4")[0] + "\r\n", as_name="a.csv"
     )
     flow.pass_once()
-    assert flow.held == {"A": "1", "B": "2", "C": "3"}, "nothing was removed, though it came under the original's name"
-    assert flow.rejected() == [("a.csv", 5)], "what was not sent back is still rejected"
+    assert flow.held == {"A": "1", "B": "2", "C": "3"}, "nothing was removed, although it has the original's name"
+    assert flow.rejected() == [("a.csv", 5)], "rows that were not dropped again are still rejected"
     flow.write("a.csv", "part,mass\nA,1\nB,2\n")
     flow.pass_once()
     assert flow.held == {"A": "1", "B": "2"}
 
 
-def test_the_file_s_own_facts_are_those_of_the_original(open_flow: Open) -> None:
+def test_facts_of_the_file_are_those_of_the_original(open_flow: Open) -> None:
     flow = open_flow(key="{file.stem}.{part}", recursive=True)
     flow.write("x/tank.csv", "part,mass\nA,1\n,2\n")
     flow.pass_once()
@@ -168,7 +170,7 @@ def test_rejected_rows_keep_format_header_dialect_and_encoding(open_flow: Open, 
     assert flow.held["new"].startswith("2")
 
 
-def test_rows_of_a_packed_file_come_unpacked_and_of_json_as_lines(open_flow: Open) -> None:
+def test_rejected_rows_of_a_compressed_file_are_uncompressed_and_those_of_json_are_lines(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv.gz", gzip.compress(b"part;mass\nA;1\n;2\n"))
     flow.write("b.json", '[{"part": "B", "mass": 3}, {"part": null, "mass": 4}]')
@@ -182,7 +184,7 @@ def test_rows_of_a_packed_file_come_unpacked_and_of_json_as_lines(open_flow: Ope
     assert "NDJSON" in flow.receipt("b.json")["summary"]
 
 
-def test_rows_of_a_workbook_are_written_as_csv_and_taken_though_the_pattern_names_workbooks(open_flow: Open) -> None:
+def test_rejected_rows_of_a_workbook_are_csv_and_are_read_although_the_pattern_names_workbooks(open_flow: Open) -> None:
     book, content = openpyxl.Workbook(), io.BytesIO()
     for row in (["part", "mass"], ["A", 1], [None, 2]):
         book.worksheets[0].append(row)
@@ -197,7 +199,7 @@ def test_rows_of_a_workbook_are_written_as_csv_and_taken_though_the_pattern_name
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
 
 
-def test_a_file_with_a_header_elsewhere_and_units_comes_back_with_both_on_top(open_flow: Open) -> None:
+def test_rejected_rows_keep_a_lower_header_and_units_on_top(open_flow: Open) -> None:
     flow = open_flow(format={"type": "csv", "header_row": 3, "units_row": True, "comment": "#"})
     flow.write("a.csv", "Export of 2026\n\npart,mass\n-,kg\nA,1\n#,x\n,2\n")
     flow.pass_once()
@@ -208,7 +210,7 @@ def test_a_file_with_a_header_elsewhere_and_units_comes_back_with_both_on_top(op
     assert (flow.held, flow.rejected()) == ({"A": "1", "#B": "2"}, [])
 
 
-def test_a_row_with_bytes_of_no_encoding_is_shown_and_corrected(open_flow: Open) -> None:
+def test_an_undecodable_row_is_shown_and_can_be_corrected(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\nü-1,1\nü-2,2\n".encode() + b"K\xe4se,3\n")
     flow.pass_once()
@@ -219,7 +221,7 @@ def test_a_row_with_bytes_of_no_encoding_is_shown_and_corrected(open_flow: Open)
     assert flow.rejected() == []
 
 
-def test_a_line_that_is_no_json_has_to_be_written_as_fields(open_flow: Open) -> None:
+def test_a_line_of_invalid_json_must_be_corrected_as_fields(open_flow: Open) -> None:
     flow = open_flow()
     name = "a.ndjson.rejected.ndjson"
     flow.write("a.ndjson", '{"part": "A", "mass": 1}\n{"part": "B" "mass": 2}\n')
@@ -233,17 +235,17 @@ def test_a_line_that_is_no_json_has_to_be_written_as_fields(open_flow: Open) -> 
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
 
 
-def test_rows_that_a_person_added_or_removed_are_read_as_they_are(open_flow: Open) -> None:
+def test_rows_that_a_user_added_or_removed_are_read_unchanged(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\n,1\n,2\n")
     flow.pass_once()
     correct(flow, REJECTED, lambda text: "\r\n".join([*text.splitlines()[:1], "N,9,,,,", ""]))
     flow.pass_once()
     assert flow.held == {"N": "9"}
-    assert len(flow.rejected()) == 2, "what did not come back is still rejected"
+    assert len(flow.rejected()) == 2, "rows that were not dropped again are still rejected"
 
 
-def test_a_state_file_that_was_lost_leaves_others_rejections_alone(open_flow: Open, tmp_path: Path) -> None:
+def test_rejections_of_other_pipelines_are_unaffected_by_a_lost_state_file(open_flow: Open, tmp_path: Path) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\n,1\n")
     flow.pass_once()
@@ -259,7 +261,7 @@ def test_a_state_file_that_was_lost_leaves_others_rejections_alone(open_flow: Op
     assert fresh.rejected() == [("b.csv", 2)]
 
 
-def test_kept_files_have_quarantine_and_receipts_where_that_is_said(open_flow: Open) -> None:
+def test_kept_files_have_quarantine_and_receipts_if_configured(open_flow: Open) -> None:
     flow = open_flow(after="keep", archive=None, quarantine="drop/bad", receipts="receipts", recursive=True)
     flow.write("a.csv", "part,mass\nA,1\n,2\n")
     flow.pass_once()
@@ -275,7 +277,7 @@ def test_kept_files_have_quarantine_and_receipts_where_that_is_said(open_flow: O
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
 
 
-def test_a_row_that_lacks_a_field_is_taken_as_it_is_once_its_reason_is_emptied(open_flow: Open) -> None:
+def test_a_row_that_lacks_a_field_is_accepted_once_its_reason_is_emptied(open_flow: Open) -> None:
     flow = open_flow(value="{mass} {note}")
     flow.write("a.csv", "part,mass,note\nA,1,x\nB,2\nC,3\n")
     flow.pass_once()
@@ -289,7 +291,7 @@ def test_a_row_that_lacks_a_field_is_taken_as_it_is_once_its_reason_is_emptied(o
     assert [position for _, position in flow.rejected()] == ["row 3, which is row 4 of a.csv"]
 
 
-def test_a_very_long_name_is_archived_shortened_with_its_receipt_and_its_rejected_rows(open_flow: Open) -> None:
+def test_a_very_long_name_is_shortened_in_the_archive_with_its_receipt_and_rejected_rows(open_flow: Open) -> None:
     flow = open_flow()
     names = [f"{'ü' * 122}{number}.csv" for number in (1, 2)]
     for name, part in zip(names, "AB", strict=True):

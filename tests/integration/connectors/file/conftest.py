@@ -1,4 +1,4 @@
-"""A share with one file and a clock that is set by hand."""
+"""A share with one file, and a clock that tests set."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from ingestd.sdk import Batch, Cursor, Partition, SourceContext
 
 
 class Share:
-    """A folder ``share`` and connectors over a file in it, as many as there are restarts."""
+    """A folder ``share`` and connectors that read a file in it, one for each simulated restart."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -29,7 +29,7 @@ class Share:
         return FileConnector(settings, SourceContext(pipeline="test", base=self.base, now=lambda: self.now))
 
     def save(self, rows: list[list[Any]], path: Path | None = None) -> Path:
-        """As an office program does it: written beside, then given the name; the time is the clock's."""
+        """Save as an office program does: write a temporary file, then rename it; set the clock's time."""
         target, waiting = path or self.book, self.folder / "6A3F2100"
         book = Workbook()
         assert book.active is not None

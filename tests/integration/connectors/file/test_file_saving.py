@@ -1,4 +1,4 @@
-"""One file that is saved again and again: when it is read, and when it is not believed."""
+"""One file that is saved repeatedly: when it is read, and when its content is not trusted."""
 
 import os
 from collections.abc import Callable
@@ -41,9 +41,7 @@ def test_each_stable_save_is_one_whole_reading(share: Any, read_all: Read) -> No
     assert share.book.exists()
 
 
-def test_a_lock_file_beside_it_is_named_and_does_not_keep_what_was_saved_from_being_read(
-    share: Any, read_all: Read
-) -> None:
+def test_a_lock_file_is_reported_and_does_not_prevent_reading(share: Any, read_all: Read) -> None:
     share.save(ROWS)
     (share.folder / "~$masses.xlsx").write_bytes(b"\x05Alice")
     connector = share.connector()
@@ -52,7 +50,7 @@ def test_a_lock_file_beside_it_is_named_and_does_not_keep_what_was_saved_from_be
     assert [step.name for step in connector.verify()] == ["folder", "file", "in use"]
 
 
-def test_the_same_content_saved_again_says_so(share: Any, read_all: Read) -> None:
+def test_the_same_content_saved_again_is_reported_as_unchanged(share: Any, read_all: Read) -> None:
     connector = share.connector("masses.csv")
     path = share.folder / "masses.csv"
     path.write_text("part,mass\nA,1\n")
@@ -63,7 +61,7 @@ def test_the_same_content_saved_again_says_so(share: Any, read_all: Read) -> Non
     assert batch.last
 
 
-def test_a_missing_file_is_away_and_never_an_empty_one(share: Any, read_all: Read) -> None:
+def test_a_missing_file_is_unavailable_and_not_empty(share: Any, read_all: Read) -> None:
     connector = share.connector(deletes="remove")
     with pytest.raises(SourceUnavailable, match=r"masses\.xlsx does not exist\. Nothing that came from it is removed"):
         connector.partitions()
@@ -74,7 +72,7 @@ def test_a_missing_file_is_away_and_never_an_empty_one(share: Any, read_all: Rea
         share.connector(path="nowhere/masses.xlsx").partitions()
 
 
-def test_the_moment_between_two_files_of_one_save_is_waited_for(share: Any, read_all: Read) -> None:
+def test_a_file_that_is_missing_during_a_save_is_waited_for(share: Any, read_all: Read) -> None:
     connector = share.connector(settle_seconds=5)
     share.save(ROWS)
     share.now += 10
@@ -105,7 +103,7 @@ def test_the_moment_between_two_files_of_one_save_is_waited_for(share: Any, read
         ("part,mass\n\n\n", "has no rows"),
     ],
 )
-def test_a_file_that_lost_its_rows_is_broken_and_no_reason_to_remove(
+def test_a_file_that_lost_its_rows_is_broken_and_removes_nothing(
     text: str, words: str, share: Any, read_all: Read
 ) -> None:
     connector = share.connector("masses.csv", deletes="remove")
@@ -121,12 +119,12 @@ def test_a_file_that_lost_its_rows_is_broken_and_no_reason_to_remove(
     assert rows(read_all(connector, cursor)) == [("A", "2")]
 
 
-def test_a_file_without_rows_is_taken_where_nothing_would_be_removed(share: Any, read_all: Read) -> None:
+def test_a_file_without_rows_is_accepted_if_nothing_is_removed(share: Any, read_all: Read) -> None:
     (share.folder / "masses.csv").write_text("part,mass\n")
     assert read_all(share.connector("masses.csv"))[-1].last
 
 
-def test_a_workbook_that_is_half_written_is_broken_until_it_is_saved_whole(share: Any, read_all: Read) -> None:
+def test_a_partly_written_workbook_is_broken_until_it_is_saved_completely(share: Any, read_all: Read) -> None:
     connector = share.connector(deletes="remove")
     whole = share.save(ROWS).read_bytes()
     share.book.write_bytes(whole[: len(whole) // 2])
@@ -136,7 +134,7 @@ def test_a_workbook_that_is_half_written_is_broken_until_it_is_saved_whole(share
     assert len(rows(read_all(connector))) == 2
 
 
-def test_a_file_that_is_saved_while_it_is_read_is_read_again(
+def test_a_file_that_is_saved_during_reading_is_read_again(
     share: Any, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = share.folder / "masses.csv"
@@ -156,7 +154,7 @@ def test_a_file_that_is_saved_while_it_is_read_is_read_again(
     assert rows(list(connector.read(partition, None))) == [("C", "3")]
 
 
-def test_a_file_that_another_program_keeps_to_itself_is_read_once_it_lets_go(
+def test_a_file_that_another_program_locks_is_read_when_it_is_released(
     share: Any, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share.save(ROWS)
@@ -173,7 +171,7 @@ def test_a_file_that_another_program_keeps_to_itself_is_read_once_it_lets_go(
     assert len(rows(list(connector.read(partition, None)))) == 2
 
 
-def test_the_file_is_known_by_its_path(share: Any, read_all: Read) -> None:
+def test_the_file_is_recognised_by_its_path(share: Any, read_all: Read) -> None:
     share.save(ROWS)
     connector = share.connector()
     cursor = read_all(connector)[-1].cursor

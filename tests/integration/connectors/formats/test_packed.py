@@ -1,4 +1,4 @@
-"""Packed files: read as their content; damaged and hostile ones are reported in one sentence."""
+"""Compressed files: their content is read; damaged and hostile ones are reported in one sentence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read(data: bytes, name: str, *, member: str = "*") -> list[RecordChunk]:
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_a_packed_file_gives_the_records_of_what_is_inside(suffix: str) -> None:
+def test_a_compressed_file_gives_the_records_of_its_content(suffix: str) -> None:
     (chunk,) = read(PACKERS[suffix](CSV), f"a.CSV{suffix}")
     assert chunk.records.rows() == [("A", "0.10")]
     assert chunk.positions.to_list() == [2]
@@ -46,14 +46,14 @@ def test_a_packed_file_gives_the_records_of_what_is_inside(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_a_packed_file_that_was_cut_is_one_sentence(suffix: str) -> None:
+def test_a_truncated_compressed_file_is_reported_in_one_sentence(suffix: str) -> None:
     whole = PACKERS[suffix](b"part,mass\n" + b"".join(b"P%d,%d\n" % (n, n * 7919) for n in range(5000)))
     with pytest.raises(SourceBroken, match=rf"^a\.csv\{suffix} can't be unpacked: .+\. Pack it again\.$"):
         read(whole[: len(whole) // 2], f"a.csv{suffix}")
 
 
 @pytest.mark.parametrize("suffix", [*PACKERS, ".zip"])
-def test_bytes_that_are_not_packed_are_one_sentence(suffix: str) -> None:
+def test_bytes_that_are_not_compressed_are_reported_in_one_sentence(suffix: str) -> None:
     with pytest.raises(SourceBroken, match=r"can't be unpacked"):
         read(CSV, f"a.csv{suffix}")
 
@@ -64,7 +64,7 @@ def test_several_gzip_members_are_one_file() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zip"])
-def test_a_bomb_is_stopped_at_the_bound(suffix: str) -> None:
+def test_a_compression_bomb_is_stopped_at_the_limit(suffix: str) -> None:
     inner_format = b"part,mass\n" + b"A,1\n" * 1_000_000
     data = gzip.compress(inner_format) if suffix == ".gz" else zipped(**{"a.csv": inner_format})
     file_format = Packed(inner_format=lambda name: resolve_format(name, None), unpacked_bytes=100_000)
@@ -72,14 +72,14 @@ def test_a_bomb_is_stopped_at_the_bound(suffix: str) -> None:
         list(file_format.read(io.BytesIO(data), f"a.csv{suffix}"))
 
 
-def test_the_only_member_of_a_zip_counts_its_own_rows() -> None:
+def test_rows_of_the_only_member_of_a_zip_are_counted_from_one() -> None:
     data = zipped(**{"out/run.csv": CSV, "__MACOSX/run.csv": b"x", ".hidden.csv": b"x", "~$run.csv": b"x"})
     (chunk,) = read(data, "export.zip")
     assert chunk.positions.to_list() == [2]
     assert chunk.facts["file.member"] == "out/run.csv"
 
 
-def test_each_member_of_a_zip_names_itself_in_its_positions() -> None:
+def test_positions_include_the_name_of_the_zip_member() -> None:
     data = zipped(**{"b.ndjson": b'{"part": "C"}\n', "a.csv": CSV})
     first, second = read(data, "export.zip")
     assert first.positions.to_list() == ["a.csv:2"]
@@ -87,7 +87,7 @@ def test_each_member_of_a_zip_names_itself_in_its_positions() -> None:
     assert second.positions.to_list() == ["b.ndjson:1"]
 
 
-def test_members_are_chosen_by_name_or_by_path() -> None:
+def test_members_are_selected_by_name_or_by_path() -> None:
     data = zipped(**{"raw/a.csv": CSV, "cooked/a.csv": b"part,mass\nZ,9\n", "readme.txt": b"?"})
     assert [chunk.facts["file.member"] for chunk in read(data, "x.zip", member="*.csv")] == [
         "cooked/a.csv",
@@ -97,12 +97,12 @@ def test_members_are_chosen_by_name_or_by_path() -> None:
     assert chunk.records.rows() == [("Z", "9")]
 
 
-def test_a_zip_without_a_wanted_member_says_so() -> None:
+def test_a_zip_without_a_selected_member_is_reported() -> None:
     with pytest.raises(SourceBroken, match=r"x\.zip holds no file that matches \*\.csv\."):
         read(zipped(**{"readme.txt": b"?"}), "x.zip", member="*.csv")
 
 
-def test_an_encrypted_member_is_one_sentence() -> None:
+def test_an_encrypted_member_is_reported_in_one_sentence() -> None:
     data = bytearray(zipped(**{"a.csv": CSV}))
     data[6] |= 1  # the flag in the member's own header
     data[data.index(b"PK\x01\x02") + 8] |= 1  # and in the directory's
@@ -110,12 +110,12 @@ def test_an_encrypted_member_is_one_sentence() -> None:
         read(bytes(data), "x.zip")
 
 
-def test_a_name_that_leads_out_of_the_archive_is_only_a_name() -> None:
+def test_a_member_name_with_a_path_outside_the_archive_is_harmless() -> None:
     (chunk,) = read(zipped(**{"../../a.csv": CSV}), "x.zip")
     assert chunk.facts["file.member"] == "../../a.csv"
 
 
-def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
+def test_a_member_of_an_unknown_format_is_reported_with_the_setting_that_excludes_it() -> None:
     data = zipped(**{"run.csv": b"a\n1\n", "readme.txt": b"hello"})
     with pytest.raises(
         SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"

@@ -1,4 +1,4 @@
-"""Workbooks and Parquet are parsed in a child process, the death of which costs one file and nothing else."""
+"""Workbooks and Parquet are parsed in a child process; if it dies, only one file is affected."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ ITS_CHAIN_OF_SECTORS_HAS_NO_END = xls([["part"]])[:512] + bytes(512) + xls([["pa
         (ITS_CHAIN_OF_SECTORS_HAS_NO_END, r"a\.xls can't be read: parsing it needs more than 3072 MiB of memory"),
     ],
 )
-def test_an_xls_of_which_part_is_zeros_is_one_sentence(pool: ParserPool, data: bytes, words: str) -> None:
+def test_an_xls_with_a_zeroed_part_is_reported_in_one_sentence(pool: ParserPool, data: bytes, words: str) -> None:
     with pytest.raises(SourceBroken, match=words + ".*save it again"):
         read(Excel(), pool, data, "a.xls")
     assert read(Excel(), pool, workbook(), "b.xlsx")[0].records.rows() == [("A",)]
 
 
-def test_one_cell_in_the_last_corner_is_one_sentence(pool: ParserPool) -> None:
+def test_a_single_cell_in_the_last_corner_is_reported_in_one_sentence(pool: ParserPool) -> None:
     with pytest.raises(SourceBroken, match=r"a\.xlsx can't be read: parsing it needs more than 3072 MiB of memory"):
         read(Excel(), pool, workbook("XFD1048576"), "a.xlsx")
 
 
-def test_damaged_parquet_is_one_sentence(pool: ParserPool) -> None:
+def test_damaged_parquet_is_reported_in_one_sentence(pool: ParserPool) -> None:
     with pytest.raises(SourceBroken, match=r"a\.parquet can't be read as Parquet"):
         read(Parquet(), pool, b"PAR1" + bytes(100) + b"\xff\xff\xff\x7fPAR1", "a.parquet")
 
@@ -95,13 +95,13 @@ def test_the_death_of_the_parser_rejects_the_file_and_the_next_one_is_read(
         pool.close()
 
 
-def test_a_process_is_started_when_needed_and_takes_many_files(pool: ParserPool) -> None:
+def test_a_process_is_started_on_demand_and_parses_many_files(pool: ParserPool) -> None:
     assert pool.processes() == ()
     first, second = read(Misbehaving(), pool), read(Misbehaving(), pool)
     assert first[0].records.rows() == second[0].records.rows() == [(str(pool.processes()[0]),)]
 
 
-def test_a_file_that_is_refused_keeps_the_process(pool: ParserPool) -> None:
+def test_a_rejected_file_does_not_end_the_process(pool: ParserPool) -> None:
     with pytest.raises(SourceBroken, match="has no sheet"):
         read(Excel(sheet="Masses"), pool, workbook(), "a.xlsx")
     (before,) = pool.processes()
@@ -109,14 +109,14 @@ def test_a_file_that_is_refused_keeps_the_process(pool: ParserPool) -> None:
     assert pool.processes() == (before,)
 
 
-def test_it_ends_after_some_time_without_work() -> None:
+def test_an_idle_process_ends_after_some_time() -> None:
     pool = ParserPool(ParserLimits(idle_seconds=0))
     child = psutil.Process(int(read(Misbehaving(), pool)[0].records.item()))
     child.wait(_SAFETY_SECONDS)
     assert pool.processes() == ()
 
 
-def test_a_reading_that_is_given_up_frees_its_process(pool: ParserPool) -> None:
+def test_an_abandoned_reading_releases_its_process(pool: ParserPool) -> None:
     reading = Misbehaving(then="spin").with_parsers(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
     child = psutil.Process(int(next(reading).records.item()))
     reading.close()  # type: ignore[attr-defined]  # a generator
@@ -136,7 +136,7 @@ def test_several_threads_share_the_processes() -> None:
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["spinning", "not running at all"])
-def test_a_hung_parser_ends_when_its_connector_is_interrupted(pool: ParserPool, stopped: bool) -> None:
+def test_a_hanging_parser_ends_when_its_connector_is_interrupted(pool: ParserPool, stopped: bool) -> None:
     parsers = Parsers(pool)
     reading = Misbehaving(then="spin").with_parsers(parsers).read(io.BytesIO(b"x"), "a.odd")
     child = int(next(reading).records.item())
@@ -147,10 +147,10 @@ def test_a_hung_parser_ends_when_its_connector_is_interrupted(pool: ParserPool, 
         parsers.interrupt()
         with pytest.raises(SourceUnavailable, match="stopped before the file's end"):
             rest.result(_SAFETY_SECONDS)
-    assert len(read(Misbehaving(), pool)) == 1  # the others of the program go on
+    assert len(read(Misbehaving(), pool)) == 1  # the process of the other connector continues
 
 
-def test_a_reading_that_waits_for_a_process_is_interrupted_too() -> None:
+def test_a_reading_that_waits_for_a_process_is_interrupted() -> None:
     pool = ParserPool(ParserLimits(processes=1))
     busy = Misbehaving().with_parsers(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
     next(busy)
@@ -163,7 +163,7 @@ def test_a_reading_that_waits_for_a_process_is_interrupted_too() -> None:
     busy.close()  # type: ignore[attr-defined]  # a generator
 
 
-def test_a_parser_that_reports_nothing_is_stopped() -> None:
+def test_a_parser_that_reports_nothing_is_killed() -> None:
     pool = ParserPool(ParserLimits(silent_seconds=0.5, cpu_seconds=3600))
     reading = Misbehaving(then="spin").with_parsers(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
     with pytest.raises(SourceBroken, match=r"reported nothing for 0\.5 seconds and was stopped"):
@@ -171,7 +171,7 @@ def test_a_parser_that_reports_nothing_is_stopped() -> None:
     assert pool.processes() == ()
 
 
-def test_the_process_knows_no_secret(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_receives_no_secret(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INGESTD_API_KEY", "edw_secret")
     lines = [chunk.records.item() for chunk in read(Misbehaving(then="environment"), pool)]
     assert any(line.startswith("PATH=") for line in lines)
@@ -194,7 +194,7 @@ next(reading)
 """
 
 
-def test_it_ends_with_its_parent_and_not_with_the_thread_that_started_it() -> None:
+def test_a_process_ends_with_its_parent_and_not_with_the_thread_that_started_it() -> None:
     root = str(Path(__file__).parents[4])
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT],
@@ -211,7 +211,7 @@ def test_it_ends_with_its_parent_and_not_with_the_thread_that_started_it() -> No
         child.wait(_SAFETY_SECONDS)
 
 
-def test_a_packed_workbook_is_parsed_there_too(pool: ParserPool) -> None:
+def test_a_compressed_workbook_is_parsed_in_the_process(pool: ParserPool) -> None:
     from connectors.formats import resolve_format
 
     out = io.BytesIO()
@@ -224,7 +224,7 @@ def test_a_packed_workbook_is_parsed_there_too(pool: ParserPool) -> None:
         next(reading)
 
 
-def test_many_interrupts_at_the_same_time_do_no_harm(pool: ParserPool) -> None:
+def test_concurrent_interrupts_are_harmless(pool: ParserPool) -> None:
     parsers = Parsers(pool)
     reading = Misbehaving(then="spin").with_parsers(parsers).read(io.BytesIO(b"x"), "a.odd")
     next(reading)

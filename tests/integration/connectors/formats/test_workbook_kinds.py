@@ -1,4 +1,4 @@
-"""Workbooks of every kind and writer: known by their first bytes, no cell without a value taken for an empty one, whole dates."""
+"""Workbooks of every kind and writer: detected by their first bytes, with exact cells and dates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def packed(**members: bytes) -> bytes:
 
 
 def strict(name: str, data: bytes) -> tuple[str, bytes]:
-    """As Excel saves a Strict Open XML workbook."""
+    """Save as Excel saves a Strict Open XML workbook."""
     for transitional, word in (
         (
             b"http://schemas.openxmlformats.org/spreadsheetml/2006/main",
@@ -80,17 +80,17 @@ def strict(name: str, data: bytes) -> tuple[str, bytes]:
     [xls(ROWS), xls(ROWS, others={"theme": packed(theme__xml=b"<x/>")}), xlsb(ROWS)],
     ids=["xls of Excel 97", "xls of Excel 2007, with a zip inside", "xlsb"],
 )
-def test_the_first_bytes_say_what_a_workbook_is(name: str, data: bytes) -> None:
+def test_the_first_bytes_determine_the_kind_of_a_workbook(name: str, data: bytes) -> None:
     (chunk,) = read(data, name)
     assert chunk.records.rows() == RECORDS
     assert [reject.reason for reject in chunk.rejects] == ["Row 3 has #N/A in B3 (mass)."]
 
 
-def test_the_xls_of_excel_2007_passes_for_a_zip_file() -> None:
+def test_the_xls_of_excel_2007_is_accepted_as_a_zip_file() -> None:
     assert zipfile.is_zipfile(io.BytesIO(xls(ROWS, others={"theme": packed(theme__xml=b"<x/>")})))
 
 
-def test_the_end_of_the_name_xlsb_is_known() -> None:
+def test_the_suffix_xlsb_is_recognised() -> None:
     assert isinstance(resolve_format("a.xlsb", None), Excel)
 
 
@@ -103,14 +103,14 @@ def test_the_end_of_the_name_xlsb_is_known() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_open_xml_in_another_spelling_reports_its_errors(change: Any, what: str) -> None:
+def test_open_xml_with_other_prefixes_reports_its_errors(change: Any, what: str) -> None:
     del what
     (chunk,) = read(rewritten(saved(["part", "mass"], ["A", 1], ["B", "#N/A"]), change))
     assert chunk.records.rows() == [("A", "1")]
     assert [reject.reason for reject in chunk.rejects] == ["Row 3 has #N/A in B3 (mass)."]
 
 
-def test_a_formula_that_was_saved_without_its_value_is_no_empty_text() -> None:
+def test_a_formula_saved_without_its_value_is_no_empty_text() -> None:
     data = saved(["part", "mass", "note"], ["A", "=1+1", "x"], ["B", 2, None])
     (chunk,) = read(data)
     assert chunk.records.rows() == [("B", "2", "")]
@@ -120,7 +120,7 @@ def test_a_formula_that_was_saved_without_its_value_is_no_empty_text() -> None:
     assert missing.records.rows() == [("A", None, "x"), ("B", "2", "")]
 
 
-def test_a_formula_that_gave_the_empty_text_is_one() -> None:
+def test_a_formula_with_an_empty_text_as_value_is_an_empty_text() -> None:
     data = rewritten(
         saved(["part", "note"], ["A", "=LEFT(A1,0)"]),
         lambda name, data: (name, data.replace(b'<c r="B2">', b'<c r="B2" t="str">').replace(b"<v />", b"<v></v>")),
@@ -160,12 +160,12 @@ def test_a_formula_of_an_open_document_without_a_value() -> None:
         (1.5, "[h]:mm", "36:00:00"),
     ],
 )
-def test_a_date_is_whole(serial: float, code: str, text: str) -> None:
+def test_a_date_without_a_time_has_no_time(serial: float, code: str, text: str) -> None:
     (chunk,) = read(saved(["when"], [serial], formats={"A2": code}))
     assert chunk.records.rows() == [(text,)]
 
 
-def test_the_first_day_of_a_workbook_that_counts_from_1904() -> None:
+def test_the_first_day_of_a_workbook_with_the_1904_date_system() -> None:
     epoch = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell knows no zone
     (chunk,) = read(
         saved(["when"], [0.5], [0], [1], formats={f"A{row}": "yyyy-mm-dd" for row in (2, 3, 4)}, epoch=epoch)
@@ -173,7 +173,7 @@ def test_the_first_day_of_a_workbook_that_counts_from_1904() -> None:
     assert chunk.records.rows() == [("1904-01-01T12:00:00",), ("1904-01-01",), ("1904-01-02",)]
 
 
-def test_cells_behind_the_last_named_column_are_reported() -> None:
+def test_cells_after_the_last_named_column_are_reported() -> None:
     (chunk,) = read(saved(["part", "mass", None], ["A", 1, None], ["B", 2, "old"], ["C", 3, "new"]))
     assert chunk.records.columns == ["part", "mass"]
     assert chunk.facts[NOTICE] == (
@@ -210,13 +210,13 @@ def test_cells_behind_the_last_named_column_are_reported() -> None:
     ],
     ids=["password", "another document", "HTML", "zip", "cut off", "half of it zeros"],
 )
-def test_what_is_no_workbook_is_one_true_sentence(data: bytes, sentence: str) -> None:
+def test_an_invalid_workbook_is_reported_in_one_accurate_sentence(data: bytes, sentence: str) -> None:
     with pytest.raises(SourceBroken) as caught:
         read(data)
     assert str(caught.value).startswith(sentence)
 
 
-def test_an_xls_of_which_the_cells_are_zeros_is_one_sentence() -> None:
+def test_an_xls_with_zeroed_cells_is_reported_in_one_sentence() -> None:
     whole = xls(ROWS)
     start = whole.index(b"\x09\x08\x10\x00")
     with pytest.raises(SourceBroken, match=r"a\.xls (can't be read|holds no workbook|has no visible sheet)"):
@@ -224,14 +224,14 @@ def test_an_xls_of_which_the_cells_are_zeros_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("name", ["all.zip", "all.csv.zip"])
-def test_a_zip_in_a_zip_is_one_true_sentence(name: str) -> None:
+def test_a_zip_in_a_zip_is_reported_in_one_accurate_sentence(name: str) -> None:
     with pytest.raises(
         SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file within a zip file, .* Unpack it .* member"
     ):
         list(resolve_format(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
 
 
-def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
+def test_a_member_of_an_unknown_format_is_reported_with_the_setting_that_excludes_it() -> None:
     data = packed(a__csv=b"a\n1\n", readme__txt=b"read me")
     with pytest.raises(
         SourceBroken, match=r"all\.zip: readme\.txt: its suffix is none of .*set member to a glob .*'\*\.csv'"

@@ -1,4 +1,4 @@
-"""Workbooks as Excel and LibreOffice write them: exact text, and what can go wrong with a sheet."""
+"""Workbooks as Excel and LibreOffice write them: exact text, and mistakes of a sheet."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def one(data: bytes, **settings: Any) -> RecordChunk:
     return chunk
 
 
-def test_cells_are_the_text_that_a_person_would_type() -> None:
+def test_cells_are_the_text_that_a_user_would_type() -> None:
     chunk = one(
         table(
             ["text", "number", "whole", "large", "truth", "day", "instant", "clock", "span"],
@@ -82,12 +82,12 @@ def test_an_error_cell_rejects_its_row_and_names_the_cell() -> None:
     assert reject.record == {"part": "B", "mass": "#N/A"}
 
 
-def test_or_is_absent_where_that_is_wanted() -> None:
+def test_an_error_cell_is_absent_if_configured() -> None:
     chunk = one(table(["part", "mass"], ["B", "#DIV/0!"]), errors="missing")
     assert chunk.records.rows() == [("B", None)]
 
 
-def test_the_table_may_be_anywhere_in_the_sheet() -> None:
+def test_the_table_can_be_anywhere_in_the_sheet() -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"] = "Bench 7"
         rows: list[list[Any]] = [["part", "mass", "note"], ["A", 1, "x"], [None, None, None], ["B", "#N/A", "y"]]
@@ -122,7 +122,7 @@ def test_a_header_of_two_rows_with_merged_cells() -> None:
     assert chunk.facts["units.mass max"] == "kg"
 
 
-def test_a_sheet_is_chosen_by_name_by_number_or_as_the_first_with_cells() -> None:
+def test_a_sheet_is_selected_by_name_by_number_or_as_the_first_with_cells() -> None:
     book = openpyxl.Workbook()
     for name, state in (("Hidden", "hidden"), ("Empty", "visible"), ("Data", "visible")):
         sheet = book.create_sheet(name)
@@ -148,16 +148,16 @@ def test_a_sheet_is_chosen_by_name_by_number_or_as_the_first_with_cells() -> Non
         ([["a", None, "b"], [1, 2, 3]], {"unnamed_columns": "refuse"}, "no name to column 2 of 3"),
     ],
 )
-def test_a_sheet_without_a_usable_header_is_one_sentence(rows: Any, settings: Any, words: str) -> None:
+def test_a_sheet_without_a_usable_header_is_reported_in_one_sentence(rows: Any, settings: Any, words: str) -> None:
     with pytest.raises(SourceBroken, match=words):
         read(table(*rows), **settings)
 
 
-def test_columns_without_any_name_behind_the_last_are_no_columns() -> None:
+def test_columns_without_a_name_after_the_last_named_one_are_ignored() -> None:
     assert one(table(["a", None, "b", None, None], [1, 2, 3, None, "note"])).records.columns == ["a", "column 2", "b"]
 
 
-def test_a_header_alone_has_no_records() -> None:
+def test_a_header_without_rows_has_no_records() -> None:
     assert one(table(["a", "b"])).records.height == 0
 
 
@@ -169,12 +169,12 @@ def test_a_header_alone_has_no_records() -> None:
         (table(["a"], [1])[:-400], r"a\.xlsx can't be read as a workbook"),
     ],
 )
-def test_a_file_that_is_no_workbook_is_one_sentence(data: bytes, words: str) -> None:
+def test_a_file_that_is_no_workbook_is_reported_in_one_sentence(data: bytes, words: str) -> None:
     with pytest.raises(SourceBroken, match=words):
         read(data)
 
 
-def test_a_workbook_that_unpacks_beyond_bounds_is_refused_before_it_is_unpacked(
+def test_a_workbook_with_a_too_large_uncompressed_size_is_rejected_before_it_is_uncompressed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounds, "UNPACKED_BYTES", 1000)
@@ -182,7 +182,7 @@ def test_a_workbook_that_unpacks_beyond_bounds_is_refused_before_it_is_unpacked(
         list(Excel().parse(io.BytesIO(table(["a"], [1])), "a.xlsx"))
 
 
-def test_entities_of_xml_are_not_followed() -> None:
+def test_external_xml_entities_are_not_resolved() -> None:
     out, whole = io.BytesIO(), zipfile.ZipFile(io.BytesIO(table(["a"], ["#N/A"])))
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
     with zipfile.ZipFile(out, "w") as archive:
@@ -206,7 +206,7 @@ SPACES = " ".join(
 
 
 def open_document(*rows: str) -> bytes:
-    """What LibreOffice writes, without its styles."""
+    """Write a file as LibreOffice does, without styles."""
     out, kind = io.BytesIO(), "application/vnd.oasis.opendocument.spreadsheet"
     entry = f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
     table = f'<table:table table:name="S">{"".join(rows)}</table:table>'

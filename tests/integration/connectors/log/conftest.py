@@ -1,4 +1,4 @@
-"""A folder of logs with a clock that is set by hand."""
+"""A folder of logs, with a clock that tests set."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from ingestd.sdk import Batch, Cursor, Partition, SourceContext
 
 
 class Bench:
-    """A folder ``bench`` and connectors over it, as many as there are restarts. ``reported``: the sentences for the operator."""
+    """A folder ``bench`` and connectors that read it, one for each simulated restart. ``reported``: sentences for operators."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -35,7 +35,7 @@ class Bench:
 
 
 class Reading:
-    """What came of one log, with the cursor as it comes out of the daemon's state."""
+    """The records of one log; the cursor is stored between readings as in the daemon's state."""
 
     def __init__(self, name: str = "run.csv") -> None:
         self.name = name
@@ -43,7 +43,7 @@ class Reading:
         self.batches: list[Batch] = []
 
     def look(self, connector: LogConnector) -> list[tuple[Any, ...]]:
-        """The records that are new: position and fields of each."""
+        """Return the new records: position and fields of each."""
         connector.partitions()
         batches = list(connector.read(Partition(name=self.name, snapshot=False), self.cursor))
         self.batches += batches

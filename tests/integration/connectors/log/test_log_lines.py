@@ -1,4 +1,4 @@
-"""What is a row of a log, when it is taken, and what becomes of those that are none."""
+"""What counts as a row of a log, when it is read, and what happens to other lines."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from ingestd.sdk import Partition, SourceBroken, SourceUnavailable
 Readings = Callable[..., Any]
 
 
-def test_only_what_was_appended_is_handed_over_also_after_a_restart(bench: Any, reading: Readings) -> None:
+def test_only_appended_rows_are_read_even_after_a_restart(bench: Any, reading: Readings) -> None:
     connector, run = bench.connector(), reading()
     bench.append("t,value\n0,0.10\n1,1e-7\n")
     assert run.look(connector) == [(2, "0", "0.10"), (3, "1", "1e-7")]
@@ -25,7 +25,7 @@ def test_only_what_was_appended_is_handed_over_also_after_a_restart(bench: Any, 
     assert (facts["file.encoding"], facts["file.delimiter"], facts["file.header_row"]) == ("utf-8", "comma", "1")
 
 
-def test_a_header_waits_for_its_end_and_its_row_alone_decides(bench: Any, reading: Readings) -> None:
+def test_a_header_waits_for_its_line_end_and_only_its_row_decides(bench: Any, reading: Readings) -> None:
     connector, run = bench.connector(), reading()
     bench.append("t;val")
     assert run.look(connector) == []
@@ -35,7 +35,7 @@ def test_a_header_waits_for_its_end_and_its_row_alone_decides(bench: Any, readin
     assert run.look(connector) == [(2, "0", "1,5"), (3, "1", "2,5")]
 
 
-def test_half_a_line_waits_until_nothing_more_comes_and_is_read_again_when_it_does(
+def test_an_incomplete_line_waits_until_nothing_is_appended_and_is_read_again_when_it_grows(
     bench: Any, reading: Readings
 ) -> None:
     connector, run = bench.connector(idle_seconds=5), reading()
@@ -46,7 +46,7 @@ def test_half_a_line_waits_until_nothing_more_comes_and_is_read_again_when_it_do
     bench.now += 3
     bench.append("23")
     assert run.look(connector) == []
-    bench.now += 3  # six seconds after it was begun, three after it grew
+    bench.now += 3  # six seconds after its first byte, three after its last
     assert run.look(connector) == []
     bench.now += 3
     assert run.look(connector) == [(3, "1", "23")]
@@ -56,15 +56,13 @@ def test_half_a_line_waits_until_nothing_more_comes_and_is_read_again_when_it_do
     assert run.look(bench.connector()) == [(3, "1", "234"), (4, "2", "9")]
 
 
-def test_a_last_line_that_was_left_without_its_end_long_ago_is_taken_at_once(bench: Any, reading: Readings) -> None:
+def test_an_old_last_line_without_a_line_end_is_read_immediately(bench: Any, reading: Readings) -> None:
     bench.append("t,value\n0,1\n1,2")
     bench.now += 3600
     assert reading().look(bench.connector()) == [(2, "0", "1"), (3, "1", "2")]
 
 
-def test_a_row_that_does_not_fit_is_rejected_with_its_number_and_the_numbers_go_on(
-    bench: Any, reading: Readings
-) -> None:
+def test_an_invalid_row_is_rejected_with_its_number_and_counting_continues(bench: Any, reading: Readings) -> None:
     connector, run = bench.connector(), reading()
     bench.append("t,value\n0,1\n")
     run.look(connector)
@@ -81,7 +79,7 @@ def test_a_quoted_line_end_is_part_of_its_row(bench: Any, reading: Readings) -> 
     assert run.look(connector) == [(2, "0", "two\nlines")]
 
 
-def test_a_quote_that_is_never_closed_costs_its_own_line_only(bench: Any, reading: Readings) -> None:
+def test_a_quote_that_is_never_closed_rejects_only_its_own_line(bench: Any, reading: Readings) -> None:
     connector, run = bench.connector(idle_seconds=5), reading()
     bench.append('t,text\n0,a\n1,"b\n2,c\n')
     assert run.look(connector) == [(2, "0", "a")]
@@ -99,7 +97,7 @@ def test_a_quote_that_is_never_closed_costs_its_own_line_only(bench: Any, readin
     ("encoding", "name"),
     [("utf-16", "utf-16-le"), ("utf-16-be", "utf-16-be"), ("windows-1252", "windows-1252"), ("shift-jis", "shift-jis")],
 )
-def test_other_encodings_are_fixed_by_the_beginning_and_read_on(
+def test_the_encoding_is_detected_at_the_beginning_and_kept(
     encoding: str, name: str, bench: Any, reading: Readings
 ) -> None:
     connector, run = bench.connector(), reading()
@@ -114,7 +112,7 @@ def test_other_encodings_are_fixed_by_the_beginning_and_read_on(
     assert run.batches[-1].records.columns == text.strip().split(",")
 
 
-def test_bytes_that_are_no_text_reject_their_row(bench: Any, reading: Readings) -> None:
+def test_undecodable_bytes_reject_their_row(bench: Any, reading: Readings) -> None:
     run = reading()
     bench.append("t,text\n0,µ\n")
     run.look(bench.connector())
@@ -123,7 +121,7 @@ def test_bytes_that_are_no_text_reject_their_row(bench: Any, reading: Readings) 
     assert [place for place, _ in run.rejects] == [3]
 
 
-def test_units_and_a_header_further_down_are_taken_as_configured(bench: Any, reading: Readings) -> None:
+def test_units_and_a_lower_header_are_read_as_configured(bench: Any, reading: Readings) -> None:
     run = reading()
     bench.append("Bench 7\nt,mass\ns,kg\n")
     connector = bench.connector(format={"type": "csv", "header_row": 2, "units_row": True})
@@ -133,7 +131,7 @@ def test_units_and_a_header_further_down_are_taken_as_configured(bench: Any, rea
     assert run.batches[0].facts["units.mass"] == "kg"
 
 
-def test_a_file_without_header_has_the_columns_that_are_configured(bench: Any, reading: Readings) -> None:
+def test_a_file_without_a_header_has_the_configured_columns(bench: Any, reading: Readings) -> None:
     bench.append("\ufeff0,1\n")
     run = reading()
     assert run.look(bench.connector(format={"type": "csv", "columns": ["t", "mass"]})) == [(1, "0", "1")]
@@ -151,7 +149,7 @@ def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Any, reading: 
     assert run.look(bench.connector()) == [(4, "5")]
 
 
-def test_a_line_larger_than_a_row_may_be_is_rejected_without_being_held(
+def test_a_line_above_the_size_limit_is_rejected_in_bounded_memory(
     bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "BLOCK_BYTES", 50)
@@ -166,7 +164,7 @@ def test_a_line_larger_than_a_row_may_be_is_rejected_without_being_held(
     assert len(run.rejects) == 1
 
 
-def test_several_logs_of_one_folder_do_not_meet(bench: Any, reading: Readings) -> None:
+def test_several_logs_of_one_folder_are_independent(bench: Any, reading: Readings) -> None:
     connector, first, second = bench.connector(), reading("a.csv"), reading("b.csv")
     bench.append("t,value\n0,a\n", "a.csv")
     bench.append("t,value\n0,b\n", "b.csv")
@@ -176,7 +174,7 @@ def test_several_logs_of_one_folder_do_not_meet(bench: Any, reading: Readings) -
     assert sorted(second.look(connector)) == [(2, "0", "old"), (4, "0", "b")]
 
 
-def test_a_header_that_names_no_columns_and_a_format_that_does_not_grow_are_refused(
+def test_a_header_without_column_names_and_a_format_that_cannot_grow_are_rejected(
     bench: Any, reading: Readings
 ) -> None:
     bench.append("a,a\n1,2\n")
@@ -187,7 +185,7 @@ def test_a_header_that_names_no_columns_and_a_format_that_does_not_grow_are_refu
         reading("run.json").look(bench.connector(pattern="*.json"))
 
 
-def test_a_folder_that_is_away_is_unavailable(bench: Any) -> None:
+def test_a_missing_folder_is_unavailable(bench: Any) -> None:
     connector = bench.connector(path="nowhere")
     with pytest.raises(SourceUnavailable, match="can't be listed"):
         connector.partitions()
@@ -195,7 +193,7 @@ def test_a_folder_that_is_away_is_unavailable(bench: Any) -> None:
     assert "can't be listed" in str(connector.explain("run.csv"))
 
 
-def test_check_names_logs_and_rotated_files(bench: Any) -> None:
+def test_check_lists_logs_and_rotated_files(bench: Any) -> None:
     bench.append("t\n")
     bench.append("t\n", "run.csv.1")
     sentences = {step.name: step.sentence for step in bench.connector().verify()}
@@ -211,12 +209,12 @@ def test_check_names_logs_and_rotated_files(bench: Any) -> None:
         ({"pattern": "logs/*.csv"}, "no slash"),
     ],
 )
-def test_names_that_can_not_be_distinguished_are_a_mistake(options: dict[str, Any], words: str, bench: Any) -> None:
+def test_indistinguishable_names_are_a_mistake(options: dict[str, Any], words: str, bench: Any) -> None:
     with pytest.raises(ValueError, match=words):
         bench.connector(**options)
 
 
-def test_a_file_of_the_folder_is_known_by_its_path(bench: Any) -> None:
+def test_a_file_of_the_folder_is_recognised_by_its_path(bench: Any) -> None:
     connector = bench.connector()
     bench.append("t\n0\n")
     assert connector.locate(bench.folder / "run.csv") == "run.csv"

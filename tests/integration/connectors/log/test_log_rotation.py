@@ -1,4 +1,4 @@
-"""Every way in which a log is rotated, and what is said where it can't be followed."""
+"""Every kind of log rotation, and the message if a rotation cannot be followed."""
 
 import gzip
 import os
@@ -17,7 +17,7 @@ HEADER = "t,value\n"
 
 
 def packed(path: Path) -> Path:
-    """As gzip does it: the time of the last write is kept."""
+    """Compress as gzip does, which keeps the time of the last write."""
     target = path.with_name(f"{path.name}.gz")
     target.write_bytes(gzip.compress(path.read_bytes()))
     os.utime(target, ns=(path.stat().st_mtime_ns, path.stat().st_mtime_ns))
@@ -31,7 +31,7 @@ def values(records: list[tuple[Any, ...]]) -> list[Any]:
 
 @pytest.fixture(params=["running", "restarted"])
 def connectors(request: pytest.FixtureRequest, bench: Any) -> Callable[[], Any]:
-    """The next connector to look with: the same all along, or another each time, which remembers nothing."""
+    """Return the connector of the next reading: always the same one, or a new one without memory."""
     same = bench.connector()
     return lambda: same if request.param == "running" else bench.connector()
 
@@ -54,7 +54,7 @@ def test_a_renamed_file_is_read_to_its_end_and_then_the_new_one(
     assert bench.reported == []
 
 
-def test_a_file_that_was_renamed_in_another_way_than_configured_is_found_by_its_inode(
+def test_a_file_with_an_unexpected_new_name_is_found_by_its_inode(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -66,7 +66,7 @@ def test_a_file_that_was_renamed_in_another_way_than_configured_is_found_by_its_
     assert values(run.look(connectors())) == ["1", "2"]
 
 
-def test_rotations_that_were_not_observed_are_caught_up_in_the_order_of_writing(
+def test_unobserved_rotations_are_read_in_the_order_of_writing(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -86,7 +86,7 @@ def test_rotations_that_were_not_observed_are_caught_up_in_the_order_of_writing(
     assert values(reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_a_copied_and_truncated_file_is_read_on_in_its_copy(
+def test_reading_continues_in_the_copy_of_a_truncated_file(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -99,13 +99,13 @@ def test_a_copied_and_truncated_file_is_read_on_in_its_copy(
     shutil.copy(path, bench.folder / "run.csv.1")
     os.truncate(path, 0)
     assert values(run.look(connectors())) == ["2"]
-    bench.append(HEADER + "3,d\n4,e\n5,f\n6,g\n7,h\n")  # longer than it was before
+    bench.append(HEADER + "3,d\n4,e\n5,f\n6,g\n7,h\n")  # longer than before
     assert values(run.look(connectors())) == ["3", "4", "5", "6", "7"]
     assert run.look(connectors()) == []
     assert bench.reported == []
 
 
-def test_a_file_that_was_cut_and_is_longer_again_at_the_next_look_is_not_taken_for_the_old_one(
+def test_a_truncated_file_that_is_longer_at_the_next_reading_is_recognised_as_new(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -117,7 +117,7 @@ def test_a_file_that_was_cut_and_is_longer_again_at_the_next_look_is_not_taken_f
     assert values(run.look(connectors())) == ["2", "3", "4"]
 
 
-def test_a_copy_that_was_made_before_the_last_lines_loses_nothing(
+def test_a_copy_without_the_last_lines_loses_nothing(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -127,14 +127,14 @@ def test_a_copy_that_was_made_before_the_last_lines_loses_nothing(
     run.look(connectors())
     (bench.folder / "run.csv.1").write_bytes(path.read_bytes())
     bench.append("2,c\n")
-    assert values(run.look(connectors())) == ["2"]  # faster than the rotation that cuts it off now
+    assert values(run.look(connectors())) == ["2"]  # faster than the rotation that truncates it now
     os.truncate(path, 0)
-    assert values(run.look(connectors())) in ([], ["1"])  # of what the copy holds, at most the last lines once more
+    assert values(run.look(connectors())) in ([], ["1"])  # at most the last lines of the copy are repeated
     bench.append(HEADER + "3,d\n")
     assert values(run.look(connectors())) == ["3"]
 
 
-def test_a_file_that_was_packed_before_it_was_read_to_its_end_is_read_on(
+def test_a_file_that_was_compressed_before_its_end_was_read_is_read_completely(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -150,7 +150,7 @@ def test_a_file_that_was_packed_before_it_was_read_to_its_end_is_read_on(
     assert bench.reported == []
 
 
-def test_files_with_the_same_beginning_are_not_taken_for_each_other(
+def test_files_with_the_same_beginning_are_distinguished(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -162,7 +162,7 @@ def test_files_with_the_same_beginning_are_not_taken_for_each_other(
     assert values(run.look(connectors())) == ["0", "1"]
 
 
-def test_what_is_still_being_packed_is_not_read_twice(bench: Any, reading: Readings) -> None:
+def test_a_file_that_is_being_compressed_is_not_read_twice(bench: Any, reading: Readings) -> None:
     run, connector = reading(), bench.connector()
     path = bench.append(HEADER + "0,a\n")
     run.look(connector)
@@ -176,12 +176,12 @@ def test_what_is_still_being_packed_is_not_read_twice(bench: Any, reading: Readi
     assert run.look(connector) == []
 
 
-def test_a_damaged_packed_file_is_reported_once_and_the_log_goes_on(bench: Any, reading: Readings) -> None:
+def test_a_damaged_compressed_file_is_reported_once_and_reading_continues(bench: Any, reading: Readings) -> None:
     run, connector = reading(), bench.connector()
     bench.append(HEADER + "0,a\n")
     older = gzip.compress((HEADER + "1,b\n" * 50).encode())
     (bench.folder / "run.csv.1.gz").write_bytes(older[:-9])
-    assert run.look(connector) == []  # it may be being written
+    assert run.look(connector) == []  # it may still be written
     assert connector.waiting() is not None
     bench.now += 60
     assert "0" in values(run.look(connector))
@@ -191,7 +191,7 @@ def test_a_damaged_packed_file_is_reported_once_and_the_log_goes_on(bench: Any, 
     assert "can't be unpacked" in bench.reported[0]
 
 
-def test_a_file_that_was_cut_without_a_copy_is_read_from_its_start_and_that_is_said(
+def test_a_file_truncated_without_a_copy_is_read_from_its_start_and_reported(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -205,7 +205,7 @@ def test_a_file_that_was_cut_without_a_copy_is_read_from_its_start_and_that_is_s
     assert len(bench.reported) == 1
 
 
-def test_a_file_that_was_replaced_by_a_longer_copy_of_itself_is_read_on(
+def test_reading_continues_in_a_longer_copy_that_replaced_the_file(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -218,7 +218,7 @@ def test_a_file_that_was_replaced_by_a_longer_copy_of_itself_is_read_on(
     assert bench.reported == []
 
 
-def test_files_that_do_not_keep_still_are_looked_at_again_at_once(
+def test_files_that_change_during_matching_are_matched_again_immediately(
     bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, connector = reading(), bench.connector()
@@ -230,7 +230,7 @@ def test_files_that_do_not_keep_still_are_looked_at_again_at_once(
     assert values(run.look(connector)) == ["0"]
 
 
-def test_rotated_names_with_the_date_inside_are_taken_where_one_log_is_named(bench: Any, reading: Readings) -> None:
+def test_rotated_names_with_a_date_inside_are_read_if_one_log_is_named(bench: Any, reading: Readings) -> None:
     run = reading()
     options = {"pattern": "run.csv", "rotated": "run-*.csv"}
     path = bench.append(HEADER + "0,a\n")
@@ -250,7 +250,7 @@ def test_the_cursor_stays_small_through_many_rotations(bench: Any, reading: Read
     assert len(str(run.cursor)) < 10_000
 
 
-def test_a_file_that_was_cut_and_gets_no_second_header_is_read_on_under_the_first(
+def test_a_truncated_file_without_a_second_header_is_read_with_the_first_header(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -267,7 +267,7 @@ def test_a_file_that_was_cut_and_gets_no_second_header_is_read_on_under_the_firs
     assert values(reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5", "6"]
 
 
-def test_its_first_row_is_the_header_where_it_has_the_names_again_or_those_of_another_layout(
+def test_the_first_row_is_a_header_if_it_repeats_the_names_or_has_those_of_another_layout(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -283,7 +283,7 @@ def test_its_first_row_is_the_header_where_it_has_the_names_again_or_those_of_an
         ]
 
 
-def test_words_in_the_place_of_the_header_are_a_record(
+def test_words_in_the_first_row_that_are_no_header_are_a_record(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -303,7 +303,7 @@ def test_a_log_that_begins_with_its_separator(bench: Any, reading: Readings, con
     assert run.batches[-1].records.to_dicts() == [{"part": "A", "mass": "1,5"}]
 
 
-def test_a_folder_holds_a_log_while_it_has_a_file_of_it(bench: Any) -> None:
+def test_a_folder_contains_a_log_while_it_has_one_of_its_files(bench: Any) -> None:
     connector = bench.connector()
     path = bench.append("t,value\n0,1\n")
     assert connector.holds("run.csv")
@@ -311,7 +311,7 @@ def test_a_folder_holds_a_log_while_it_has_a_file_of_it(bench: Any) -> None:
     assert not connector.holds("run.csv")
 
 
-def test_a_log_named_in_another_case_is_followed_through_rotation(bench: Any, reading: Readings) -> None:
+def test_a_log_with_a_name_in_another_case_is_followed_through_rotation(bench: Any, reading: Readings) -> None:
     options = {"pattern": "run.csv", "rotated": "run-*.csv"}
     run = reading()
     path = bench.append(HEADER + "0,a\n", "Run.CSV")

@@ -19,7 +19,7 @@ from workspaced.storage.address import PostgresAddress
 
 
 class ManualClock:
-    """Time that a test moves on."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self._now = time.time_ns() // 1_000_000
@@ -53,7 +53,7 @@ class ManualClock:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """A running service, its clock, and a caller that owns everything."""
+    """A running service, its clock, and a client with all permissions."""
 
     http: httpx.AsyncClient
     clock: ManualClock
@@ -85,14 +85,14 @@ class Rig:
         return found
 
     async def until(self, webhook: str, good: Callable[[Sequence[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """Return the log once it is as expected. Each attempt is logged only after its response."""
+        """Return the log when it is as expected. Each attempt is logged only after its response."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while not good(found := await self.deliveries(webhook)):  # noqa: ASYNC110  a caller has nothing to be woken by
                 await asyncio.sleep(0.005)
         return found
 
     async def attempted(self, webhook: str, count: int) -> dict[str, Any]:
-        """The newest delivery, once so many attempts of it are noted."""
+        """Return the newest delivery after so many recorded attempts."""
         found = await self.until(webhook, lambda log: bool(log) and log[0]["attemptCount"] >= count)
         return found[0]
 

@@ -1,4 +1,4 @@
-"""How deliveries are carried out: tried again, given up, kept in order, kept from where they must not go."""
+"""Deliveries: retries, final failures, order, and forbidden targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DAY = 86_400
 
 
 async def _one_event(rig: Rig, url: str, **members: Any) -> str:
-    """A webhook with one thing to deliver."""
+    """Create a webhook with one pending delivery."""
     webhook = await rig.webhook(url, dataEvents=["data_sink.created"], **members)
     await rig.sink()
     return webhook
@@ -57,14 +57,14 @@ async def test_two_failures_and_a_success_are_three_attempts_under_one_id(rig: R
     assert detail["event"] == sent[0].event
 
 
-async def test_after_ten_attempts_it_is_dead_and_can_be_sent_once_more(rig: Rig) -> None:
+async def test_after_ten_attempts_a_delivery_is_dead_and_can_be_sent_again_on_request(rig: Rig) -> None:
     # contract H11, H13, WH10
     with WebhookReceiver(*[500] * 10, 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         for count in range(1, 10):
             assert (await rig.attempted(webhook, count))["status"] == "failed"
             await rig.clock.advance(_DAY)
-            if count == 4:  # keep it from being disabled: something else succeeds from time to time
+            if count == 4:  # Successes of other deliveries prevent that the webhook is disabled.
                 transact(rig.settings.database, lambda tx: tx.run("UPDATE webhook SET failing_since = NULL"))
         delivery = await rig.attempted(webhook, 10)
         assert delivery["status"] == "dead"
@@ -77,7 +77,7 @@ async def test_after_ten_attempts_it_is_dead_and_can_be_sent_once_more(rig: Rig)
         assert len({one.headers["webhook-id"] for one in receiver.received}) == 1
 
 
-async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
+async def test_a_retry_after_of_a_receiver_is_respected(rig: Rig) -> None:
     # contract H11
     with WebhookReceiver(StubResponse(status=429, headers={"Retry-After": "3600"}), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
@@ -88,13 +88,13 @@ async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
         assert (await rig.attempted(webhook, 2))["status"] == "succeeded"
 
 
-async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(rig: Rig) -> None:
+async def test_410_disables_a_webhook_and_enabling_it_resumes_with_new_events(rig: Rig) -> None:
     # contract H11, H13
     with WebhookReceiver(410, 200) as receiver, capture_logs() as lines:
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "dead"
         record = (await rig.http.get(webhook)).json()
-        assert (record["enabled"], record["disabledReason"]) == (False, "the receiver answered 410 Gone")
+        assert (record["enabled"], record["disabledReason"]) == (False, "the receiver responded 410 Gone")
         assert record["updatedBy"] == "system"
         disabled = [line for line in lines if line["event"] == "webhook_disabled"]
         assert [(line["webhook"], line["reason"]) for line in disabled] == [(record["id"], record["disabledReason"])]
@@ -111,7 +111,7 @@ async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(r
     assert labels == ["s", "afterwards"]
 
 
-async def test_five_days_of_failures_only_disable_it(rig: Rig) -> None:
+async def test_a_webhook_is_disabled_only_after_five_days_of_failures(rig: Rig) -> None:
     # contract H11
     with WebhookReceiver(500) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
@@ -131,7 +131,7 @@ async def test_five_days_of_failures_only_disable_it(rig: Rig) -> None:
     assert record["disabledReason"] == "every attempt failed for five days"
 
 
-async def test_a_success_ends_the_count_of_failures(rig: Rig) -> None:
+async def test_a_success_resets_the_failures(rig: Rig) -> None:
     with WebhookReceiver(500, 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         await rig.attempted(webhook, 1)
@@ -141,7 +141,7 @@ async def test_a_success_ends_the_count_of_failures(rig: Rig) -> None:
     assert kept == (None, 0)
 
 
-async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followed(rig: Rig) -> None:
+async def test_a_redirect_to_an_internal_address_is_a_failure_and_is_not_followed(rig: Rig) -> None:
     with WebhookReceiver(200) as inner:
         away = StubResponse(status=302, headers={"Location": inner.url})
         with WebhookReceiver(away) as receiver:
@@ -152,7 +152,7 @@ async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followe
         assert inner.received == []
 
 
-async def test_a_name_that_turns_inward_is_never_connected_to(
+async def test_a_name_that_changes_to_an_internal_address_is_never_connected_to(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H15
@@ -161,7 +161,7 @@ async def test_a_name_that_turns_inward_is_never_connected_to(
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
         return [ip_address(text) for text in (responses.pop(0) if len(responses) > 1 else responses[0])]
 
-    # 127.0.0.2, where no server listens, plays the public address.
+    # 127.0.0.2, where no server listens, represents the public address.
     rules = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
@@ -182,7 +182,7 @@ async def test_a_name_that_turns_inward_is_never_connected_to(
         assert receiver.received == []
 
 
-async def test_after_a_rotation_old_and_new_secret_verify_until_the_grace_ends(
+async def test_after_a_rotation_both_secrets_verify_until_the_grace_period_ends(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
     # contract H10
@@ -204,7 +204,7 @@ async def test_after_a_rotation_old_and_new_secret_verify_until_the_grace_ends(
     assert len((await arrival(receiver)).headers["webhook-signature"].split(" ")) == 1
 
 
-async def test_rotating_often_keeps_the_newest_five(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_repeated_rotations_keep_the_newest_five_secrets(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H10
     webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
     secrets = [(await rig.http.post(f"{webhook}/rotate-secret")).json()["signingSecret"] for _ in range(7)]
@@ -215,7 +215,7 @@ async def test_rotating_often_keeps_the_newest_five(rig: Rig, receiver: WebhookR
         Webhook(secret).verify(received.body, dict(received.headers))
 
 
-async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_rotation_without_grace_ends_all_older_secrets(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H10
     webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
     await rig.http.post(f"{webhook}/rotate-secret")
@@ -224,7 +224,7 @@ async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiv
     assert len((await arrival(receiver)).headers["webhook-signature"].split(" ")) == 1
 
 
-async def test_a_receiver_that_asks_for_order_gets_first_attempts_one_at_a_time_and_in_order(rig: Rig) -> None:
+async def test_an_ordered_webhook_gets_first_attempts_one_at_a_time_and_in_order(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
@@ -252,24 +252,26 @@ async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_o
         await rig.push(sink, "k0", "again")
         assert (await rig.http.delete(sink)).status_code == 200
         first = {(await arrival(receiver)).event["data"]["object"]["key"] for _ in keys}
-        assert first == set(keys), "the first of every key is under way at the same time"
+        assert first == set(keys), "the first deliveries of all keys are in flight together"
         assert len(receiver.received) == len(keys)
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
         events = [one.event for one in receiver.received]
     reported = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
-    assert events[-1]["type"] == "data_sink.deleted", "what happens to the sink comes after its entries"
+    assert events[-1]["type"] == "data_sink.deleted", "events of the sink follow those of its entries"
     for key in keys[1:]:
         assert [entry["value"] for _, entry in reported if entry["key"] == key] == ["1", "2", "3"]
     verbs = [verb for verb, entry in reported if entry["key"] == "k0"]
     assert verbs == ["created", "updated", "updated", "deleted", "created"]
 
 
-async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
+async def test_one_receiver_gets_only_its_share_of_the_concurrent_deliveries(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H12
-    narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, at_once=4, at_once_to_one=3))
+    narrow = dataclasses.replace(
+        settings, deliveries=dataclasses.replace(settings.deliveries, at_once=4, at_once_to_one=3)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
@@ -302,7 +304,7 @@ def _batches(receiver: WebhookReceiver) -> list[list[str]]:
     ]
 
 
-async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(rig: Rig) -> None:
+async def test_events_of_entries_share_requests_if_the_webhook_requests_it(rig: Rig) -> None:
     # contract H17
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
@@ -329,7 +331,7 @@ async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(
     assert [one["attemptCount"] for one in log] == [1] * 7
 
 
-async def test_a_batch_that_fails_is_repeated_later_with_the_same_events(rig: Rig) -> None:
+async def test_a_failed_batch_is_repeated_with_the_same_events(rig: Rig) -> None:
     # contract H17
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate, status=500), 500, 200) as receiver:
@@ -350,7 +352,9 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H17
-    narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, batch_events=3, batch_bytes=2_000))
+    narrow = dataclasses.replace(
+        settings, deliveries=dataclasses.replace(settings.deliveries, batch_events=3, batch_bytes=2_000)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
@@ -377,7 +381,7 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
             ]
 
 
-async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> None:
+async def test_a_waiting_retry_does_not_delay_later_events(rig: Rig) -> None:
     # contract H12
     with WebhookReceiver(500, 200) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
@@ -392,7 +396,7 @@ async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> No
     assert labels == ["first", "second", "first"]
 
 
-async def test_a_receiver_that_hangs_delays_no_other_receiver(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_hanging_receiver_delays_no_other_receiver(rig: Rig, receiver: WebhookReceiver) -> None:
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate)) as hanging:
         await rig.webhook(hanging.url, dataEvents=["data_sink.created"], inOrder=True)
@@ -405,7 +409,7 @@ async def test_a_receiver_that_hangs_delays_no_other_receiver(rig: Rig, receiver
         gate.set()
 
 
-async def test_coalescing_sends_the_last_waiting_update_with_the_values_sent_before(rig: Rig) -> None:
+async def test_coalescing_sends_the_last_pending_update_with_the_values_sent_before(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
@@ -429,7 +433,7 @@ async def test_coalescing_sends_the_last_waiting_update_with_the_values_sent_bef
     ]
 
 
-async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(rig: Rig) -> None:
+async def test_coalescing_does_not_move_an_update_before_an_earlier_event(rig: Rig) -> None:
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         sink = await rig.sink()
@@ -449,7 +453,7 @@ async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(
     assert verbs == ["deleted", "created", "updated", "deleted", "created", "updated", "deleted"]
 
 
-async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
+async def test_deleting_a_webhook_cancels_its_pending_deliveries(rig: Rig) -> None:
     # contract H19
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
@@ -466,7 +470,7 @@ async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
     assert transact(rig.settings.database, lambda tx: tx.one("SELECT count(*) FROM delivery")) == (1,)
 
 
-async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_configured_headers_and_the_token_of_the_connection_are_sent(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H5
     grant = StubResponse(body=b'{"access_token": "first", "token_type": "Bearer", "expires_in": 3600}')
     renewed = StubResponse(body=b'{"access_token": "second", "expires_in": 3600}')
@@ -497,7 +501,7 @@ async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, re
     assert receiver.received == []
 
 
-async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_concurrent_deliveries_request_one_token(rig: Rig, receiver: WebhookReceiver) -> None:
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate, body=b'{"access_token": "first"}')) as token_server:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
@@ -513,18 +517,20 @@ async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver:
 @pytest.mark.parametrize(
     ("response", "why"),
     [
-        (StubResponse(status=500), "The token server answered 500"),
-        (StubResponse(body=b"{}"), "holds no access_token"),
-        (StubResponse(body=b'{"access_token": "a\\nb"}'), "holds no access_token that can be sent"),
-        (StubResponse(body=b'{"access_token": "\xff"}'), "holds no access_token"),
-        (StubResponse(body=b"[" * 5_000), "holds no access_token"),
+        (StubResponse(status=500), "The token server responded 500"),
+        (StubResponse(body=b"{}"), "has no access_token"),
+        (StubResponse(body=b'{"access_token": "a\\nb"}'), "has no access_token of visible ASCII"),
+        (StubResponse(body=b'{"access_token": "\xff"}'), "has no access_token"),
+        (StubResponse(body=b"[" * 5_000), "has no access_token"),
         (
             StubResponse(body=b'{"access_token": "a", "scope": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"),
-            "holds no access_token",
+            "has no access_token",
         ),
     ],
 )
-async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, response: StubResponse, why: str) -> None:
+async def test_without_a_token_nothing_is_sent_and_the_log_has_the_reason(
+    rig: Rig, response: StubResponse, why: str
+) -> None:
     with WebhookReceiver(response) as token_server, WebhookReceiver(200) as guarded:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "very-hidden"}
         webhook = await _one_event(rig, guarded.url, oauthConnection=oauth)
@@ -536,7 +542,7 @@ async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, re
 
 
 @pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0"])
-async def test_a_token_with_any_end_is_sent(rig: Rig, receiver: WebhookReceiver, seconds: str) -> None:
+async def test_a_token_with_any_expiry_is_sent(rig: Rig, receiver: WebhookReceiver, seconds: str) -> None:
     with WebhookReceiver(
         StubResponse(body=b'{"access_token": "a", "expires_in": %s}' % seconds.encode())
     ) as token_server:
@@ -549,7 +555,7 @@ async def test_a_token_with_any_end_is_sent(rig: Rig, receiver: WebhookReceiver,
     "header",
     ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 9999 00:00:00 -9999", "9" * 400, "\u00b2", ""],
 )
-async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_other(rig: Rig, header: str) -> None:
+async def test_an_invalid_retry_after_is_recorded_as_an_ordinary_failure(rig: Rig, header: str) -> None:
     with WebhookReceiver(StubResponse(status=503, headers={"Retry-After": header}), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "failed"
@@ -557,7 +563,7 @@ async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_o
         await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
 
 
-async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
+async def test_an_attempt_that_raises_is_recorded_and_delays_nothing(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     responses: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
@@ -586,7 +592,7 @@ async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
         await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
 
 
-async def test_the_log_can_be_filtered_and_paged_and_shows_responses_to_the_owner_only(
+async def test_the_log_is_filtered_and_paged_and_shows_responses_to_the_owner_only(
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
     # contract G27, H13, WH8, WH9
@@ -623,8 +629,8 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_responses_to_the_owne
         path = f"{webhook}/deliveries/{log[2]['id']}"
         seen = (await rig.http.get(path)).json()
         own = (await rig.http.get(path, headers=key)).json()
-        assert (seen["attempts"][0]["answer"], "event" in seen) == (None, False)
-        assert own["attempts"][0]["answer"] == "no� " + "x" * 1_020
+        assert (seen["attempts"][0]["answer"], "event" in seen) == (None, False)  # codespell:ignore answer
+        assert own["attempts"][0]["answer"] == "no� " + "x" * 1_020  # codespell:ignore answer
         assert own["event"]["sequence"] == 1
         assert (await rig.http.get(f"{webhook}/deliveries/123e4567-e89b-12d3-a456-426614174000")).status_code == 404
         other_caller = {"x-api-key": make_key(name="other", role="editor", workspace_id=rig.workspace)}
@@ -632,7 +638,7 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_responses_to_the_owne
             assert (await rig.http.request(method, target, headers=other_caller)).status_code == 404
 
 
-async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_trial_is_sent_regardless_of_the_subscription(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H8, H13, WH11
     webhook = await rig.webhook(receiver.url, dataEvents=[], ignoreClientIds=["tests"])
     response = await rig.http.post(f"{webhook}/test")
@@ -648,7 +654,7 @@ async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, r
     assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 
-async def test_old_events_are_forgotten_with_their_deliveries(
+async def test_old_events_are_deleted_with_their_deliveries(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H13
@@ -666,16 +672,16 @@ async def test_old_events_are_forgotten_with_their_deliveries(
             settings.database,
             lambda tx: tx.run("UPDATE event SET created_at = created_at - :gone WHERE number = 1", month),
         )
-        await app.keep_up()
+        await app.run_maintenance()
         assert len((await http.get(f"{webhook}/deliveries")).json()) == 1
 
 
-async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
+async def test_deliveries_interrupted_by_a_shutdown_are_released_and_sent_by_the_next_process(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract P5
     gate = threading.Event()
-    hasty = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, stop_seconds=0.05))
+    hasty = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, stop_seconds=0.05))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         async with (
@@ -692,7 +698,7 @@ async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
         assert second.headers["webhook-id"] == first.headers["webhook-id"]
 
 
-async def test_an_outcome_that_comes_after_the_lease_was_lost_is_not_written(rig: Rig) -> None:
+async def test_an_outcome_after_the_lease_was_lost_is_not_written(rig: Rig) -> None:
     # contract H14
     gate = threading.Event()
     with WebhookReceiver(StubResponse(gate=gate, status=500), 200) as receiver:
@@ -709,7 +715,7 @@ async def test_an_outcome_that_comes_after_the_lease_was_lost_is_not_written(rig
         assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 
-async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_nothing_until_it_has_it(
+async def test_without_the_encryption_key_the_service_reports_it_and_delivers_nothing(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     sealing = dataclasses.replace(settings, encryption_key=b"k" * 32)
@@ -733,7 +739,7 @@ async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_n
     assert receiver.received[0].event["type"] == "workspace.created"
 
 
-async def test_two_processes_share_the_work_and_nothing_is_sent_twice(
+async def test_two_processes_share_the_deliveries_and_nothing_is_sent_twice(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H14

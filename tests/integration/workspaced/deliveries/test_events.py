@@ -11,14 +11,14 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.workspaced.deliveries.conftest import Rig, arrival
+from tests.support.database_client import DatabaseClient
 from tests.support.json_schema import fits
-from tests.support.outsider import Outsider
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.storage.factory import transact
 
 
 async def _received(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:
-    """The next events, each under its own schema."""
+    """Return the next events, each valid under its schema."""
     schemas = {kind["type"]: kind["schema"] for kind in (await rig.http.get("/v1/webhooks/event-types")).json()}
     events = [(await arrival(receiver)).event for _ in range(count)]
     for event in events:
@@ -117,7 +117,7 @@ async def test_a_request_that_changes_nothing_emits_no_event(rig: Rig, receiver:
     assert _events_stored(rig) == 0
 
 
-async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_without_a_subscribed_webhook_no_event_is_stored(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H1
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["block.*"])
     await rig.webhook(receiver.url, inOrder=True, dataEvents=[])
@@ -132,9 +132,9 @@ async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, rece
     assert counters == []
 
 
-async def test_an_event_that_is_refused_at_commit_is_never_sent(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_an_event_of_a_transaction_that_is_rolled_back_is_never_sent(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7
-    """The outbox is part of the transaction: a create that repeats an id leaves no event behind."""
+    """The outbox is part of the transaction: a create that repeats an id leaves no event."""
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     entry = {"key": "k", "dataType": "t", "value": "1"}
@@ -143,7 +143,7 @@ async def test_an_event_that_is_refused_at_commit_is_never_sent(rig: Rig, receiv
     assert _events_stored(rig) == 1
 
 
-async def test_a_webhook_reads_no_more_than_its_owner(
+async def test_a_webhook_receives_only_what_its_owner_may_read(
     rig: Rig, receiver: WebhookReceiver, make_key: Callable[..., str]
 ) -> None:
     # contract H2
@@ -202,7 +202,7 @@ async def test_events_of_workspaces_and_blocks_match_their_schemas(rig: Rig, rec
     assert events[4]["data"]["previous"] == {"label": "new"}
 
 
-async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_large_value_is_omitted_and_the_event_says_so(rig: Rig, receiver: WebhookReceiver) -> None:
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     await rig.push(sink, "k", "x" * 30_000)
@@ -212,9 +212,7 @@ async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receive
 
 
 @pytest.mark.parametrize("value", ["0.10", "ü", '\u2028 \\ "', ""])
-async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
-    rig: Rig, receiver: WebhookReceiver, value: str
-) -> None:
+async def test_the_signed_bytes_are_the_sent_bytes(rig: Rig, receiver: WebhookReceiver, value: str) -> None:
     # contract H9
     path = await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     secret = (await rig.http.get(path)).json()["signingSecret"]
@@ -242,4 +240,4 @@ async def test_concurrent_changes_are_numbered_without_gaps_and_sent_in_that_ord
     assert [event["sequence"] for event in events] == list(range(1, 21))
     await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
     orphans = "SELECT count(*) FROM event WHERE number NOT IN (SELECT event FROM delivery)"
-    assert Outsider(rig.settings.database).do(orphans) == [(0,)]
+    assert DatabaseClient(rig.settings.database).execute(orphans) == [(0,)]

@@ -1,4 +1,4 @@
-"""Many events for many webhooks: stored at once, and made into deliveries in bounded steps."""
+"""Many events for many webhooks: stored with the change, and converted to deliveries in bounded steps."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def waiting(rig: Rig) -> int:
     return int((transact(rig.settings.database, lambda tx: tx.one("SELECT count(*) FROM event_fan_out")) or (-1,))[0])
 
 
-async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
-    rig: Rig, receiver: WebhookReceiver
-) -> None:
+async def test_events_of_a_large_bulk_are_in_order_and_before_later_ones(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H18
     await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], inOrder=True)
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.created"])
@@ -51,7 +49,7 @@ async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
     assert by_webhook == [(155,), (150,)]
 
 
-async def test_who_gets_an_event_is_decided_at_its_commit(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_the_receivers_of_an_event_are_determined_at_its_commit(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H18
     held = pytest.MonkeyPatch()
     held.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", _nothing)
@@ -82,11 +80,11 @@ async def _nothing(_job: object) -> int:
     return 0
 
 
-async def test_updates_that_wait_are_coalesced_however_many_come_at_once(rig: Rig) -> None:
+async def test_any_number_of_concurrent_updates_is_coalesced(rig: Rig) -> None:
     sink = await rig.sink()
     await bulk(rig, sink, 250, "0")
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.updated"], coalesce=True, enabled=False)
-    # Attempts would end the waiting: so nothing is sent while the updates come.
+    # Attempts would end the waiting, so nothing is sent during the updates.
     held = pytest.MonkeyPatch()
     held.setattr("workspaced.resources.webhooks.delivery_store.is_due", lambda _reader, *, now: False)
     try:
@@ -111,7 +109,7 @@ async def test_updates_that_wait_are_coalesced_however_many_come_at_once(rig: Ri
         assert '"previous":{"value":"0"}' in text
 
 
-async def test_a_deleted_webhook_is_gone_at_once_and_its_deliveries_in_steps(rig: Rig) -> None:
+async def test_a_deleted_webhook_is_gone_immediately_and_its_deliveries_in_steps(rig: Rig) -> None:
     # contract H19
     webhook = await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()

@@ -1,4 +1,4 @@
-"""What a file's owner reads when a file, a header or a row can't be taken."""
+"""Messages for the owner of a file when a file, a header or a row is rejected."""
 
 import io
 
@@ -26,7 +26,7 @@ from ingestd.sdk import Reject, SourceBroken
         ("a,b\n1,2\n".encode("utf-16"), "not UTF-8"),
     ],
 )
-def test_a_file_without_a_usable_header_is_broken_in_one_sentence(data: bytes, words: str) -> None:
+def test_a_file_without_a_usable_header_is_broken_with_one_sentence(data: bytes, words: str) -> None:
     with pytest.raises(SourceBroken, match=words):
         list(read_csv(io.BytesIO(data), "parts.csv", encoding="utf-8", layout=Layout(naming=Naming(unnamed="refuse"))))
 
@@ -62,7 +62,7 @@ def test_a_bad_row_is_rejected_with_its_reason_and_its_fields(body: bytes, reaso
     assert rejects(body) == [Reject(position=2, reason=reason, record=record)]
 
 
-def test_the_neighbours_of_bad_rows_are_read_at_their_own_numbers() -> None:
+def test_rows_next_to_bad_rows_are_read_with_their_own_numbers() -> None:
     data = b'a,b\n0.10,00417\n1\n\n5" pipe, x \n1,\xff\n' + b"9" * 40 + b',""\n'
     (chunk,) = read_csv(io.BytesIO(data), "x.csv", encoding="utf-8")
     assert chunk.records.rows() == [("0.10", "00417"), ('5" pipe', " x "), ("9" * 40, "")]
@@ -70,7 +70,7 @@ def test_the_neighbours_of_bad_rows_are_read_at_their_own_numbers() -> None:
     assert [reject.position for reject in chunk.rejects] == [3, 6]
 
 
-def test_a_quote_that_swallows_more_than_the_bound_is_rejected_without_being_held() -> None:
+def test_an_unclosed_quote_beyond_the_size_limit_is_rejected_in_bounded_memory() -> None:
     data = b'a,b\n1,2\n3,"' + b"x" * 5000 + b'"\n4,5\n'
     chunks = list(read_csv(io.BytesIO(data), "x.csv", block_bytes=100, record_bytes=1000))
     assert [row for chunk in chunks for row in chunk.records.rows()] == [("1", "2"), ("4", "5")]
@@ -86,7 +86,7 @@ def test_an_empty_ndjson_file_is_broken(data: bytes) -> None:
         list(read_ndjson(io.BytesIO(data), "x.ndjson"))
 
 
-def test_objects_that_share_no_names_are_read_in_frames_of_a_bounded_size() -> None:
+def test_objects_without_common_names_are_read_in_frames_of_bounded_size() -> None:
     data = b"\n".join(b'{"n%d": %d}' % (i, i) for i in range(200))
     chunks = list(read_ndjson(io.BytesIO(data), "x.ndjson", cells=500))
     assert sum(chunk.records.height for chunk in chunks) == 200
@@ -94,16 +94,16 @@ def test_objects_that_share_no_names_are_read_in_frames_of_a_bounded_size() -> N
 
 
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV", "b.ndjson", "b.jsonl"])
-def test_the_name_determines_the_format(name: str) -> None:
+def test_the_file_name_determines_the_format(name: str) -> None:
     assert isinstance(resolve_format(name, None), Csv if name.lower().endswith("csv") else Ndjson)
 
 
-def test_the_configured_format_wins_over_the_name() -> None:
+def test_the_configured_format_takes_precedence_over_the_name() -> None:
     assert resolve_format("a.csv", "ndjson") == Ndjson()
     assert resolve_format("a.csv", Ndjson()) == Ndjson()
 
 
-def test_a_name_of_no_known_format_is_a_sentence() -> None:
+def test_a_file_name_of_an_unknown_format_is_reported() -> None:
     with pytest.raises(
         SourceBroken, match=r"report\.txt: its suffix is none of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
     ):

@@ -14,7 +14,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def test_a_trail_survives_json_with_all_that_it_knows() -> None:
+def test_a_cursor_is_unchanged_by_a_json_round_trip() -> None:
     top = FileTop(encoding="cp1252", delimiter=";", header_row=3, end=40, rows=4)
     part = CursorPart(
         device=1, inode=2, size=3, mtime_ns=4, offset=5, sha256="a", top=top, half=6, half_row=7, marks=((1, "b"),)
@@ -26,7 +26,7 @@ def test_a_trail_survives_json_with_all_that_it_knows() -> None:
     assert read_log_cursor(None) == LogCursor()
 
 
-def test_marks_are_few_and_the_latest_are_all_there() -> None:
+def test_marks_are_few_and_include_all_recent_ones() -> None:
     part = CursorPart(device=1, inode=1, top=FileTop(encoding="utf-8"))
     for offset in range(1, 1000):
         part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).with_mark()
@@ -36,7 +36,7 @@ def test_marks_are_few_and_the_latest_are_all_there() -> None:
     assert offsets[-4:] == [996, 997, 998, 999]
 
 
-def test_a_prefix_proves_a_whole_file_and_a_mark_a_shorter_one() -> None:
+def test_a_prefix_identifies_a_whole_file_and_a_mark_a_shorter_one() -> None:
     read, marks = b"header\none\ntwo\n", [(7, digest(b"header\n")), (11, digest(b"header\none\n"))]
     whole = (len(read), digest(read))
     assert find_common_prefix(io.BytesIO(read + b"three\n"), *whole, marks) == whole
@@ -50,11 +50,11 @@ def test_a_prefix_proves_a_whole_file_and_a_mark_a_shorter_one() -> None:
 @pytest.mark.parametrize(
     ("longer", "shorter", "held"), [(b"ab", b"a", True), (b"ab", b"ab", True), (b"ab", b"abc", False)]
 )
-def test_a_file_holds_another_that_it_begins_with(longer: bytes, shorter: bytes, held: bool) -> None:
+def test_a_file_contains_another_file_that_is_its_beginning(longer: bytes, shorter: bytes, held: bool) -> None:
     assert starts_with(io.BytesIO(longer), io.BytesIO(shorter)) is held
 
 
-def test_a_prefix_is_the_hash_of_all_that_was_added() -> None:
+def test_a_prefix_is_the_hash_of_all_added_bytes() -> None:
     prefix = Prefix()
     for piece in (b"a" * 70_000, b"", b"b" * 70_000):
         prefix.add(piece)

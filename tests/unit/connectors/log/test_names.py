@@ -23,19 +23,19 @@ from connectors.log.names import LogNames
         ("notes.txt", None),
     ],
 )
-def test_a_file_belongs_to_the_log_with_the_longest_name(name: str, log: str | None) -> None:
+def test_a_file_belongs_to_the_log_with_the_longest_matching_name(name: str, log: str | None) -> None:
     names = LogNames(["*.csv"], ["{name}.*", "{name}-*"])
     assert names.log_of(name) == names.log_of(name) == log
 
 
-def test_a_log_that_is_named_alone_has_rotated_files_of_any_name() -> None:
+def test_a_log_with_a_literal_name_has_rotated_files_of_any_suffix() -> None:
     names = LogNames(["run.csv"], ["run-*.csv"])
     assert [names.log_of(name) for name in ("run.csv", "run-1.csv", "run-1.csv.gz", "old.csv")] == [
         "run.csv", "run.csv", "run.csv", None,
     ]  # fmt: skip
 
 
-def test_older_files_come_by_time_and_of_one_time_the_higher_number_first() -> None:
+def test_rotated_files_are_sorted_by_time_then_by_descending_number() -> None:
     names = LogNames(["*.csv"], ["{name}.*"])
     times = {"a.csv": 9, "a.csv.1": 5, "a.csv.2": 5, "a.csv.10.gz": 5, "a.csv.3": 7, "b.csv.1": 1}
     files = {name: Identity(1, at, 1, time, time) for at, (name, time) in enumerate(times.items())}
@@ -50,7 +50,7 @@ def test_case_is_ignored_unless_configured_otherwise() -> None:
     assert [exact.log_of(name) for name in ("RUN.CSV", "RUN.CSV.1", "run.csv.1")] == [None, None, "run.csv"]
 
 
-def test_a_log_that_is_named_alone_keeps_that_name_whatever_the_case_of_its_files() -> None:
+def test_a_log_with_a_literal_name_keeps_that_name_for_files_of_another_case() -> None:
     names = LogNames(["run.csv"], ["run-*.csv"])
     files = {"Run.CSV": Identity(1, 1, 1, 2, 2), "RUN-1.csv": Identity(1, 2, 1, 1, 1)}
     assert names.logs(files) == ["run.csv"]
@@ -58,7 +58,7 @@ def test_a_log_that_is_named_alone_keeps_that_name_whatever_the_case_of_its_file
     assert names.older("run.csv", files) == ["RUN-1.csv"]
 
 
-def test_of_two_files_with_one_name_the_one_spelled_as_the_pattern_is_the_log_and_the_other_no_rotated_file() -> None:
+def test_of_two_files_that_differ_in_case_only_the_one_that_matches_the_pattern_is_the_log() -> None:
     names = LogNames(["run.csv"], ["run-*.csv"])
     files = {"RUN.csv": Identity(1, 1, 1, 1, 1), "run.csv": Identity(1, 2, 1, 2, 2)}
     assert names.current("run.csv", files) == "run.csv"

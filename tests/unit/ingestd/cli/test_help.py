@@ -1,6 +1,6 @@
-"""What `--help` prints is a promise: the golden files say it, and a change of them shows in a review.
+"""The output of `--help` is compared with golden files, so that a changed sentence appears in a review.
 
-Where a change is meant, INGESTD_WRITE_GOLDEN=1 writes them anew.
+INGESTD_WRITE_GOLDEN=1 rewrites the files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELPS = ["", *DaemonVerbs.verbs, *(f"rejected {name}" for name in sorted(rejecte
 
 
 @pytest.mark.parametrize("verb", HELPS)
-def test_help_says_what_the_golden_file_says(verb: str) -> None:
+def test_help_equals_the_golden_file(verb: str) -> None:
     golden = GOLDEN / f"{verb.replace(' ', '-') or 'ingestd'}.txt"
     text = helped(*verb.split())
     if os.environ.get("INGESTD_WRITE_GOLDEN"):
@@ -41,7 +41,7 @@ def test_every_verb_is_listed_and_has_a_golden_file() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == {verb.replace(" ", "-") or "ingestd" for verb in HELPS}
 
 
-def test_an_unknown_verb_is_told_as_one() -> None:
+def test_an_unknown_verb_is_reported() -> None:
     result = CliRunner().invoke(main, ["synch"], prog_name="ingestd")
     assert result.exit_code == 2
     assert "No such command 'synch'" in result.output

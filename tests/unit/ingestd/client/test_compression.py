@@ -12,7 +12,7 @@ BODY = b"[" + b",".join(b'{"key":"K-%05d","value":"1","dataType":"scalar"}' % n 
 
 
 class Service(httpx.AsyncBaseTransport):
-    """Counts what it is sent; ``takes``: it announces gzip; ``refuses``: something on the way does not take it after all."""
+    """Records what it receives; ``takes``: it announces gzip; ``refuses``: it rejects compressed bodies nevertheless."""
 
     def __init__(self, *, takes: bool = True, refuses: bool = False) -> None:
         self.takes = takes
@@ -31,7 +31,7 @@ class Service(httpx.AsyncBaseTransport):
 
 
 async def sent(service: Service, *, url: str = "http://service.test", compress: bool = True) -> list[bool]:
-    """Whether each request of three mass-updates was packed."""
+    """Return for each request of three mass-updates whether it was compressed."""
     async with ServiceClient(url=url, api_key="k", client_id="c", transport=service, compress=compress) as client:
         for number in range(3):
             response = await client.mass_update("w", "s", body=BODY, items=500, idempotency_key=str(number))
@@ -39,24 +39,24 @@ async def sent(service: Service, *, url: str = "http://service.test", compress: 
     return ["Content-Encoding" in request.headers for request in service.requests]
 
 
-async def test_bodies_are_packed_once_the_service_has_announced_that_it_takes_them() -> None:
+async def test_bodies_are_compressed_after_the_service_has_announced_support() -> None:
     service = Service()
     assert await sent(service) == [False, True, True]
     assert len(service.requests[1].content) < len(BODY) / 5
 
 
-async def test_nothing_is_packed_unasked() -> None:
+async def test_bodies_are_not_compressed_without_an_announcement() -> None:
     assert await sent(Service(takes=False)) == [False] * 3
     assert await sent(Service(), compress=False) == [False] * 3
     assert await sent(Service(), url="http://127.0.0.1:9") == [False] * 3
 
 
-async def test_a_refusal_of_what_was_announced_costs_one_request_and_never_another() -> None:
+async def test_a_service_that_rejects_compression_gets_one_compressed_request_only() -> None:
     assert await sent(Service(refuses=True)) == [False, True, False, False]
 
 
 @pytest.mark.parametrize(
     ("host", "here"), [("localhost", True), ("127.8.0.1", True), ("::1", True), ("10.0.0.1", False), ("h.test", False)]
 )
-def test_this_machine_is_known_by_its_names(host: str, here: bool) -> None:
+def test_names_of_this_machine_are_recognised(host: str, here: bool) -> None:
     assert is_loopback(host) is here

@@ -1,4 +1,4 @@
-"""Every status is an error of its kind, in both clients, and no secret is in any."""
+"""Every status has its exception class in both clients, and no exception contains a secret."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def client_of(request: pytest.FixtureRequest) -> Callable[[Handler], AnyClient]:
         (503, "Unavailable"),
     ],
 )
-async def test_each_status_is_an_error_of_its_kind(
+async def test_each_status_raises_its_exception_class(
     client_of: Callable[[Handler], AnyClient], status: int, kind: str
 ) -> None:
     client = client_of(lambda _: httpx.Response(status, json={"detail": "It is so."}))
@@ -66,14 +66,14 @@ async def test_each_status_is_an_error_of_its_kind(
         assert "hidden" not in text
 
 
-async def test_how_long_to_wait_comes_along(client_of: Callable[[Handler], AnyClient]) -> None:
+async def test_an_exception_has_the_time_to_wait(client_of: Callable[[Handler], AnyClient]) -> None:
     client = client_of(lambda _: httpx.Response(503, headers={"Retry-After": "3600"}))
     with pytest.raises(Unavailable) as caught:
         await done(client.check_ready())
     assert caught.value.retry_after == 3600
 
 
-async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Callable[[Handler], AnyClient]) -> None:
+async def test_a_redirect_is_not_followed_and_its_target_is_reported(client_of: Callable[[Handler], AnyClient]) -> None:
     seen: list[str] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -90,9 +90,7 @@ async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Cal
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "s"}', b'{"id": "s", "label": 3}'])
-async def test_a_success_that_is_no_record_is_unreadable(
-    client_of: Callable[[Handler], AnyClient], body: bytes
-) -> None:
+async def test_a_success_without_a_record_is_unreadable(client_of: Callable[[Handler], AnyClient], body: bytes) -> None:
     client = client_of(lambda _: httpx.Response(200, content=body))
     with pytest.raises(UnreadableResponse) as caught:
         await done(client.get_sink("w", "s"))
@@ -114,7 +112,7 @@ async def test_a_response_about_another_key_is_unreadable(client_of: Callable[[H
 
 
 class _Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """The connection breaks after the first piece."""
+    """A body that breaks off after the first piece."""
 
     def __iter__(self) -> Iterator[bytes]:
         yield b"half"
@@ -129,7 +127,7 @@ def _files(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def test_a_download_that_breaks_off_or_is_other_bytes_leaves_nothing(
+async def test_a_download_that_breaks_off_or_has_other_bytes_leaves_no_file(
     client_of: Callable[[Handler], AnyClient], tmp_path: Path
 ) -> None:
     broken = client_of(lambda _: httpx.Response(200, stream=_Cut()))
@@ -141,7 +139,7 @@ async def test_a_download_that_breaks_off_or_is_other_bytes_leaves_nothing(
     assert not _files(tmp_path)
 
 
-async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable[[Handler], AnyClient]) -> None:
+async def test_a_request_to_a_link_has_no_api_key(client_of: Callable[[Handler], AnyClient]) -> None:
     seen: list[httpx.Request] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -165,7 +163,7 @@ async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable
     assert "hidden" not in str(caught.value)
 
 
-def test_the_former_names_work_with_a_warning() -> None:
+def test_deprecated_names_work_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="now UnreadableResponse"):
         assert kinds.UnreadableAnswer is UnreadableResponse  # codespell:ignore answer
     with pytest.warns(DeprecationWarning, match="now ServiceResponse"):

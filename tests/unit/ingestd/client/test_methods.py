@@ -1,4 +1,4 @@
-"""What editors, mypy and help() know of the methods of both clients."""
+"""Signatures and help texts of the methods of both clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHODS: dict[str, Method[..., Any, Any]] = {
 
 
 async def the_types_are_known(blocking: Client, asynchronous: AsyncClient) -> None:
-    """Never called: mypy judges it with the other tests."""
+    """Never called: mypy checks it with the other tests."""
     assert_type(blocking.get_sink("w", "s", if_none_match="e"), Sink)
     assert_type(await asynchronous.get_sink("w", "s"), Sink)
     assert_type(blocking.iter_sinks("w"), Generator[SinkInfo, None, None])
@@ -34,7 +34,7 @@ async def the_types_are_known(blocking: Client, asynchronous: AsyncClient) -> No
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_help_shows_what_a_method_takes_gives_and_does(name: str) -> None:
+def test_help_describes_arguments_result_and_effect_of_a_method(name: str) -> None:
     function = METHODS[name].declaration.function
     anonymous = httpx.MockTransport(lambda _: httpx.Response(404))
     for client in (Client("http://s", transport=anonymous), AsyncClient("http://s", transport=anonymous)):
@@ -49,7 +49,7 @@ def test_help_shows_what_a_method_takes_gives_and_does(name: str) -> None:
         assert inspect.iscoroutinefunction(method) is waits
 
 
-def test_help_names_the_options_that_methods_share() -> None:
+def test_help_describes_the_options_that_methods_share() -> None:
     client = Client("http://s", transport=httpx.MockTransport(lambda _: httpx.Response(404)))
     assert str(inspect.signature(client.list_sinks)).startswith(
         "(workspace: 'str', *, sort_order: 'SortOrder | None' = UNSET, sorted_by: 'str | None' = UNSET, take: "
@@ -89,14 +89,14 @@ def test_help_names_the_options_that_methods_share() -> None:
         ),
     ],
 )
-def test_arguments_go_into_the_query_or_the_body(
+def test_arguments_are_sent_in_the_query_or_the_body(
     method: str, args: list[Any], given: dict[str, Any], sent: tuple[object, object]
 ) -> None:
     request: Request[Any] = METHODS[method].build(*args, **given)
     assert (request.query, None if request.body is None else json.loads(request.body)) == sent
 
 
-def test_headers_are_sent_only_if_they_are_given() -> None:
+def test_headers_are_sent_only_if_given() -> None:
     request = METHODS["update_block"].build("w", "b", if_match='"1"', client_id=None)
     assert request.headers == {"If-Match": '"1"', "Prefer": "return=representation"}
     assert request.path == {"workspace": "w", "block": "b"}

@@ -1,4 +1,4 @@
-"""The table of operations against the contract's own."""
+"""The client's table of operations compared with that of the contract."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from ingestd.client.operations import OPERATIONS
 
-# The contract's operations: the row, the method, and the path without its names.
+# The operations of the contract: the row, the method, and the path with placeholders.
 CONTRACT = """
 DS1 GET /v1/workspace/*/data-sink/*
 DS2 GET /v1/workspace/*/data-sink
@@ -47,17 +47,17 @@ def _pattern(path: str) -> str:
     return "/".join("*" if part.startswith("{") else part for part in path.split("/"))
 
 
-def test_each_row_of_the_contract_has_exactly_one_entry() -> None:
+def test_each_row_of_the_contract_has_exactly_one_operation() -> None:
     rows = [f"{one.row} {one.method} {_pattern(one.path)}" for one in OPERATIONS if one.row]
     assert sorted(rows) == sorted(CONTRACT.split("\n")[1:-1])
     assert len(rows) == 32
 
 
-def test_the_client_id_is_demanded_on_rows_five_to_ten_of_the_sinks() -> None:
+def test_the_client_id_is_required_on_rows_five_to_ten_of_the_sinks() -> None:
     demanding = {operation.row for operation in OPERATIONS if operation.client_id}
     assert demanding == {"DS5", "DS6", "DS7", "DS8", "DS9", "DS10"}
 
 
-def test_no_two_entries_have_one_name_or_one_address() -> None:
+def test_names_and_addresses_of_operations_are_unique() -> None:
     assert Counter(one.name for one in OPERATIONS).most_common(1)[0][1] == 1
     assert Counter((one.method, _pattern(one.path)) for one in OPERATIONS).most_common(1)[0][1] == 1

@@ -1,4 +1,4 @@
-"""Lists page by page, from services that announce more or less about their length."""
+"""Paged lists, from services that announce their length or a cursor, or nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def listing(page_length: int, *, documented: bool = False) -> PagedList[str]:
 
 
 def read(pages: PageReader[str], handler: Handler) -> tuple[list[str], int]:
-    """All records, and how many requests they took."""
+    """Return all records and the number of requests."""
     found: list[str] = []
     requests = 0
     while pages.request is not None:
@@ -46,7 +46,7 @@ NAMES = st.integers(0, 30).map(lambda count: [f"r{number}" for number in range(c
 
 
 @given(records=NAMES, page_length=st.integers(1, 12), announced=st.sampled_from(["total", "link", "nothing"]))
-def test_every_record_comes_once_and_in_order(records: list[str], page_length: int, announced: str) -> None:
+def test_every_record_is_returned_once_and_in_order(records: list[str], page_length: int, announced: str) -> None:
     def handler(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
         link = '</x?take=1&skip=2>; rel="next"' if skip + take < len(records) else '</x?skip=0>; rel="prev"'
         headers = {"total": {"X-Total-Count": str(len(records))}, "link": {"Link": link}, "nothing": {}}
@@ -58,7 +58,7 @@ def test_every_record_comes_once_and_in_order(records: list[str], page_length: i
 
 
 @given(records=NAMES, page_length=st.integers(1, 12), documented=st.booleans())
-def test_a_service_that_knows_no_pages_is_not_asked_for_ever(
+def test_listing_ends_if_the_service_ignores_the_page(
     records: list[str], page_length: int, *, documented: bool
 ) -> None:
     found, requests = read(PageReader(listing(page_length, documented=documented)), lambda _, __: (records, {}))
@@ -66,7 +66,7 @@ def test_a_service_that_knows_no_pages_is_not_asked_for_ever(
     assert requests <= 2
 
 
-def test_a_record_that_others_pushed_to_the_next_page_is_not_given_again() -> None:
+def test_a_record_that_moves_to_the_next_page_is_returned_once() -> None:
     records = ["e", "d", "c", "b", "a"]
 
     def handler(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
@@ -78,7 +78,7 @@ def test_a_record_that_others_pushed_to_the_next_page_is_not_given_again() -> No
     assert read(PageReader(listing(2)), handler)[0] == ["e", "d", "c", "b", "a"]
 
 
-def test_pages_by_cursor_miss_no_record_while_others_are_removed() -> None:
+def test_paging_by_cursor_misses_no_record_while_others_are_removed() -> None:
     records = [f"r{number:02d}" for number in range(20)]
     pages, found = PageReader(listing(3)), list[str]()
     while pages.request is not None:
@@ -91,7 +91,7 @@ def test_pages_by_cursor_miss_no_record_while_others_are_removed() -> None:
     assert found == [f"r{number:02d}" for number in range(20)]
 
 
-def test_a_page_without_records_is_followed_by_its_cursor() -> None:
+def test_an_empty_page_with_a_cursor_is_followed() -> None:
     responses: list[tuple[str, dict[str, str]]] = [
         ("", {"Link": '</x?cursor=a>; rel="next"'}),
         ("one", {"Link": '</x?cursor=b>; rel="next", </x?skip=0>; rel="prev"'}),
@@ -104,6 +104,6 @@ def test_a_page_without_records_is_followed_by_its_cursor() -> None:
     assert (found, pages.request) == (["one", "two"], None)
 
 
-def test_a_page_has_at_least_one_record() -> None:
+def test_a_page_size_below_one_is_rejected() -> None:
     with pytest.raises(ValueError, match="page_length"):
         PageReader(listing(0))

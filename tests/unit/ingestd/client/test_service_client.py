@@ -1,4 +1,4 @@
-"""The client against responses of all kinds: each result is a value, and no secret in it."""
+"""The client with responses of all kinds: each result is a value, and no result contains a secret."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def raises(error: Exception, cause: Exception | None = None) -> Callable[[httpx.
         ("a\\b", "a%5Cb"),
     ],
 )
-async def test_a_key_travels_in_a_path_percent_encoded_whole(key: str, segment: str) -> None:
+async def test_a_key_is_percent_encoded_in_a_path(key: str, segment: str) -> None:
     seen: list[bytes] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -63,7 +63,7 @@ async def test_a_key_travels_in_a_path_percent_encoded_whole(key: str, segment: 
 
 
 @pytest.mark.parametrize("key", ["", ".", ".."])
-def test_a_key_that_no_path_can_hold_is_refused_with_a_sentence(key: str) -> None:
+def test_a_key_that_no_path_can_contain_is_rejected_with_a_sentence(key: str) -> None:
     with pytest.raises(Unaddressable, match="can't be addressed in a URL"):
         fill_path(DELETE_ENTRY, {"workspace": "w", "sink": "s", "key": key})
 
@@ -76,14 +76,14 @@ def test_a_key_that_no_path_can_hold_is_refused_with_a_sentence(key: str) -> Non
         ([], []),
     ],
 )
-async def test_the_list_of_workspaces_may_be_a_record_or_a_list(body: object, labels: list[str]) -> None:
+async def test_the_list_of_workspaces_can_be_a_record_or_a_list(body: object, labels: list[str]) -> None:
     async with client(sends(httpx.Response(200, json=body))) as service:
         response = await service.list_workspaces()
     assert response.value is not None
     assert [workspace.label for workspace in response.value] == labels
 
 
-async def test_members_that_the_document_does_not_know_are_ignored_and_silences_are_let_be() -> None:
+async def test_unknown_members_are_ignored_and_missing_ones_are_tolerated() -> None:
     # contract G22
     sinks = [{"id": "s", "label": "L", "icon": "{ source: 'x' }", "serial": 1.0, "extra": {}}, {"id": "t"}]
     headers = {"X-Bulk-Mass": "max-items=5000, max-bytes=16777216"}
@@ -93,7 +93,7 @@ async def test_members_that_the_document_does_not_know_are_ignored_and_silences_
     assert response.bulk == BulkLimits(max_items=5000, max_bytes=16777216)
 
 
-async def test_a_problem_keeps_all_that_it_says() -> None:
+async def test_a_problem_response_keeps_all_its_members() -> None:
     problem = {
         "title": "Invalid request",
         "error": "Invalid request",
@@ -113,7 +113,7 @@ async def test_a_problem_keeps_all_that_it_says() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff\xfe", b'{"error":', b'{"error":7,"errors":{}}'])
-async def test_an_unreadable_problem_still_has_its_status(body: bytes) -> None:
+async def test_an_unreadable_problem_has_its_status(body: bytes) -> None:
     headers = {"X-Request-Id": "r-1", "X-Error-Code": "some_code"}
     async with client(sends(httpx.Response(400, content=body, headers=headers))) as service:
         response = await service.delete_entry("w", "s", key="k")
@@ -122,7 +122,7 @@ async def test_an_unreadable_problem_still_has_its_status(body: bytes) -> None:
     assert response.outcome.remedy == "reject"
 
 
-async def test_a_services_words_are_kept_short() -> None:
+async def test_a_long_message_of_the_service_is_shortened() -> None:
     async with client(sends(httpx.Response(400, json={"detail": "x" * 100_000}))) as service:
         response = await service.delete_entry("w", "s", key="k")
     assert len(response.outcome.sentence) < 700
@@ -131,7 +131,7 @@ async def test_a_services_words_are_kept_short() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>ok</html>", b'{"key":"k"', b"{}", b'{"key":1}', b"null", b'{"key":"other","value":"1"}']
 )
-async def test_a_2xx_with_another_body_than_its_operation_gives_is_no_success(body: bytes) -> None:
+async def test_a_2xx_with_an_unexpected_body_is_no_success(body: bytes) -> None:
     async with client(sends(httpx.Response(200, content=body))) as service:
         response = await service.mass_update_entry("w", "s", key="k", value="1", idempotency_key="i")
     assert not response.ok
@@ -159,7 +159,7 @@ async def test_a_key_that_the_service_normalises_is_the_same_key() -> None:
         ("ok", False),
     ],
 )
-async def test_a_bulk_response_has_to_account_for_each_item_once(body: object, accepted: bool) -> None:
+async def test_a_bulk_response_must_account_for_each_item_once(body: object, accepted: bool) -> None:
     async with client(sends(httpx.Response(200, json=body))) as service:
         response = await service.mass_update("w", "s", body=b"[1,2]", items=2, idempotency_key="i")
     assert response.ok is accepted
@@ -181,7 +181,7 @@ async def test_a_bulk_response_has_to_account_for_each_item_once(body: object, a
         (httpx.UnsupportedProtocol("x"), None, "not valid HTTP"),
     ],
 )
-async def test_each_way_of_having_no_response_is_distinguished(
+async def test_each_kind_of_missing_response_is_distinguished(
     error: Exception, cause: Exception | None, words: str
 ) -> None:
     async with client(raises(error, cause)) as service:
@@ -204,7 +204,7 @@ async def test_a_redirect_is_not_followed() -> None:
     assert response.outcome.remedy == "pause"
 
 
-async def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_api_key_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     shown: list[object] = []
     async with client(raises(httpx.ConnectError("x")), "http://user:hidden@service.test:1") as service:
@@ -216,19 +216,19 @@ async def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "two\nlines", "schlüssel", "a b"])
-def test_a_key_that_no_header_can_hold_is_refused_without_being_repeated(key: str) -> None:
+def test_an_api_key_that_no_header_can_contain_is_rejected_without_quoting_it(key: str) -> None:
     with pytest.raises(ValueError, match="API key") as caught:
         ServiceClient(url="http://service.test", api_key=key, client_id="c")
     assert not key or key not in str(caught.value)
 
 
 @pytest.mark.parametrize("client_id", ["", "x" * 129, "a b", "ü"])
-def test_a_client_id_that_the_service_would_refuse_is_refused_at_once(client_id: str) -> None:
+def test_an_invalid_client_id_is_rejected_immediately(client_id: str) -> None:
     with pytest.raises(ValueError, match="client id"):
         ServiceClient(url="http://service.test", api_key="k", client_id=client_id)
 
 
-async def test_a_created_sink_has_to_list_what_was_sent() -> None:
+async def test_a_created_sink_must_list_the_sent_entries() -> None:
     created = httpx.Response(201, json={"id": "s", "label": "L", "entries": [{"key": "a"}]})
     async with client(sends(created)) as service:
         complete = await service.create_sink("w", body=b"{}", keys=["a"], idempotency_key="i")
@@ -256,9 +256,9 @@ async def test_a_sink_is_read_in_pieces() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"<html>", b'{"id":"s"}', b'{"entries":[{"key":"a"}', b'{"entries":[{"id":1}]}']
 )
-async def test_a_sink_that_is_cut_off_or_no_sink_is_not_taken_for_read(content: bytes) -> None:
+async def test_a_truncated_or_invalid_sink_does_not_count_as_read(content: bytes) -> None:
     async def take(_: object) -> None:
-        """What came before the cut may be handed on; the response says that it is not all."""
+        """Entries before the end of a truncated body may be returned; the result says that they are incomplete."""
 
     async with client(sends(httpx.Response(200, content=content))) as service:
         response = await service.read_sink("w", "s", take, row_of)

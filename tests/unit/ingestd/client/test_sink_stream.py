@@ -1,4 +1,4 @@
-"""The incremental reader against the standard library's reader, cut at every place."""
+"""The incremental JSON reader compared with the standard library, with the text split at every position."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def read(*pieces: bytes) -> list[Row]:
 
 @st.composite
 def sinks(draw: st.DrawFn) -> dict[str, Any]:
-    """A sink with its entries first, last or in the middle."""
+    """Return a sink with its entries first, last or in the middle."""
     sink = {**draw(MEMBERS), "entries": draw(ENTRIES)}
     return sink | {name: value for name, value in draw(MEMBERS).items() if name not in sink}
 
 
 @given(sink=sinks(), ascii_only=st.booleans(), indent=st.sampled_from([None, 1]), data=st.data())
-def test_a_sink_cut_anywhere_reads_as_the_standard_library_reads_it(
+def test_a_split_sink_is_read_as_by_the_standard_library(
     sink: dict[str, Any], *, ascii_only: bool, indent: int | None, data: st.DataObject
 ) -> None:
     content = json.dumps(sink, ensure_ascii=ascii_only, indent=indent).encode()
@@ -52,7 +52,7 @@ def test_a_sink_cut_anywhere_reads_as_the_standard_library_reads_it(
     assert read(*pieces) == [(entry["key"], entry.get("value"), entry.get("dataType")) for entry in sink["entries"]]
 
 
-def test_every_single_byte_may_come_alone() -> None:
+def test_bytes_may_arrive_one_at_a_time() -> None:
     content = '{"serial": 12, "entries": [{"key":"é\\u00e9\\"","value":"1.10"} , {"key":"b"}], "last": 1.5e3}'.encode()
     assert read(*(content[n : n + 1] for n in range(len(content)))) == [('éé"', "1.10", None), ("b", None, None)]
 
@@ -77,10 +77,10 @@ def test_every_single_byte_may_come_alone() -> None:
         b"<html>",
     ],
 )
-def test_what_is_no_whole_sink_is_refused(content: bytes) -> None:
+def test_an_incomplete_sink_is_rejected(content: bytes) -> None:
     with pytest.raises(UnreadableBody):
         read(content)
 
 
-def test_a_value_that_is_no_text_stays_different_from_every_text() -> None:
+def test_a_value_that_is_not_text_differs_from_every_text() -> None:
     assert read(b'{"entries":[{"key":"a","value":[1],"dataType":5}]}') == [("a", "[1]", "5")]

@@ -1,4 +1,4 @@
-"""Proxies, authorities and client certificates: to a real TLS server that wants one, by a real proxy."""
+"""Proxies, certificate authorities and client certificates, with a real TLS server and a real proxy."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class _Healthy(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _Quiet(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A handshake that fails is what the test is about."""
+        """Ignore failed handshakes, which the tests provoke."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def server() -> Iterator[_Quiet]:
         thread.join(30)
 
 
-async def test_only_the_authorities_that_are_named_are_trusted_and_a_certificate_is_shown(
+async def test_only_configured_authorities_are_trusted_and_the_client_certificate_is_sent(
     server: _Quiet, tmp_path: Path
 ) -> None:
     serving = self_signed(tmp_path, "server")
@@ -72,9 +72,7 @@ async def test_only_the_authorities_that_are_named_are_trusted_and_a_certificate
         anonymous.check_live()
 
 
-async def test_requests_go_through_the_proxy_that_is_named_and_through_no_other(
-    server: _Quiet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_use_only_the_configured_proxy(server: _Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = f"http://user:hidden@127.0.0.1:{server.server_address[1]}"
     options = TransportOptions(proxy=proxy)
     assert "hidden" not in repr(options)
@@ -90,7 +88,7 @@ async def test_requests_go_through_the_proxy_that_is_named_and_through_no_other(
         assert inheriting.check_live().status == "ok"
 
 
-def test_files_that_are_no_certificates_are_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_files_that_are_no_certificates_are_rejected_with_a_sentence(tmp_path: Path) -> None:
     good, locked = self_signed(tmp_path, "locked", password=b"hidden")
     empty = tmp_path / "empty.pem"
     empty.write_bytes(b"")

@@ -16,7 +16,7 @@ def tripped(now: float = 0) -> Breaker:
     return breaker
 
 
-def test_a_few_failures_in_a_row_open_it_and_an_answer_between_them_does_not() -> None:
+def test_consecutive_failures_open_the_breaker_and_a_response_resets_the_count() -> None:
     breaker = Breaker()
     for _ in range(FAILURES_TO_OPEN - 1):
         breaker = breaker.after_failure(0, BACKOFF, 1)
@@ -25,7 +25,7 @@ def test_a_few_failures_in_a_row_open_it_and_an_answer_between_them_does_not() -
     assert breaker.after_failure(0, BACKOFF, 1).is_open
 
 
-def test_one_probe_goes_through_when_the_wait_is_over() -> None:
+def test_one_probe_is_permitted_when_the_wait_is_over() -> None:
     breaker = tripped()
     assert breaker.decide(0.5) == "wait"
     assert breaker.decide(1) == "probe"
@@ -33,7 +33,7 @@ def test_one_probe_goes_through_when_the_wait_is_over() -> None:
     assert breaker.with_probe().without_probe().decide(1) == "probe"
 
 
-def test_an_answer_to_the_probe_closes_it_and_a_failure_makes_the_wait_longer() -> None:
+def test_a_response_to_the_probe_closes_the_breaker_and_a_failure_extends_the_wait() -> None:
     breaker = tripped().with_probe()
     assert breaker.after_response() == Breaker()
     again = breaker.after_failure(1, BACKOFF, 1)
@@ -41,18 +41,18 @@ def test_an_answer_to_the_probe_closes_it_and_a_failure_makes_the_wait_longer() 
     assert again.decide(2.9) == "wait"
 
 
-def test_stragglers_do_not_make_the_wait_longer() -> None:
+def test_late_failures_of_earlier_requests_do_not_extend_the_wait() -> None:
     breaker = tripped()
     assert breaker.after_failure(0.5, BACKOFF, 1) == breaker
 
 
-def test_what_the_service_asks_for_is_waited_out() -> None:
+def test_a_requested_wait_is_respected() -> None:
     breaker = tripped().with_probe().after_failure(1, BACKOFF, 0, retry_after_seconds=60)
     assert breaker.until == 61
 
 
-@given(outcomes=st.lists(st.tuples(st.sampled_from(["failed", "answered", "turn"]), st.floats(0, 60)), max_size=100))
-def test_there_is_never_more_than_one_probe_and_always_a_next_one(outcomes: list[tuple[str, float]]) -> None:
+@given(outcomes=st.lists(st.tuples(st.sampled_from(["failed", "responded", "turn"]), st.floats(0, 60)), max_size=100))
+def test_there_is_at_most_one_probe_and_always_a_next_one(outcomes: list[tuple[str, float]]) -> None:
     breaker, now, probes = Breaker(), 0.0, 0
     for what, seconds in outcomes:
         now += seconds
@@ -60,7 +60,7 @@ def test_there_is_never_more_than_one_probe_and_always_a_next_one(outcomes: list
             case "failed":
                 breaker = breaker.after_failure(now, BACKOFF, 0.5)
                 probes = int(breaker.probing)
-            case "answered":
+            case "responded":
                 breaker, probes = breaker.after_response(), 0
             case _ if breaker.decide(now) == "probe":
                 breaker, probes = breaker.with_probe(), probes + 1

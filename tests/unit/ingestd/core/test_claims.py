@@ -1,4 +1,4 @@
-"""Which files two sources would both read."""
+"""Detection of files that two sources would both read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def claim(folder: str, *patterns: str, **more: Any) -> FileClaim:
         ("", "*", True),
     ],
 )
-def test_globs_of_names_overlap_if_one_name_fits_both(first: str, second: str, common: bool) -> None:
+def test_globs_overlap_if_one_name_matches_both(first: str, second: str, common: bool) -> None:
     assert (common_file(claim("/d", first), claim("/d", second)) is not None) is common
     assert (common_file(claim("/d", second), claim("/d", first)) is not None) is common
 
@@ -46,9 +46,7 @@ GLOBS = st.text(alphabet="ab*?[!-]", max_size=7)
 
 @settings(max_examples=1000)
 @given(first=GLOBS, second=GLOBS, names=st.lists(st.text(alphabet="abc", max_size=6), max_size=20))
-def test_an_example_fits_both_globs_and_where_there_is_none_no_name_does(
-    first: str, second: str, names: list[str]
-) -> None:
+def test_an_example_matches_both_globs_and_without_one_no_name_does(first: str, second: str, names: list[str]) -> None:
     matches = [re.compile(fnmatch.translate(glob), re.IGNORECASE).match for glob in (first, second)]
     found = globs.common(globs.parse(first), globs.parse(second), first_ignores=True, second_ignores=True, folders=True)
     if found is not None:
@@ -93,5 +91,7 @@ def test_folders_overlap_as_far_as_their_files_do(first: FileClaim, second: File
         (claim("/a", "x/a.csv", recursive=True, puts=("/b",)), claim("/b", "b.csv"), None),
     ],
 )
-def test_a_folder_that_another_source_reads_is_fed(writer: FileClaim, reader: FileClaim, folder: str | None) -> None:
+def test_writing_into_a_folder_of_another_source_is_detected(
+    writer: FileClaim, reader: FileClaim, folder: str | None
+) -> None:
     assert fed_folder(writer, reader) == folder

@@ -13,12 +13,12 @@ KNEE = 20
 
 
 def levels_off(in_flight: int) -> float:
-    """From 20 in flight on, more only wait."""
+    """Throughput is constant from 20 requests in flight on; further requests only wait."""
     return 0.05 * max(1.0, in_flight / KNEE)
 
 
 def suffers(in_flight: int) -> float:
-    """From 20 in flight on, more make all of them slower than one after the other would be."""
+    """From 20 in flight on, each further request makes all of them slower than sequential ones."""
     return 0.05 * max(1.0, (in_flight / KNEE) ** 2)
 
 
@@ -32,30 +32,30 @@ def one_by_one(in_flight: int) -> float:
 
 @pytest.mark.parametrize("latency", [levels_off, suffers, bends, one_by_one])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_throughput_settles_within_a_tenth_of_the_best_fixed_number(latency: Callable[[int], float], seed: int) -> None:
+def test_throughput_is_within_a_tenth_of_the_best_fixed_number(latency: Callable[[int], float], seed: int) -> None:
     best = max(Simulation(latency=latency).run(seconds=5, fixed=number) for number in range(1, 41))
-    settled = Simulation(latency=latency, seed=seed, jitter=0.3).run(seconds=30, settled_at=12)
-    assert settled >= 0.9 * best
+    throughput = Simulation(latency=latency, seed=seed, jitter=0.3).run(seconds=30, measured_from=12)
+    assert throughput >= 0.9 * best
 
 
-def test_it_starts_with_one_and_grows_by_one_a_round() -> None:
+def test_the_limit_starts_at_one_and_grows_by_one_a_round() -> None:
     state = Concurrency(at_most=10)
     limits = [state.limit]
     for _ in range(31):
         state = state.after_response(0.05, in_flight=state.limit)
         limits.append(state.limit)
-    # A round is as many answers as are in flight, five at least.
+    # A round is as many responses as requests are in flight, at least five.
     assert limits == [*[1] * 5, *[2] * 5, *[3] * 5, *[4] * 5, *[5] * 5, *[6] * 6, 7]
 
 
-def test_a_sender_with_little_to_send_learns_nothing_about_more() -> None:
+def test_a_limit_that_is_not_used_does_not_grow() -> None:
     state = Concurrency(at_most=10, allowed=4)
     for _ in range(100):
         state = state.after_response(0.05, in_flight=1)
     assert state.allowed == 4
 
 
-def test_refusals_of_one_round_lower_the_limit_once_and_those_of_the_next_again() -> None:
+def test_rejections_of_one_round_lower_the_limit_once() -> None:
     state = Concurrency(at_most=100, allowed=20)
     for _ in range(8):
         state = state.after_refusal()
@@ -65,7 +65,7 @@ def test_refusals_of_one_round_lower_the_limit_once_and_those_of_the_next_again(
     assert state.after_refusal().limit == 9
 
 
-def test_a_service_that_becomes_slow_for_good_is_known_as_it_is_now() -> None:
+def test_a_permanently_slower_service_becomes_the_new_baseline() -> None:
     state = Concurrency(at_most=100)
     for _ in range(2_000):
         state = state.after_response(levels_off(state.limit), in_flight=state.limit)
@@ -75,14 +75,14 @@ def test_a_service_that_becomes_slow_for_good_is_known_as_it_is_now() -> None:
     assert 15 <= state.allowed <= 30
 
 
-def test_latencies_of_a_service_that_costs_nothing_hold_nobody_back() -> None:
+def test_latencies_near_zero_do_not_lower_the_limit() -> None:
     state = Concurrency(at_most=32)
     for _ in range(2_000):
         state = state.after_response(0.0001 * state.limit, in_flight=state.limit)
     assert state.allowed == 32
 
 
-def test_small_requests_do_not_make_large_ones_look_slow() -> None:
+def test_small_requests_do_not_make_large_ones_appear_slow() -> None:
     state = Concurrency(at_most=32)
     for number in range(400):
         small = number % 2
@@ -93,13 +93,15 @@ def test_small_requests_do_not_make_large_ones_look_slow() -> None:
 @settings(max_examples=200)
 @given(
     at_most=st.integers(1, 64),
-    heard=st.lists(st.tuples(st.booleans(), st.floats(0, 60), st.integers(1, 64), st.integers(1, 5_000)), max_size=200),
+    responses=st.lists(
+        st.tuples(st.booleans(), st.floats(0, 60), st.integers(1, 64), st.integers(1, 5_000)), max_size=200
+    ),
 )
-def test_whatever_is_heard_one_may_always_go_and_never_more_than_allowed(
-    at_most: int, heard: list[tuple[bool, float, int, int]]
+def test_the_limit_is_at_least_one_and_at_most_the_configured_one_for_all_responses(
+    at_most: int, responses: list[tuple[bool, float, int, int]]
 ) -> None:
     state = Concurrency(at_most=at_most)
-    for refused, seconds, in_flight, size in heard:
+    for refused, seconds, in_flight, size in responses:
         before = state.allowed
         state = state.after_refusal() if refused else state.after_response(seconds, in_flight=in_flight, size=size)
         assert 1 <= state.limit <= at_most

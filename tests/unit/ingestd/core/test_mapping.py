@@ -1,4 +1,4 @@
-"""The mapping's rules one by one; `tests/property` holds them against a mapping record by record."""
+"""Each rule of the mapping; `tests/property` compares it with a mapping record by record."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_a_column_that_the_batch_lacks_is_missing_in_every_record() -> None:
         ("", "'part' is empty; the key '{part}.mass' needs it."),
     ],
 )
-def test_a_record_without_what_its_key_needs_is_rejected(part: str | None, sentence: str) -> None:
+def test_a_record_without_a_field_of_its_key_is_rejected(part: str | None, sentence: str) -> None:
     (reject,) = rejects(apply(MASS, part=[part], mass=["1"]))
     assert (reject.reason, reject.field) == (sentence, "part")
     assert reject.record == {"part": part, "mass": "1"}
 
 
-def test_a_record_without_what_its_type_needs_is_rejected() -> None:
+def test_a_record_without_a_field_of_its_type_is_rejected() -> None:
     spec = EntrySpec(key="{part}", value="{mass}", type="{kind}")
     mapped = apply(spec, part=["P-1", "P-2"], mass=["1", "2"], kind=["text", None])
     assert entries(mapped) == [("P-1", "1", "text")]
@@ -72,14 +72,14 @@ def test_a_record_without_what_its_type_needs_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("place", ["part", "mass", "kind"])
-def test_a_record_with_the_one_character_that_no_entry_can_hold_is_rejected(place: str) -> None:
+def test_a_record_with_the_nul_character_is_rejected(place: str) -> None:
     record = {"part": ["P"], "mass": ["1"], "kind": ["text"], place: ["a\0b"]}
     mapped = apply(EntrySpec(key="{part}", value="{mass}", type="{kind}"), **record)
     assert entries(mapped) == []
     assert "U+0000" in rejects(mapped)[0].reason
 
 
-def test_a_record_is_taken_whole_or_parked_whole() -> None:
+def test_a_record_is_accepted_or_rejected_as_a_whole() -> None:
     mapped = apply(
         MASS, EntrySpec(key="{name}.mass", value="{mass}"), part=["P-1", "P-2"], name=["a", None], mass=["1", "2"]
     )
@@ -87,13 +87,13 @@ def test_a_record_is_taken_whole_or_parked_whole() -> None:
     assert [reject.position for reject in rejects(mapped)] == [3]
 
 
-def test_one_entry_a_column_is_named_by_the_column() -> None:
+def test_one_entry_for_each_column_is_named_after_the_column() -> None:
     spec = EntrySpec(key="{part}.{column}", columns=("mass", "length"), type="text")
     mapped = apply(spec, part=["P-1", "P-2"], mass=["1", None], length=["2", "3"])
     assert entries(mapped) == [("P-1.mass", "1", "text"), ("P-1.length", "2", "text"), ("P-2.length", "3", "text")]
 
 
-def test_facts_of_the_batch_stand_in_keys_values_and_types() -> None:
+def test_facts_of_the_batch_can_be_used_in_keys_values_and_types() -> None:
     spec = EntrySpec(key="{file.stem}/{part}", value="{file.name}: {mass}")
     assert entries(apply(spec, part=["P-1"], mass=["1"])) == [("run 7/P-1", "run 7.csv: 1", "scalar")]
 
@@ -111,27 +111,27 @@ def test_a_column_may_have_any_name(name: str) -> None:
     assert one == other, "a column that the mapping does not use changes nothing"
 
 
-def test_a_mapping_of_literals_alone_makes_an_entry_of_every_record() -> None:
+def test_a_mapping_of_literals_makes_an_entry_of_every_record() -> None:
     mapped = apply(EntrySpec(key="k", value="v"), part=["P-1", "P-2"])
     assert entries(mapped) == [("k", "v", "scalar")] * 2
     assert mapped.entries["row_hash"].n_unique() == 1
 
 
-def test_no_records_make_no_entries_of_the_right_columns() -> None:
+def test_an_empty_batch_makes_an_empty_frame_with_the_right_columns() -> None:
     mapped = apply(MASS, part=[], mass=[])
     assert mapped.entries.schema == {
         "key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.UInt64, "position": pl.Int64,
     }  # fmt: skip
 
 
-def test_only_what_the_mapping_uses_makes_a_record_another() -> None:
+def test_only_mapped_columns_change_the_hash_of_a_record() -> None:
     rule = Mapping([MASS])
     first = rule.row_hashes(frame(part=["a", "a", "b"], mass=["1", None, "1"], note=["x", "y", "z"]), FACTS)
     second = rule.row_hashes(frame(part=["a", "a", "b"], mass=["1", "", "1"], note=["-", "-", "-"]), FACTS)
     assert [old == new for old, new in zip(first, second, strict=True)] == [True, False, True]
 
 
-def test_a_fact_that_the_mapping_uses_makes_every_record_another() -> None:
+def test_a_mapped_fact_changes_the_hash_of_every_record() -> None:
     rule = Mapping([EntrySpec(key="{file.stem}.{part}", value="{mass}")])
     records = frame(part=["a"], mass=["1"])
     assert rule.facts == ("file.stem",)
@@ -139,7 +139,7 @@ def test_a_fact_that_the_mapping_uses_makes_every_record_another() -> None:
     assert rule.row_hashes(records, FACTS)[0] == rule.row_hashes(records, FACTS | {"file.name": "x"})[0]
 
 
-def test_the_digest_tells_mappings_apart() -> None:
+def test_different_mappings_have_different_digests() -> None:
     digests = {
         Mapping(specs).digest
         for specs in (
@@ -153,7 +153,7 @@ def test_the_digest_tells_mappings_apart() -> None:
     assert Mapping([MASS]).digest == Mapping([MASS]).digest
 
 
-def test_a_name_that_the_header_lacks_is_told_with_what_there_is_and_the_nearest() -> None:
+def test_a_name_that_the_header_lacks_is_reported_with_the_existing_and_the_nearest_names() -> None:
     records = frame(part_number=["P-1"], mass_kg=["1"])
     batch = Batch(records=records, positions=pl.Series([2]), cursor={}, facts=FACTS, header=True)
     Mapping([EntrySpec(key="{part_number}", value="{mass_kg}")]).check_header(batch)
@@ -172,7 +172,7 @@ def test_without_a_header_a_name_may_occur_in_a_later_batch() -> None:
     Mapping([MASS]).check_header(batch)
 
 
-def test_the_columns_of_an_entry_are_those_of_the_templates_that_fit_its_key() -> None:
+def test_the_columns_of_an_entry_are_those_of_the_templates_that_match_its_key() -> None:
     mapping = Mapping(
         [
             EntrySpec(key="{part}.mass", value="{mass_kg}", type="{kind}"),

@@ -42,29 +42,29 @@ def test_each_status_has_its_outcome(status: int, word: str, remedy: str) -> Non
     assert str(status) in outcome.sentence
 
 
-def test_every_status_there_can_be_is_judged() -> None:
+def test_every_possible_status_has_an_outcome() -> None:
     for status in range(100, 600):
         assert of(status).sentence
 
 
-def test_only_a_judgement_of_the_entry_itself_parks_it() -> None:
+def test_an_entry_is_rejected_only_for_a_response_about_the_entry_itself() -> None:
     assert {status for status in range(100, 600) if of(status).remedy == "reject"} == {400, 414, 422}
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-def test_a_fault_is_never_taken_for_success_whatever_the_status(fault: Fault) -> None:
+def test_a_fault_is_no_success_with_any_status(fault: Fault) -> None:
     for status in (None, 200):
         outcome = classify(Facts(fault=fault, status=status))
         assert (outcome.word, outcome.remedy) == ("unreachable", "retry")
 
 
-def test_a_used_up_quota_waits_for_a_person_and_work_in_progress_for_its_end() -> None:
+def test_an_exhausted_quota_waits_for_an_operator_and_running_work_for_its_end() -> None:
     assert of(409, "quota_exceeded").remedy == "pause"
     assert of(409, "request_in_progress").remedy == "retry"
     assert of(409, "duplicate_key").remedy == "conflict"
 
 
-def test_results_by_item_with_refusals_are_a_part_rejection() -> None:
+def test_results_by_item_with_rejections_are_a_partial_rejection() -> None:
     outcome = classify(Facts(status=200, refused=3))
     assert (outcome.word, outcome.remedy, outcome.sentence) == (
         "partly rejected",
@@ -73,15 +73,15 @@ def test_results_by_item_with_refusals_are_a_part_rejection() -> None:
     )
 
 
-def test_the_services_words_stand_in_the_sentence_even_with_braces() -> None:
+def test_the_message_of_the_service_is_in_the_sentence_even_with_braces() -> None:
     assert "{x} too long" in of(400, words="{x} too long").sentence
 
 
-def test_the_wait_that_the_service_asks_for_is_kept() -> None:
+def test_the_wait_that_the_service_requests_is_kept() -> None:
     assert of(429, retry_after_seconds=7).retry_after_seconds == 7
 
 
-def test_each_sentence_names_only_what_is_known() -> None:
+def test_each_sentence_contains_only_known_facts() -> None:
     rules = [*FAULTS.values(), *STATUSES.values(), *CODES.values(), *CLASSES.values()]
     for rule in rules:
         rule.sentence.format(status=1, words="", location="", refused="")

@@ -54,7 +54,7 @@ def test_every_step_and_remedy_has_a_next_step() -> None:
             )
 
 
-def test_a_null_is_never_mass_updated_because_the_document_requires_text_there() -> None:
+def test_a_null_is_never_mass_updated_because_the_document_requires_text() -> None:
     assert next_step("create_entry", "conflict", value_is_null=True) == "patch_entry"
 
 
@@ -65,7 +65,7 @@ def test_a_type_is_corrected_only_if_the_service_returns_another() -> None:
     assert not needs_retype(wanted=None, found="scalar")
 
 
-def test_an_update_is_a_patch_if_this_is_configured() -> None:
+def test_an_update_is_a_patch_if_configured() -> None:
     assert first_step("update", value_is_null=False, update_with="patch") == "patch_entry"
     assert next_step("create_entry", "conflict", value_is_null=False, update_with="patch") == "patch_entry"
     assert first_step("create", value_is_null=False, update_with="patch") == "create_entry"

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.core.rate import Announced, Rate, parse_rate_limit
-from tests.support.simulated_service import Simulation, Told
+from tests.support.simulated_service import SimulatedResponse, Simulation
 
 
-def quick(in_flight: int) -> float:
+def fast(in_flight: int) -> float:
     return 0.02 * max(1.0, in_flight / 20)
 
 
 @dataclass(slots=True, kw_only=True)
 class Bucket:
-    """Tokens come back evenly; ``announces``: each answer tells how many are left."""
+    """A token bucket; ``announces``: each response has the number of remaining tokens."""
 
     per_second: float
     burst: float
@@ -29,7 +29,7 @@ class Bucket:
     def __post_init__(self) -> None:
         self.tokens = self.burst
 
-    def __call__(self, now: float) -> Told:
+    def __call__(self, now: float) -> SimulatedResponse:
         now = max(now, self.at)
         self.tokens = min(self.burst, self.tokens + (now - self.at) * self.per_second)
         self.at = now
@@ -38,7 +38,7 @@ class Bucket:
         announced = Announced(
             remaining=int(self.tokens), reset_seconds=1, quota=int(self.per_second * 60), window_seconds=60
         )
-        return Told(
+        return SimulatedResponse(
             refused=not allowed,
             retry_after_seconds=None if allowed else self.retry_after,
             announced=announced if self.announces else None,
@@ -47,20 +47,20 @@ class Bucket:
 
 @dataclass(slots=True, kw_only=True)
 class Window:
-    """So many in every window, refused until the next one begins."""
+    """So many requests in every window; further ones are rejected until the next window."""
 
     quota: int
     seconds: float = 1.0
     number: int = -1
     count: int = 0
 
-    def __call__(self, now: float) -> Told:
+    def __call__(self, now: float) -> SimulatedResponse:
         if (number := int(now / self.seconds)) != self.number:
             self.number, self.count = number, 0
         self.count += 1
         if self.count <= self.quota:
-            return Told()
-        return Told(refused=True, retry_after_seconds=(number + 1) * self.seconds - now)
+            return SimulatedResponse()
+        return SimulatedResponse(refused=True, retry_after_seconds=(number + 1) * self.seconds - now)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ class Window:
     ],
     ids=["bucket", "bucket without Retry-After", "announced", "window", "long window", "two a second"],
 )
-def test_less_than_a_twentieth_is_refused_once_settled_and_most_of_the_rate_is_used(
-    service: Callable[[], Callable[[float], Told]], per_second: float
+def test_less_than_a_twentieth_is_rejected_after_adapting_and_most_of_the_rate_is_used(
+    service: Callable[[], Callable[[float], SimulatedResponse]], per_second: float
 ) -> None:
-    simulation = Simulation(latency=quick, judge=service())
-    reached = simulation.run(seconds=90, settled_at=30)
+    simulation = Simulation(latency=fast, classify=service())
+    reached = simulation.run(seconds=90, measured_from=30)
     assert simulation.refused / (simulation.refused + simulation.accepted) < 0.05
     assert reached >= 0.7 * per_second
 
 
-def test_a_service_that_announces_its_limit_refuses_nothing() -> None:
-    simulation = Simulation(latency=quick, judge=Bucket(per_second=20, burst=200, announces=True))
+def test_a_service_that_announces_its_limit_rejects_nothing() -> None:
+    simulation = Simulation(latency=fast, classify=Bucket(per_second=20, burst=200, announces=True))
     assert simulation.run(seconds=60) >= 20
     assert simulation.refused == 0
 
@@ -117,13 +117,13 @@ def test_both_forms_of_the_headers_are_read(policy: str | None, state: str | Non
     assert parse_rate_limit(policy, state) == found
 
 
-def test_nothing_goes_before_the_service_said() -> None:
+def test_nothing_is_sent_before_the_announced_time() -> None:
     rate = Rate().after_request(0).after_refusal(None, retry_after_seconds=7, in_flight=3, now=1)
     assert rate.wait_seconds(1) == 7
     assert rate.after_refusal(None, retry_after_seconds=1, in_flight=2, now=2).wait_seconds(2) == 6
 
 
-def test_a_pause_does_not_make_a_service_look_slower() -> None:
+def test_an_idle_period_does_not_lower_the_estimated_rate() -> None:
     rate = Rate()
     for second in range(20):
         rate = rate.after_request(second / 100).after_response(None, in_flight=0, now=second / 100)
@@ -135,7 +135,7 @@ def test_a_pause_does_not_make_a_service_look_slower() -> None:
 
 
 @given(policy=st.text(max_size=40), state=st.text(max_size=40))
-def test_no_text_of_the_headers_can_do_harm(policy: str, state: str) -> None:
+def test_any_text_in_the_headers_is_tolerated(policy: str, state: str) -> None:
     announced = parse_rate_limit(policy, state)
     rate = Rate().after_request(0).after_response(announced, in_flight=0, now=1)
     assert rate.wait_seconds(1) >= 0
@@ -161,8 +161,8 @@ def test_every_wait_ends(steps: list[tuple[str, float, int]]) -> None:
             case "refusal":
                 rate = rate.after_refusal(None, retry_after_seconds=seconds, in_flight=number, now=now)
             case _:
-                told = Announced(remaining=number, reset_seconds=seconds, quota=100, window_seconds=60)
-                rate = rate.after_response(told, in_flight=0, now=now)
+                announced = Announced(remaining=number, reset_seconds=seconds, quota=100, window_seconds=60)
+                rate = rate.after_response(announced, in_flight=0, now=now)
         wait = rate.wait_seconds(now)
         assert 0 <= wait < float("inf")
         assert rate.wait_seconds(now + wait + 1e-6) <= 1e-6

@@ -1,4 +1,4 @@
-"""Templates: what they are made of, and what is said about those that can't be read."""
+"""Templates: their parts, and the messages about unreadable ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ingestd.core.template import Field, Literal, Template, TemplateError, parse
         ("{file.stem}/{ä:b}", (Field("file.stem"), Literal("/"), Field("ä:b"))),
     ],
 )
-def test_a_template_is_read_into_its_parts(text: str, parts: tuple[Literal | Field, ...]) -> None:
+def test_a_template_is_parsed_into_its_parts(text: str, parts: tuple[Literal | Field, ...]) -> None:
     assert parse_template(text) == Template(text=text, parts=parts)
 
 
@@ -36,18 +36,18 @@ def test_a_template_is_read_into_its_parts(text: str, parts: tuple[Literal | Fie
         ("{{a}", 3, "'}' has no '{'"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(text: str, position: int, sentence: str) -> None:
+def test_a_mistake_is_reported_with_its_location(text: str, position: int, sentence: str) -> None:
     with pytest.raises(TemplateError) as mistake:
         parse_template(text)
     assert mistake.value.position == position
     assert str(mistake.value).startswith(sentence)
 
 
-def test_fields_are_told_once_in_the_order_of_their_use() -> None:
+def test_fields_are_listed_once_in_the_order_of_their_use() -> None:
     assert parse_template("{b}-{a}-{b}").fields == ("b", "a")
 
 
-def test_binding_leaves_the_other_fields_and_joins_what_became_text() -> None:
+def test_binding_keeps_the_other_fields_and_joins_adjacent_text() -> None:
     template = parse_template("a{x}b{y}c").bind({"x": "{1}", "z": "2"})
     assert template.parts == (Literal("a{1}b"), Field("y"), Literal("c"))
     assert template.text == "a{x}b{y}c"

@@ -22,15 +22,15 @@ def configuration(tmp_path: Path, *names: str) -> Configuration:
     return read_configuration(path, environment={}, cwd=Path("/"))
 
 
-def test_without_names_every_pipeline_is_meant(tmp_path: Path) -> None:
+def test_without_names_every_pipeline_is_selected(tmp_path: Path) -> None:
     assert chosen_pipelines(configuration(tmp_path, "mass", "bench"), []) == ["mass", "bench"]
 
 
-def test_a_name_twice_is_meant_once_and_the_order_is_the_commands(tmp_path: Path) -> None:
+def test_repeated_names_are_selected_once_in_the_order_of_the_command(tmp_path: Path) -> None:
     assert chosen_pipelines(configuration(tmp_path, "mass", "bench"), ["bench", "mass", "bench"]) == ["bench", "mass"]
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_or_with_all_names(tmp_path: Path) -> None:
+def test_an_unknown_name_is_rejected_with_the_nearest_or_with_all_names(tmp_path: Path) -> None:
     found = configuration(tmp_path, "mass-budget", "bench")
     with pytest.raises(PipelineUnknown, match=r"no pipeline 'mas-budget'.*mass-budget"):
         chosen_pipelines(found, ["mas-budget"])
@@ -38,12 +38,12 @@ def test_an_unknown_name_is_refused_with_the_nearest_or_with_all_names(tmp_path:
         chosen_pipelines(found, ["xyz"])
 
 
-def test_paths_begin_at_the_configurations_folder(tmp_path: Path) -> None:
+def test_relative_paths_start_at_the_folder_of_the_configuration(tmp_path: Path) -> None:
     found = configuration(tmp_path, "mass")
     assert found.base == tmp_path
     assert found.settings.state == tmp_path / "s.db"
 
 
-def test_a_file_that_is_not_there_is_a_mistake_in_the_configuration(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_mistake_in_the_configuration(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no such file"):
         read_configuration(tmp_path / "none.yaml", environment={}, cwd=tmp_path)

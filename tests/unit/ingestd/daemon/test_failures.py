@@ -6,7 +6,7 @@ from ingestd.core.errors import MirrorCorrupt
 from ingestd.daemon.failures import mirror_failures_alone
 
 
-def test_a_mirrors_failure_comes_out_of_nested_groups_by_itself() -> None:
+def test_a_mirror_failure_is_unwrapped_from_nested_groups() -> None:
     corrupt = MirrorCorrupt("damaged")
     group = BaseExceptionGroup("outer", [ValueError(), BaseExceptionGroup("inner", [corrupt])])
     with pytest.raises(MirrorCorrupt) as caught, mirror_failures_alone():
@@ -15,12 +15,12 @@ def test_a_mirrors_failure_comes_out_of_nested_groups_by_itself() -> None:
     assert caught.value.__cause__ is group
 
 
-def test_anything_else_stays_a_group_with_all_that_is_in_it() -> None:
+def test_a_group_of_other_failures_is_unchanged() -> None:
     with pytest.raises(ExceptionGroup) as caught, mirror_failures_alone():
         raise ExceptionGroup("outer", [ValueError("a"), KeyError("b")])
     assert len(caught.value.exceptions) == 2
 
 
-def test_what_is_no_group_passes() -> None:
+def test_an_exception_outside_a_group_is_unchanged() -> None:
     with pytest.raises(ValueError, match="alone"), mirror_failures_alone():
         raise ValueError("alone")

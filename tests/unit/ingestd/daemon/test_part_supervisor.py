@@ -1,4 +1,4 @@
-"""A failing part is logged with its traceback once, stored for `status`, and started again; a lost state file ends all."""
+"""A failing part is logged once with its traceback, stored for `status`, and restarted; a lost state file ends the process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def run_supervised(errors: list[Exception], store: Store) -> list[Event]:
         if errors:
             raise errors.pop(0)
 
-    # A random of 0 and failures of one second at the most keep the test short: half of the first wait is certain.
+    # A random number of 0 and failures of at most one second keep the test short: half of the first wait is fixed.
     supervise = PartSupervisor(store, emit=events.append, now=lambda: 100.0, random=lambda: 0.0)
     await supervise("intake mass-budget", part)
     return events
@@ -57,12 +57,12 @@ async def test_a_failure_is_stored_until_the_part_has_recovered() -> None:
     assert not store.failed
 
 
-async def test_a_full_disk_is_a_failure_like_any_other_and_needs_no_room() -> None:
+async def test_a_full_disk_is_handled_as_any_failure_and_needs_no_space() -> None:
     store = Store(full=True)
     events = await run_supervised([MirrorFull("the disk is full")], store)
     assert [type(event) for event in events] == [PartFailed, PartRecovered]
 
 
-async def test_a_state_file_that_cannot_be_used_ends_the_process_also_from_within_a_group() -> None:
+async def test_an_unusable_state_file_ends_the_process_also_from_within_a_group() -> None:
     with pytest.raises(ExceptionGroup):
         await run_supervised([ExceptionGroup("lane", [ValueError("x"), MirrorCorrupt("damaged")])], Store())

@@ -11,7 +11,7 @@ from ingestd.intake import PassReport
 GOOD = PassReport(pipeline="a")
 AWAY = PassReport(pipeline="a", away="gone")
 BROKEN = PassReport(pipeline="a", broken="The folder may not be listed.")
-PARKED = PassReport(pipeline="a", parked=("a.csv: no such column",))
+WITH_REJECTED_PARTITION = PassReport(pipeline="a", rejected=("a.csv: no such column",))
 STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), status="paused", since=0.0, sentence="key")
 
 
@@ -21,7 +21,7 @@ STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), status
         ((GOOD,), 0, 0, "", ExitCode.DONE),
         ((), 0, 0, "", ExitCode.DONE),
         ((GOOD,), 0, 1, "", ExitCode.REJECTED),
-        ((PARKED, GOOD), 0, 1, "", ExitCode.REJECTED),
+        ((WITH_REJECTED_PARTITION, GOOD), 0, 1, "", ExitCode.REJECTED),
         ((GOOD,), 1, 1, "", ExitCode.PENDING),
         ((GOOD,), 0, 0, "timeout", ExitCode.PENDING),
         ((GOOD,), 0, 1, "signal", ExitCode.PENDING),
@@ -29,7 +29,7 @@ STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), status
         ((BROKEN, GOOD), 0, 0, "", ExitCode.SOURCE_FAILED),
     ],
 )
-def test_the_exit_code_is_the_first_that_applies(
+def test_the_first_applicable_exit_code_is_returned(
     passes: tuple[PassReport, ...], pending: int, rejected: int, interrupted: str, expected: ExitCode
 ) -> None:
     report = SyncReport(

@@ -1,4 +1,4 @@
-"""Delivery to a service that announces bulk: one request a claim, and what becomes of it when the service refuses."""
+"""Delivery to a service that announces bulk: one request for each claim, and the handling of rejections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, EntriesParked
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 from tests.support.memory_mirror import Desired
 
 
@@ -35,7 +35,7 @@ def entries(count: int, value: str = "1") -> dict[str, Desired | None]:
     return {f"K-{n:05}": (value, "scalar") for n in range(count)}
 
 
-async def test_creates_updates_and_deletes_travel_in_one_request() -> None:
+async def test_creates_updates_and_deletes_are_sent_in_one_request() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         lane = running.desire(address(service), entries(10))
@@ -58,7 +58,7 @@ async def test_creates_updates_and_deletes_travel_in_one_request() -> None:
     }
 
 
-async def test_claims_keep_to_the_announced_limits() -> None:
+async def test_claims_respect_the_announced_limits() -> None:
     # contract M9
     service = BulkService(max_items=100)
     async with rig(transport=service) as running:
@@ -71,7 +71,7 @@ async def test_claims_keep_to_the_announced_limits() -> None:
     assert sizes == [100] * 10 + [50]
 
 
-async def test_a_refused_batch_is_sifted_by_the_services_own_results() -> None:
+async def test_a_rejected_batch_is_isolated_by_results_for_each_item() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         to = address(service)
@@ -81,16 +81,16 @@ async def test_a_refused_batch_is_sifted_by_the_services_own_results() -> None:
         running.desire(to, entries(1000))
         assert await running.drained() == []
     assert len(held(service)) == 901
-    assert len(running.mirror.parked) == 100
-    assert running.mirror.parked["K-00007"].reason == "The service refuses it (400): This key is bad."
+    assert len(running.mirror.rejected_entries) == 100
+    assert running.mirror.rejected_entries["K-00007"].reason == "The service refuses it (400): This key is bad."
     assert len(masses(service)) == 2
     assert masses(service)[1].url.query == b"partial=true"
-    (told,) = running.told(EntriesParked)
-    assert isinstance(told, EntriesParked)
-    assert told.entries == 100
+    (event,) = running.events_of(EntriesParked)
+    assert isinstance(event, EntriesParked)
+    assert event.entries == 100
 
 
-async def test_a_refused_batch_is_halved_where_no_results_by_item_are_offered() -> None:
+async def test_a_rejected_batch_is_halved_if_results_by_item_are_not_offered() -> None:
     service = BulkService(partial=False)
     async with rig(transport=service) as running:
         to = address(service)
@@ -100,12 +100,12 @@ async def test_a_refused_batch_is_halved_where_no_results_by_item_are_offered() 
         running.desire(to, entries(1000))
         assert await running.drained() == []
     assert len(held(service)) == 999
-    assert set(running.mirror.parked) == {"K-00003", "K-00600"}
-    assert "Validation failed" in running.mirror.parked["K-00003"].reason
+    assert set(running.mirror.rejected_entries) == {"K-00003", "K-00600"}
+    assert "Validation failed" in running.mirror.rejected_entries["K-00003"].reason
     assert len(masses(service)) < 50
 
 
-async def test_a_batch_that_is_too_large_is_halved_and_the_lane_remembers() -> None:
+async def test_a_batch_that_is_too_large_is_halved_and_the_lane_remembers_the_limit() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         to = address(service)
@@ -117,14 +117,14 @@ async def test_a_batch_that_is_too_large_is_halved_and_the_lane_remembers() -> N
         refused = len(masses(service))
         running.desire(to, entries(1000, "2"))
         assert await running.drained() == []
-        # What was learned holds: the second load meets no 413.
+        # The limit is remembered: the second load gets no 413.
         assert all(len(request.content) <= 10_000 for request in masses(service)[refused:])
     assert len(held(service)) == 1001
-    assert running.mirror.parked == {}
-    assert running.told(BatchNarrowed)
+    assert running.mirror.rejected_entries == {}
+    assert running.events_of(BatchNarrowed)
 
 
-async def test_an_entry_that_is_too_large_alone_is_parked() -> None:
+async def test_a_single_entry_that_is_too_large_is_rejected() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         to = address(service)
@@ -134,20 +134,20 @@ async def test_an_entry_that_is_too_large_alone_is_parked() -> None:
         running.desire(to, {"huge": ("x" * 2000, "text"), "small": ("1", "scalar")})
         assert await running.drained() == []
     assert set(held(service)) == {"first", "small"}
-    assert "(413)" in running.mirror.parked["huge"].reason
+    assert "(413)" in running.mirror.rejected_entries["huge"].reason
 
 
-async def test_a_sink_whose_first_entries_hold_a_bad_one_is_created_all_the_same() -> None:
+async def test_a_sink_with_a_bad_entry_among_the_first_is_created() -> None:
     service = BulkService()
     service.bad = lambda key: key == "K-00003"
     async with rig(transport=service) as running:
         running.desire(address(service), entries(10))
         assert await running.drained() == []
     assert len(held(service)) == 9
-    assert set(running.mirror.parked) == {"K-00003"}
+    assert set(running.mirror.rejected_entries) == {"K-00003"}
 
 
-async def test_a_value_that_goes_back_is_written_back_though_the_service_replays_answers() -> None:
+async def test_a_value_that_returns_to_its_previous_value_is_written_although_the_service_replays_responses() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         to = address(service)
@@ -157,7 +157,7 @@ async def test_a_value_that_goes_back_is_written_back_though_the_service_replays
             assert held(service) == {"k": (value, "scalar")}
 
 
-async def test_a_request_whose_answer_was_lost_keeps_its_idempotency_key() -> None:
+async def test_a_request_with_a_lost_response_is_repeated_with_its_idempotency_key() -> None:
     service = BulkService()
     chaos = ChaosTransport(inner=service, seed=1, share=0)
     async with rig(transport=chaos) as running:
@@ -172,7 +172,7 @@ async def test_a_request_whose_answer_was_lost_keeps_its_idempotency_key() -> No
     assert first.content == second.content
 
 
-async def test_a_sink_that_was_created_deleted_and_created_again_is_no_replay_of_the_first() -> None:
+async def test_a_sink_that_is_created_again_after_its_deletion_has_another_idempotency_key() -> None:
     service = BulkService()
     to = address(service)
     async with rig(transport=service) as running:
@@ -187,7 +187,7 @@ async def test_a_sink_that_was_created_deleted_and_created_again_is_no_replay_of
     assert held(service) == entries(3)
 
 
-async def test_an_answer_that_accounts_for_fewer_items_is_no_success() -> None:
+async def test_a_response_that_accounts_for_fewer_items_is_no_success() -> None:
     service = BulkService()
 
     class Shortened(httpx.AsyncBaseTransport):
@@ -209,21 +209,21 @@ async def test_an_answer_that_accounts_for_fewer_items_is_no_success() -> None:
     assert any("accounts for 4 of 5 items" in attempt.sentence for _, attempt in running.mirror.attempts)
 
 
-async def test_bulk_that_is_no_longer_announced_falls_back_to_the_single_form_and_parks_nothing() -> None:
+async def test_if_bulk_is_no_longer_announced_single_requests_are_used_and_nothing_is_rejected() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()
-        # The service was replaced by an older one: no announcement, and an array is a bad request.
+        # The service was replaced by an older one: it announces nothing and rejects an array with 400.
         service.announce, service.max_items, service.partial = False, 0, False
         running.desire(to, entries(20))
         assert await running.drained() == []
     assert len(held(service)) == 21
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
 
 
-async def test_bulk_that_is_announced_later_is_taken_up() -> None:
+async def test_bulk_is_used_as_soon_as_it_is_announced() -> None:
     service = BulkService(announce=False)
     async with rig(transport=service) as running:
         to = address(service)
@@ -239,7 +239,7 @@ async def test_bulk_that_is_announced_later_is_taken_up() -> None:
     assert [len(json.loads(request.content)) for request in masses(service)] == [30]
 
 
-async def test_a_limit_that_was_lowered_is_learned_from_the_refusal() -> None:
+async def test_a_lowered_limit_is_learned_from_a_rejection() -> None:
     service = BulkService()
     async with rig(transport=service) as running:
         to = address(service)
@@ -249,12 +249,12 @@ async def test_a_limit_that_was_lowered_is_learned_from_the_refusal() -> None:
         running.desire(to, entries(1000))
         assert await running.drained() == []
     assert len(held(service)) == 1001
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
     assert [len(json.loads(request.content)) for request in masses(service)] == [1000] + [100] * 10
 
 
 class Gate(httpx.AsyncBaseTransport):
-    """Holds every bulk request back until it is opened."""
+    """Holds every bulk request until it is opened."""
 
     def __init__(self, inner: BulkService) -> None:
         self.inner = inner
@@ -271,10 +271,10 @@ class Gate(httpx.AsyncBaseTransport):
         return await self.inner.handle_async_request(request)
 
 
-async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next_batch() -> None:
+async def test_two_requests_are_in_flight_and_later_changes_form_the_next_batch() -> None:
     service = BulkService()
     gate = Gate(service)
-    two = dataclasses.replace(QUICK, in_flight_at_first=2, in_flight_at_most=2)
+    two = dataclasses.replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2)
     async with rig(transport=gate, limits=two) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
@@ -285,7 +285,7 @@ async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next
             assert await asyncio.wait_for(gate.arrived.get(), 5) == 5
         for start in range(2, 10):
             running.desire(to, {f"{start}-{n}": ("1", "scalar") for n in range(5)})
-        # A value that changes while its older one is in flight waits until that one is back.
+        # A value that changes while its older one is in flight waits for the response.
         running.desire(to, {"0-0": ("2", "scalar")})
         gate.open.set()
         assert await running.drained() == []
@@ -298,7 +298,7 @@ async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("bulk", [True, False], ids=["bulk", "single form"])
-async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
+async def test_after_random_faults_the_sink_is_exact(seed: int, bulk: bool) -> None:
     service = BulkService(announce=bulk, max_items=50, partial=bool(seed % 2))
     service.bad = lambda key: key.startswith("bad")
     chaos = ChaosTransport(inner=service, seed=seed)
@@ -317,15 +317,15 @@ async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
                 assert await running.drained() == []
         assert await running.drained() == []
         assert running.mirror.pending(1) == set()
-        # Whoever reads the truncated bodies and lost answers must not have taken one of them for a success.
+        # Truncated bodies and lost responses must not count as success.
         assert chaos.met.total() > 0
     assert held(service) == {key: value for key, value in wanted.items() if value and not key.startswith("bad")}
-    assert set(running.mirror.parked) == {f"bad-{turn}" for turn in range(4)}
+    assert set(running.mirror.rejected_entries) == {f"bad-{turn}" for turn in range(4)}
 
 
-async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> None:
+async def test_an_idle_lane_collects_changes_if_configured() -> None:
     service = BulkService()
-    async with rig(transport=service, limits=dataclasses.replace(QUICK, gather_seconds=0.2)) as running:
+    async with rig(transport=service, limits=dataclasses.replace(FAST_LIMITS, gather_seconds=0.2)) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()
@@ -338,11 +338,11 @@ async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> Non
     assert len(held(service)) == 21
 
 
-async def test_as_many_requests_go_at_once_as_the_governor_allows_and_each_has_its_own_place() -> None:
+async def test_the_limiter_bounds_the_requests_in_flight_and_each_has_its_own_slot() -> None:
     service = BulkService(max_items=10)
     gate = Gate(service)
     async with rig(
-        transport=gate, limits=dataclasses.replace(QUICK, in_flight_at_first=8, in_flight_at_most=8)
+        transport=gate, limits=dataclasses.replace(FAST_LIMITS, in_flight_at_first=8, in_flight_at_most=8)
     ) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})

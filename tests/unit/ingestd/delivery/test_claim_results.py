@@ -6,7 +6,7 @@ from ingestd.delivery.claim_results import without_item_paths
 
 
 @pytest.mark.parametrize(
-    ("sentence", "told"),
+    ("sentence", "expected"),
     [
         ("The service says: Bad request (/17/key: too long)", "The service says: Bad request (key: too long)"),
         ("refused: /0/value: no number; /0/dataType: unknown", "refused: value: no number; dataType: unknown"),
@@ -14,5 +14,5 @@ from ingestd.delivery.claim_results import without_item_paths
         ("It is 3/4/mm long", "It is 3/4/mm long"),
     ],
 )
-def test_a_place_in_a_request_becomes_the_name_of_its_field(sentence: str, told: str) -> None:
-    assert without_item_paths(sentence) == told
+def test_a_path_in_a_request_becomes_the_name_of_its_field(sentence: str, expected: str) -> None:
+    assert without_item_paths(sentence) == expected

@@ -3,7 +3,7 @@ from __future__ import annotations
 from ingestd.delivery.idempotency import IdempotencyKeys
 
 
-def test_the_same_request_keeps_its_key_until_the_service_has_refused_something() -> None:
+def test_a_request_keeps_its_key_until_the_service_rejects_something() -> None:
     keys = IdempotencyKeys("run-1")
     first = keys.for_entries("w/s", [3, 4], b"[]")
     assert keys.for_entries("w/s", [3, 4], b"[]") == first
@@ -11,7 +11,7 @@ def test_the_same_request_keeps_its_key_until_the_service_has_refused_something(
     assert keys.for_entries("w/s", [3, 4], b"[]") != first
 
 
-def test_another_segment_body_place_or_run_is_another_intent() -> None:
+def test_another_segment_body_position_or_run_has_another_key() -> None:
     keys = IdempotencyKeys("run-1")
     all_keys = {
         keys.for_entries("w/s", [3], b"[]"),
@@ -28,7 +28,7 @@ def test_creating_a_sink_has_the_same_key_in_a_later_run() -> None:
     assert IdempotencyKeys("run-1").for_sink("w/S", b"{}") == IdempotencyKeys("run-2").for_sink("w/S", b"{}")
 
 
-def test_a_key_fits_the_header_of_the_draft() -> None:
+def test_a_key_is_valid_in_the_header_of_the_draft() -> None:
     key = IdempotencyKeys("run-1").for_entries("w/s", [1], b"")
     assert key.isalnum()
     assert 1 <= len(key) <= 255

@@ -24,7 +24,7 @@ def claim_of(parts: list[list[dict[str, str]]]) -> Claim:
 
 
 @given(parts=st.lists(ITEMS, min_size=1, max_size=4))
-def test_joined_and_taken_apart_hold_the_same_items_in_the_same_order(parts: list[list[dict[str, str]]]) -> None:
+def test_joined_and_separated_items_are_the_same_in_the_same_order(parts: list[list[dict[str, str]]]) -> None:
     claim = claim_of(parts)
     flat = [item for items in parts for item in items]
     assert json.loads(claim_body(claim)) == flat

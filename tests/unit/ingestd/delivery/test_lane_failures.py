@@ -1,4 +1,4 @@
-"""A lane that fails starts again, keeps nothing claimed, and stops no other lane; a full disk is waited out."""
+"""A lane that fails is restarted, keeps no claims, and stops no other lane; a full disk is waited for."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Claim, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from tests.support.bulk_service import BulkService
 from tests.support.delivery_rig import rig
 from tests.support.memory_mirror import MemoryMirror
 
-METHODS = ("lanes", "remember_sink", "claim", "settle", "settle_some", "release", "note_attempt", "note_trouble")
-WRITES = ("remember_sink", "settle", "settle_some", "release", "note_attempt", "note_trouble")
+METHODS = (
+    "lanes",
+    "remember_sink",
+    "claim",
+    "acknowledge",
+    "acknowledge_some",
+    "release",
+    "note_attempt",
+    "note_blocker",
+)
+WRITES = ("remember_sink", "acknowledge", "acknowledge_some", "release", "note_attempt", "note_blocker")
 
 
 class FailingMirror(MemoryMirror):
-    """Raises ``error`` at the calls of ``method`` that ``numbers`` names, from 1."""
+    """Raises ``error`` at the numbered calls of ``method``, counted from 1."""
 
     def __init__(self, method: str, error: Exception, numbers: Sequence[int] = (1,)) -> None:
         super().__init__()
@@ -35,7 +44,7 @@ class FailingMirror(MemoryMirror):
         self._met_calls = 0
         self.raised = 0
 
-    def _meet(self, method: str) -> None:
+    def _fail_if_due(self, method: str) -> None:
         if method == self._method:
             self._met_calls += 1
             if self._met_calls in self._failing:
@@ -43,55 +52,55 @@ class FailingMirror(MemoryMirror):
                 raise self._error
 
     async def lanes(self) -> list[LaneState]:
-        self._meet("lanes")
+        self._fail_if_due("lanes")
         return await super().lanes()
 
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        self._meet("remember_sink")
+        self._fail_if_due("remember_sink")
         await super().remember_sink(sink, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
 
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        self._meet("claim")
+        self._fail_if_due("claim")
         return await super().claim(sink, max_items=max_items, max_bytes=max_bytes)
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        self._meet("settle")
-        await super().settle(claim, attempt=attempt)
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        self._fail_if_due("acknowledge")
+        await super().acknowledge(claim, attempt=attempt)
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
-        self._meet("settle_some")
-        await super().settle_some(claim, delivered=delivered, parked=parked, attempt=attempt)
+        self._fail_if_due("acknowledge_some")
+        await super().acknowledge_some(claim, delivered=delivered, rejected=rejected, attempt=attempt)
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         if attempt is not None:
-            self._meet("release")
+            self._fail_if_due("release")
         await super().release(claim, attempt=attempt)
 
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        self._meet("note_attempt")
+        self._fail_if_due("note_attempt")
         await super().note_attempt(sink, attempt)
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        self._meet("note_trouble")
-        await super().note_trouble(sink, trouble)
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        self._fail_if_due("note_blocker")
+        await super().note_blocker(sink, blocker)
 
 
 class Hiccups(httpx.AsyncBaseTransport):
-    """Answers some of the requests with 503, so that claims are released and troubles noted, too."""
+    """Responds to some requests with 503, so that claims are also released and blockers recorded."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self.inner = inner
-        self._chance = random.Random(7)
+        self._random_numbers = random.Random(7)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self._chance.random() < 0.3:
+        if self._random_numbers.random() < 0.3:
             return httpx.Response(503, headers={"Retry-After": "0"}, json={"error": "Later"})
         return await self.inner.handle_async_request(request)
 
@@ -103,12 +112,12 @@ class NoStore:
 
 
 def supervisor(emit: Callable[[Event], None]) -> PartSupervisor:
-    # The random number is so small that a failed part starts again after half a second.
+    # The random number is so small that a failed part restarts after half a second.
     return PartSupervisor(NoStore(), emit=emit, now=lambda: 0.0, random=random.Random(1).random)
 
 
 async def deliver(mirror: FailingMirror, *, announce: bool, emit: Callable[[Event], None]) -> BulkService:
-    """Three sinks of three entries each, changed once, until nothing is pending."""
+    """Change three sinks of three entries each once, and deliver until nothing is pending."""
     service = BulkService(announce=announce, bad=lambda key: key == "bad", replay=False)
     workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
     sinks = [SinkAddress(workspace=workspace, by="label", name=f"Sink {number}") for number in range(3)]
@@ -130,9 +139,9 @@ async def deliver(mirror: FailingMirror, *, announce: bool, emit: Callable[[Even
 
 @pytest.mark.parametrize("announce", [True, False], ids=["bulk", "single"])
 @pytest.mark.parametrize("method", METHODS)
-async def test_a_lane_that_fails_starts_again_and_delivers_all(method: str, announce: bool) -> None:
+async def test_a_lane_that_fails_is_restarted_and_delivers_all(method: str, announce: bool) -> None:
     events: list[Event] = []
-    # The dispatcher itself asks for lanes first.
+    # The dispatcher is the first to list the lanes.
     mirror = FailingMirror(method, ValueError("a bug"), numbers=(3,) if method == "lanes" else (2,))
     await deliver(mirror, announce=announce, emit=events.append)
     failed = [event for event in events if isinstance(event, PartFailed)]
@@ -143,7 +152,7 @@ async def test_a_lane_that_fails_starts_again_and_delivers_all(method: str, anno
 
 @pytest.mark.parametrize("announce", [True, False], ids=["bulk", "single"])
 @pytest.mark.parametrize("method", WRITES)
-async def test_a_full_disk_is_waited_out_and_is_no_failure(method: str, announce: bool) -> None:
+async def test_a_full_disk_is_waited_for_and_is_no_failure(method: str, announce: bool) -> None:
     events: list[Event] = []
     mirror = FailingMirror(method, MirrorFull("the disk is full"), numbers=range(2, 6))
     await deliver(mirror, announce=announce, emit=events.append)
@@ -156,7 +165,7 @@ async def test_a_damaged_state_file_ends_delivery() -> None:
         await deliver(mirror, announce=True, emit=lambda _: None)
 
 
-async def test_a_transport_that_raises_what_nobody_expects_stops_its_lane_only() -> None:
+async def test_a_transport_with_an_unexpected_exception_stops_only_its_lane() -> None:
     class Buggy(httpx.AsyncBaseTransport):
         def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
             self.inner = inner
@@ -177,7 +186,7 @@ async def test_a_transport_that_raises_what_nobody_expects_stops_its_lane_only()
             running.desire(sink, {"a": ("1", "scalar")})
         (report,) = await running.drained()
         assert "ZeroDivisionError: a bug" in report.sentence
-        settled = running.settlings.reached(1)
-        await asyncio.wait_for(settled.wait(), 20)
+        acknowledged = running.acknowledgements.reached(1)
+        await asyncio.wait_for(acknowledged.wait(), 20)
     assert not any(mirror.pending(lane) for lane in (1, 2, 3))
     assert len(events) == 1

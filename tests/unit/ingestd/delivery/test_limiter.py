@@ -15,7 +15,7 @@ from ingestd.delivery.limiter import Limiter
 from ingestd.telemetry.catalogue.delivery import ServiceAway, ServiceBack
 from ingestd.telemetry.event import Event
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 
 
 class Clock:
@@ -27,17 +27,17 @@ class Clock:
 
 
 def make_limiter(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Limiter:
-    told: list[Event] = events if events is not None else []
-    limits = dataclasses.replace(QUICK, in_flight_at_first=at_first)
-    return Limiter(service="s", limits=limits, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
+    sent: list[Event] = events if events is not None else []
+    limits = dataclasses.replace(FAST_LIMITS, in_flight_at_first=at_first)
+    return Limiter(service="s", limits=limits, emit=sent.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
-def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> ServiceResponse[Any]:
+def response(status: int | None = None, fault: Fault | None = None, **more: Any) -> ServiceResponse[Any]:
     outcome = classify(Facts(status=status, fault=fault, retry_after_seconds=more.pop("retry_after_seconds", None)))
     return ServiceResponse(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
 
 
-async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
+async def test_slots_are_given_in_the_order_of_the_requests() -> None:
     limiter = make_limiter(Clock())
     first = limiter.try_acquire()
     assert first is not None
@@ -57,13 +57,13 @@ async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> N
     assert order == [0, 1, 2, 3, 4]
 
 
-async def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
+async def test_a_cancelled_waiter_takes_no_slot() -> None:
     limiter = make_limiter(Clock())
     first = limiter.try_acquire()
     assert first is not None
     waiting = [asyncio.create_task(limiter.acquire()) for _ in range(2)]
     await asyncio.sleep(0)
-    # One gives up while he waits; the other in the very moment in which he is called.
+    # One is cancelled while it waits; the other at the moment in which it gets its slot.
     waiting[0].cancel()
     first.release()
     waiting[1].cancel()
@@ -71,30 +71,30 @@ async def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
     assert limiter.try_acquire() is not None
 
 
-async def test_a_wait_that_the_service_asks_for_holds_for_everybody() -> None:
+async def test_a_wait_that_the_service_requests_applies_to_all_requests() -> None:
     clock = Clock()
     limiter = make_limiter(clock, at_first=4)
-    limiter.record_response(reply(429, retry_after_seconds=7))
+    limiter.record_response(response(429, retry_after_seconds=7))
     assert limiter.try_acquire() is None
     clock.now += 7
     assert limiter.try_acquire() is not None
 
 
-async def test_what_is_announced_is_not_exceeded() -> None:
+async def test_an_announced_limit_is_not_exceeded() -> None:
     clock = Clock()
     limiter = make_limiter(clock, at_first=32)
-    limiter.record_response(reply(200, rate=Announced(remaining=3, reset_seconds=60, quota=60, window_seconds=60)))
+    limiter.record_response(response(200, rate=Announced(remaining=3, reset_seconds=60, quota=60, window_seconds=60)))
     assert sum(limiter.try_acquire() is not None for _ in range(10)) == 3
     clock.now += 2
     assert sum(limiter.try_acquire() is not None for _ in range(10)) == 2
 
 
-async def test_while_the_service_is_away_one_asks_and_its_answer_counts_for_all() -> None:
+async def test_while_the_service_is_unavailable_one_probe_decides_for_all() -> None:
     clock, events = Clock(), list[Event]()
     limiter = make_limiter(clock, events)
     for _ in range(5):
         assert limiter.request_turn() is None
-        limiter.record_response(reply(fault=Fault.REFUSED))
+        limiter.record_response(response(fault=Fault.REFUSED))
     away = limiter.request_turn()
     assert away is not None
     assert "Nothing listens" in away.sentence
@@ -104,17 +104,17 @@ async def test_while_the_service_is_away_one_asks_and_its_answer_counts_for_all(
     assert wait is not None
     changed = asyncio.create_task(limiter.wait_for_turn(known, wait))
     await asyncio.sleep(0)
-    limiter.record_response(reply(200))
+    limiter.record_response(response(200))
     await asyncio.wait_for(changed, 5)
     assert limiter.request_turn() is None
     assert [type(event) for event in events] == [ServiceAway, ServiceBack]
 
 
-async def test_a_probe_that_asked_nothing_leaves_it_to_the_next() -> None:
+async def test_a_probe_that_sent_no_request_is_passed_to_the_next_waiter() -> None:
     clock = Clock()
     limiter = make_limiter(clock)
     for _ in range(5):
-        limiter.record_response(reply(503))
+        limiter.record_response(response(503))
     away = limiter.request_turn()
     assert away is not None
     clock.now = away.until
@@ -124,15 +124,15 @@ async def test_a_probe_that_asked_nothing_leaves_it_to_the_next() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 409, 429, 500])
-async def test_an_answer_of_the_service_shows_that_it_is_there(status: int) -> None:
+async def test_any_response_of_the_service_ends_its_unavailability(status: int) -> None:
     limiter = make_limiter(Clock())
     for _ in range(20):
-        limiter.record_response(reply(status, retry_after_seconds=0))
+        limiter.record_response(response(status, retry_after_seconds=0))
     assert limiter.request_turn() is None
 
 
 class Away(httpx.AsyncBaseTransport):
-    """Refuses connections until it is told to go on, and counts them."""
+    """Rejects connections until the test permits them, and counts them."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self.inner = inner
@@ -146,7 +146,7 @@ class Away(httpx.AsyncBaseTransport):
         return await self.inner.handle_async_request(request)
 
 
-async def test_many_lanes_ask_a_service_that_is_away_as_seldom_as_one_and_all_go_on_when_it_is_back() -> None:
+async def test_many_lanes_probe_an_unavailable_service_as_seldom_as_one_and_resume_together() -> None:
     service = BulkService()
     transport = Away(service)
     workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
@@ -158,26 +158,26 @@ async def test_many_lanes_ask_a_service_that_is_away_as_seldom_as_one_and_all_go
         async with asyncio.timeout(20):
             while True:
                 known = running.dispatcher.limiter.changes.generation
-                if len(running.told(ServiceAway)) >= 6:
+                if len(running.events_of(ServiceAway)) >= 6:
                     break
                 await running.dispatcher.limiter.changes.wait_past(known)
-        # Each lane found out for itself at most once. After that there was one probe at a time, the last without its event.
-        assert transport.refused <= 20 + len(running.told(ServiceAway)) + 1
+        # Each lane notices the failure at most once. Then there is one probe at a time; the last one emits no event.
+        assert transport.refused <= 20 + len(running.events_of(ServiceAway)) + 1
         transport.away = False
         assert await running.drained() == []
-    assert len(running.told(ServiceBack)) == 1
+    assert len(running.events_of(ServiceBack)) == 1
     assert all(service.store.by_label(lane.name) for lane in lanes)
 
 
 class WrongKey(httpx.AsyncBaseTransport):
-    """Answers 401 until the key is mended."""
+    """Responds 401 until the key is corrected."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self.inner = inner
-        self.mended = False
+        self.corrected = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.mended:
+        if self.corrected:
             return await self.inner.handle_async_request(request)
         return httpx.Response(401, json={"error": "Unauthorized"})
 
@@ -191,17 +191,17 @@ async def test_retry_now_ends_the_wait_of_every_paused_lane() -> None:
         for lane in lanes:
             running.desire(lane, {"a": ("1", "scalar")})
         assert len(await running.drained()) == 8
-        transport.mended = True
-        settled = running.settlings.reached(8)
+        transport.corrected = True
+        acknowledged = running.acknowledgements.reached(8)
         running.dispatcher.retry_now()
-        await asyncio.wait_for(settled.wait(), 20)
+        await asyncio.wait_for(acknowledged.wait(), 20)
         assert not any(running.mirror.pending(lane) for lane in range(1, 9))
 
 
 async def test_retry_now_makes_the_next_probe_due() -> None:
     limiter = make_limiter(Clock())
     for _ in range(5):
-        limiter.record_response(reply(fault=Fault.REFUSED))
+        limiter.record_response(response(fault=Fault.REFUSED))
     known, wait = limiter.changes.generation, limiter.request_turn()
     assert wait is not None
     changed = asyncio.create_task(limiter.wait_for_turn(known, wait))
@@ -212,7 +212,7 @@ async def test_retry_now_makes_the_next_probe_due() -> None:
     assert limiter.request_turn() is not None, "one probe at a time"
 
 
-async def test_while_access_is_denied_one_asks_for_all_within_ten_seconds() -> None:
+async def test_while_access_is_denied_one_request_probes_for_all_within_ten_seconds() -> None:
     clock = Clock()
     limiter, first, second = make_limiter(clock), object(), object()
     limiter.record_denial("service", "w", "The key is not known.")
@@ -227,25 +227,25 @@ async def test_while_access_is_denied_one_asks_for_all_within_ten_seconds() -> N
     assert limiter.request_turn(first, "w") is None
     waiting = limiter.request_turn(second, "v")
     assert waiting is not None
-    assert waiting.seconds is None, "until the first knows"
-    limiter.record_response(reply(401))
+    assert waiting.seconds is None, "until the first process has noticed"
+    limiter.record_response(response(401))
     limiter.end_turn(first)
     limiter.record_denial("service", "w", "The key is not known.")
     assert limiter.request_turn(second, "v") is not None
     clock.now += 10
     assert limiter.request_turn(second, "v") is None
-    limiter.record_response(reply(200))
+    limiter.record_response(response(200))
     assert limiter.request_turn(first, "w") is None
 
 
-async def test_a_right_that_is_missing_in_one_workspace_stops_no_other() -> None:
+async def test_a_missing_permission_in_one_workspace_stops_no_other() -> None:
     clock = Clock()
     limiter, first, second = make_limiter(clock), object(), object()
     limiter.record_denial("workspace", "w", "No right.")
     assert limiter.request_turn(first, "w") is not None
     assert limiter.request_turn(second, "v") is None
-    limiter.record_response(reply(200))
-    assert limiter.request_turn(first, "w") is not None, "an answer for another workspace says nothing of this one"
+    limiter.record_response(response(200))
+    assert limiter.request_turn(first, "w") is not None, "a response for another workspace does not concern this one"
     clock.now += 10
     assert limiter.request_turn(first, "w") is None
     limiter.clear_denial("w")

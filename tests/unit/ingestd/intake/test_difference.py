@@ -14,27 +14,27 @@ def series(values: list[int]) -> pl.Series:
 
 
 @given(before=HASHES, now=HASHES, shared=st.integers(0, 10))
-def test_fresh_is_what_the_last_reading_did_not_have(before: list[int], now: list[int], shared: int) -> None:
+def test_fresh_rows_are_those_that_the_last_reading_lacked(before: list[int], now: list[int], shared: int) -> None:
     now = now + before[:shared]
     difference = Difference(lambda: series(sorted(before)))
-    assert difference.fresh(series(now)).to_list() == [value not in before for value in now]
+    assert difference.mask_new(series(now)).to_list() == [value not in before for value in now]
     assert difference.seen().to_list() == sorted(now)
 
 
-def test_without_a_last_reading_everything_is_fresh() -> None:
+def test_without_a_last_reading_all_rows_are_fresh() -> None:
     difference = Difference(None)
-    assert difference.fresh(series([1, 1, 2])).to_list() == [True, True, True]
+    assert difference.mask_new(series([1, 1, 2])).to_list() == [True, True, True]
 
 
-def test_what_was_seen_gathers_over_batches() -> None:
+def test_seen_rows_are_collected_over_batches() -> None:
     difference = Difference(lambda: series([5]))
-    difference.fresh(series([9, 5]))
-    difference.fresh(series([]))
-    difference.fresh(series([1]))
+    difference.mask_new(series([9, 5]))
+    difference.mask_new(series([]))
+    difference.mask_new(series([1]))
     assert difference.seen().to_list() == [1, 5, 9]
 
 
-def test_nothing_seen_is_an_empty_series_of_hashes() -> None:
+def test_without_batches_the_seen_rows_are_an_empty_series() -> None:
     seen = Difference(None).seen()
     assert seen.len() == 0
     assert seen.dtype == pl.UInt64

@@ -37,11 +37,11 @@ SINK = SinkAddress(workspace="w", by="label", name="s")
 
 
 def ignored(_: Event) -> None:
-    """For tests that look at no event."""
+    """Ignore an event."""
 
 
 class WatchedConnector(ScriptedConnector):
-    """A scripted source that rings when the test says so."""
+    """A scripted source that signals a change when the test requests it."""
 
     rescan_seconds = 3600.0
 
@@ -60,10 +60,10 @@ class WatchedConnector(ScriptedConnector):
         self.watching.set()
         yield
         self.watching.clear()
-        self.fail("leaving the watch")
+        self.fail("closing the watch")
 
     def fail(self, where: str) -> None:
-        """Fail once at a place that the test names."""
+        """Fail once at a point that the test names."""
         if (fault := self.faults.pop(where, None)) is not None:
             raise fault
 
@@ -81,12 +81,12 @@ class WatchedConnector(ScriptedConnector):
         return self.ready_in
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
-        self.fail("settling")
+        self.fail("acknowledging")
         super().settled(partition, cursor, settlement)
 
 
-class Heard:
-    """Events as they come, to be waited for."""
+class EventRecorder:
+    """Collects events; a test can wait for the next of a type."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -106,20 +106,20 @@ class Heard:
 @asynccontextmanager
 async def supervised(
     path: Path, connector: WatchedConnector, *, scheduled: bool = False, parts: FailedParts | None = None
-) -> AsyncIterator[tuple[SourceSupervisor, Heard, SqliteMirror]]:
+) -> AsyncIterator[tuple[SourceSupervisor, EventRecorder, SqliteMirror]]:
     mirror = SqliteMirror.open(path / "state.db")
-    heard = Heard()
+    events = EventRecorder()
     reader = Reader(
         pipeline="p", connector=connector, mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
-        sink=SINK, mirror=mirror.intake, emit=heard.emit,
+        sink=SINK, mirror=mirror.intake, emit=events.emit,
     )  # fmt: skip
     supervisor = SourceSupervisor(
-        [reader], emit=heard.emit, random=lambda: 0.01, keep_running=supervise(heard.emit, parts),
+        [reader], emit=events.emit, random=lambda: 0.01, keep_running=supervise(events.emit, parts),
         scheduled={"p"} if scheduled else set(),
     )  # fmt: skip
     running = asyncio.create_task(supervisor.run())
     try:
-        yield supervisor, heard, mirror
+        yield supervisor, events, mirror
     finally:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -127,15 +127,15 @@ async def supervised(
         mirror.close()
 
 
-async def test_a_watched_source_is_read_at_start_and_when_it_rings(tmp_path: Path) -> None:
+async def test_a_watched_source_is_read_at_the_start_and_at_each_change(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
-    async with supervised(tmp_path, connector) as (_, heard, mirror):
-        await heard.next(PartitionRead)
+    async with supervised(tmp_path, connector) as (_, events, mirror):
+        await events.next(PartitionRead)
         script.write("b", [{"k": "y", "v": "2"}])
         connector.wake()
-        read = await heard.next(PartitionRead)
+        read = await events.next(PartitionRead)
         assert isinstance(read, PartitionRead)
         assert read.partition == "b"
         assert mirror.status.pending() == 2
@@ -145,52 +145,52 @@ async def test_a_scheduled_source_is_read_only_when_it_is_woken(tmp_path: Path) 
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
-    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, heard, mirror):
+    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, events, mirror):
         assert not connector.watching.is_set()
         assert mirror.status.pending() == 0
         supervisor.wake("p")
-        await heard.next(PartitionRead)
+        await events.next(PartitionRead)
         assert mirror.status.pending() == 1
 
 
-async def test_a_source_that_is_away_is_tried_again_and_its_return_is_told(tmp_path: Path) -> None:
+async def test_an_unreachable_source_is_retried_and_its_return_is_reported(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
     connector.failure = SourceUnavailable("The share is not mounted.")
-    async with supervised(tmp_path, connector) as (_, heard, _mirror):
-        away = await heard.next(SourceAway)
+    async with supervised(tmp_path, connector) as (_, events, _mirror):
+        away = await events.next(SourceAway)
         assert isinstance(away, SourceAway)
         assert away.sentence == "The share is not mounted."
         connector.failure = None
-        await heard.next(SourceBack)
+        await events.next(SourceBack)
 
 
-async def test_a_source_that_is_broken_is_told_once_and_read_when_it_is_mended(tmp_path: Path) -> None:
+async def test_a_broken_source_is_reported_once_and_read_when_it_is_corrected(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
     connector.failure = SourceBroken("The folder may not be read.")
-    async with supervised(tmp_path, connector) as (_, heard, _mirror):
-        await heard.next(SourceStopped)
+    async with supervised(tmp_path, connector) as (_, events, _mirror):
+        await events.next(SourceStopped)
         connector.wake()
         connector.failure = None
         connector.wake()
-        await heard.next(PartitionRead)
-        assert not [event for event in heard.events._queue if isinstance(event, SourceStopped)]  # type: ignore[attr-defined]
+        await events.next(PartitionRead)
+        assert not [event for event in events.events._queue if isinstance(event, SourceStopped)]  # type: ignore[attr-defined]
 
 
-async def test_what_is_about_to_be_ready_is_looked_at_again_by_itself(tmp_path: Path) -> None:
+async def test_a_partition_that_is_not_ready_is_checked_again_without_a_signal(tmp_path: Path) -> None:
     script = Script()
     connector = WatchedConnector(script)
     connector.ready_in = 0.01
-    async with supervised(tmp_path, connector) as (_, heard, _mirror):
+    async with supervised(tmp_path, connector) as (_, events, _mirror):
         assert await asyncio.to_thread(connector.watching.wait, DEADLINE)
         script.write("a", [{"k": "x", "v": "1"}])
-        await heard.next(PartitionRead)
+        await events.next(PartitionRead)
 
 
-async def test_reading_once_waits_for_what_is_about_to_be_ready(tmp_path: Path) -> None:
+async def test_reading_once_waits_for_partitions_that_are_almost_ready(tmp_path: Path) -> None:
     script = Script()
     connector = WatchedConnector(script)
     connector.ready_in = 0.01
@@ -216,95 +216,95 @@ async def test_reading_once_waits_for_what_is_about_to_be_ready(tmp_path: Path) 
     mirror.close()
 
 
-async def test_settled_partitions_are_acknowledged_when_delivery_says_so(
+async def test_delivered_partitions_are_acknowledged_at_the_signal_of_delivery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
     looks: asyncio.Queue[int] = asyncio.Queue()
-    loop, look = asyncio.get_running_loop(), Reader.acknowledge_settled
+    loop, look = asyncio.get_running_loop(), Reader.acknowledge_partitions
 
     def acknowledge(reader: Reader) -> int:
         done = look(reader)
         loop.call_soon_threadsafe(looks.put_nowait, done)
         return done
 
-    monkeypatch.setattr(Reader, "acknowledge_settled", acknowledge)
-    async with supervised(tmp_path, connector) as (supervisor, heard, mirror):
+    monkeypatch.setattr(Reader, "acknowledge_partitions", acknowledge)
+    async with supervised(tmp_path, connector) as (supervisor, events, mirror):
         async with asyncio.timeout(DEADLINE):
             assert await looks.get() == 0  # after the first pass
         sink = (await mirror.delivery.lanes())[0].id
         claim = await mirror.delivery.claim(sink, max_items=10, max_bytes=1000)
         assert claim is not None
-        await mirror.delivery.settle(claim)
-        assert script.settled == []
-        supervisor.settled(SINK)
-        await heard.next(PartitionSettled)
-        assert script.settled == [("a", 1)]
+        await mirror.delivery.acknowledge(claim)
+        assert script.acknowledged == []
+        supervisor.on_acknowledged(SINK)
+        await events.next(PartitionSettled)
+        assert script.acknowledged == [("a", 1)]
 
 
 @pytest.mark.parametrize("where", ["entering the watch", "listing", "waiting"])
-async def test_an_unforeseen_failure_ends_one_part_which_is_logged_and_starts_again(tmp_path: Path, where: str) -> None:
+async def test_an_unexpected_failure_of_a_part_is_logged_and_the_part_restarts(tmp_path: Path, where: str) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
     connector.faults[where] = RuntimeError("Symlink loop")
     parts = FailedParts()
-    async with supervised(tmp_path, connector, parts=parts) as (_, heard, mirror):
-        failed = await heard.next(PartFailed)
+    async with supervised(tmp_path, connector, parts=parts) as (_, events, mirror):
+        failed = await events.next(PartFailed)
         assert isinstance(failed, PartFailed)
         assert (failed.part, failed.sentence) == ("intake p", "RuntimeError: Symlink loop")
         assert "self.fail(" in failed.traceback
         assert parts.failed["intake p"].sentence == "RuntimeError: Symlink loop"
         script.write("b", [{"k": "y", "v": "2"}])
         while mirror.status.pending() != 2:
-            await heard.next(PartitionRead)
+            await events.next(PartitionRead)
         assert connector.watching.is_set()
 
 
-async def test_a_scheduled_run_that_fails_is_made_up_for(tmp_path: Path) -> None:
+async def test_a_failed_scheduled_run_is_repeated(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
     connector.faults["listing"] = ValueError("no such table")
-    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, heard, mirror):
+    async with supervised(tmp_path, connector, scheduled=True) as (supervisor, events, mirror):
         supervisor.wake("p")
-        await heard.next(PartFailed)
-        await heard.next(PartitionRead)
+        await events.next(PartFailed)
+        await events.next(PartitionRead)
         assert mirror.status.pending() == 1
 
 
-async def test_a_failure_at_the_end_is_logged_and_does_not_stop_the_end(tmp_path: Path) -> None:
+async def test_a_failure_during_shutdown_is_logged_and_does_not_stop_the_shutdown(tmp_path: Path) -> None:
     connector = WatchedConnector(Script())
-    connector.faults["leaving the watch"] = RuntimeError("no watch")
+    connector.faults["closing the watch"] = RuntimeError("no watch")
     connector.faults["closing"] = RuntimeError("no handle")
-    async with supervised(tmp_path, connector) as (_, heard, _mirror):
+    async with supervised(tmp_path, connector) as (_, events, _mirror):
         assert await asyncio.to_thread(connector.watching.wait, DEADLINE)
-    failed = [await heard.next(SourceFailed), await heard.next(SourceFailed)]
+    failed = [await events.next(SourceFailed), await events.next(SourceFailed)]
     sentences = [event.sentence for event in failed if isinstance(event, SourceFailed)]
     assert "failed while ending the watch: RuntimeError: no watch." in sentences[0]
     assert "failed while closing: RuntimeError: no handle." in sentences[1]
 
 
-async def test_a_source_that_fails_while_it_acknowledges_is_asked_again(tmp_path: Path) -> None:
+async def test_a_source_that_fails_to_acknowledge_is_called_again(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
-    connector.faults["settling"] = RuntimeError("no archive")
-    async with supervised(tmp_path, connector) as (supervisor, heard, mirror):
-        await heard.next(PartitionRead)
+    connector.faults["acknowledging"] = RuntimeError("no archive")
+    async with supervised(tmp_path, connector) as (supervisor, events, mirror):
+        await events.next(PartitionRead)
         sink = (await mirror.delivery.lanes())[0].id
         claim = await mirror.delivery.claim(sink, max_items=10, max_bytes=1000)
         assert claim is not None
-        await mirror.delivery.settle(claim)
-        supervisor.settled(SINK)
-        await heard.next(SettlingFailed)
-        supervisor.settled(SINK)
-        await heard.next(PartitionSettled)
+        await mirror.delivery.acknowledge(claim)
+        supervisor.on_acknowledged(SINK)
+        await events.next(SettlingFailed)
+        supervisor.on_acknowledged(SINK)
+        await events.next(PartitionSettled)
 
 
-async def test_reading_once_reports_a_source_that_fails_as_broken_and_reads_the_others(tmp_path: Path) -> None:
+async def test_reading_once_reports_a_failing_source_as_broken_and_reads_the_others(tmp_path: Path) -> None:
     good, bad = Script(), Script()
     good.write("a", [{"k": "x", "v": "1"}])
     failing = WatchedConnector(bad)
@@ -335,7 +335,7 @@ def reader_of(
     )  # fmt: skip
 
 
-async def test_what_is_settled_in_a_sink_concerns_the_pipelines_of_that_sink_only(tmp_path: Path) -> None:
+async def test_an_acknowledgement_of_a_sink_wakes_only_the_pipelines_of_that_sink(tmp_path: Path) -> None:
     mirror = SqliteMirror.open(tmp_path / "state.db")
     connectors = {name: WatchedConnector(Script()) for name in ("a", "b", "c")}
     looks: asyncio.Queue[str] = asyncio.Queue()
@@ -345,27 +345,27 @@ async def test_what_is_settled_in_a_sink_concerns_the_pipelines_of_that_sink_onl
         for name, connector in connectors.items()
     ]
     for reader in readers:
-        look = reader.acknowledge_settled
+        look = reader.acknowledge_partitions
 
         def acknowledge(name: str = reader.pipeline, look: Callable[[], int] = look) -> int:
             loop.call_soon_threadsafe(looks.put_nowait, name)
             return look()
 
-        reader.acknowledge_settled = acknowledge  # type: ignore[method-assign]
+        reader.acknowledge_partitions = acknowledge  # type: ignore[method-assign]
     supervisor = SourceSupervisor(readers, emit=ignored, random=lambda: 0.0, keep_running=supervise(ignored))
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(DEADLINE):
         assert {await looks.get() for _ in range(3)} == {"a", "b", "c"}
-        supervisor.settled(SinkAddress(workspace="w", by="label", name="one"))
+        supervisor.on_acknowledged(SinkAddress(workspace="w", by="label", name="one"))
         assert {await looks.get() for _ in range(2)} == {"a", "b"}
-        supervisor.settled(SinkAddress(workspace="w", by="label", name="of an earlier configuration"))
+        supervisor.on_acknowledged(SinkAddress(workspace="w", by="label", name="of an earlier configuration"))
         assert {await looks.get() for _ in range(3)} == {"a", "b", "c"}
     running.cancel()
     await asyncio.wait([running])
     mirror.close()
 
 
-async def test_sources_that_hang_are_named_and_do_not_keep_the_others_waiting(
+async def test_hanging_sources_are_reported_and_do_not_delay_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 0.05)
@@ -377,32 +377,32 @@ async def test_sources_that_hang_are_named_and_do_not_keep_the_others_waiting(
             return []
 
     mirror = SqliteMirror.open(tmp_path / "state.db")
-    heard = Heard()
+    events = EventRecorder()
     good = Script()
     good.write("a", [{"k": "x", "v": "1"}])
     hanging = [f"h{number}" for number in range(2 * thread_pool.THREADS)]
     readers = [
-        *(reader_of(name, Hanging(Script()), mirror, heard.emit) for name in hanging),
-        reader_of("good", WatchedConnector(good), mirror, heard.emit),
+        *(reader_of(name, Hanging(Script()), mirror, events.emit) for name in hanging),
+        reader_of("good", WatchedConnector(good), mirror, events.emit),
     ]
-    supervisor = SourceSupervisor(readers, emit=heard.emit, random=lambda: 0.0, keep_running=supervise(heard.emit))
+    supervisor = SourceSupervisor(readers, emit=events.emit, random=lambda: 0.0, keep_running=supervise(events.emit))
     running = asyncio.create_task(supervisor.run())
     slow: list[str] = []
     while len(slow) < len(hanging):
-        event = await heard.next(SourceSlow)
+        event = await events.next(SourceSlow)
         assert isinstance(event, SourceSlow)
         assert "has not returned for" in event.sentence
         slow.append(event.pipeline)
     assert sorted(slow) == sorted(hanging)
     while mirror.status.pending() != 1:
-        await heard.next(PartitionRead)
+        await events.next(PartitionRead)
     free.set()
     running.cancel()
     await asyncio.wait([running])
     mirror.close()
 
 
-async def test_rescans_of_idle_sources_are_spread_and_share_the_seconds_at_which_they_are_due(
+async def test_rescans_of_idle_sources_are_distributed_and_share_their_due_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due: asyncio.Queue[float] = asyncio.Queue()
@@ -421,7 +421,7 @@ async def test_rescans_of_idle_sources_are_spread_and_share_the_seconds_at_which
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(6 * DEADLINE):
         times = Counter([round(await due.get()) for _ in readers])
-    assert 10 <= len(times) <= 40  # spread over half of the 30 seconds, and over the seconds that the first passes take
+    assert 10 <= len(times) <= 40  # Distributed over half of the 30 seconds, and over the duration of the first passes.
     running.cancel()
     await asyncio.wait([running])
     mirror.close()

@@ -1,4 +1,4 @@
-"""The lock around the one writer is fair."""
+"""The lock around the only writer is fair."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from ingestd.mirror.sqlite.write_lock import WriteLock
 
 
-def test_threads_get_the_lock_in_the_order_in_which_they_asked() -> None:
+def test_threads_get_the_lock_in_the_order_of_their_requests() -> None:
     lock = WriteLock()
     served: list[int] = []
 
@@ -26,7 +26,7 @@ def test_threads_get_the_lock_in_the_order_in_which_they_asked() -> None:
     assert lock.waiting == 0
 
 
-def test_a_thread_that_takes_the_lock_again_and_again_lets_a_waiting_one_in_between() -> None:
+def test_a_thread_that_takes_the_lock_repeatedly_lets_a_waiting_thread_take_it() -> None:
     lock = WriteLock()
     order: list[str] = []
 
@@ -46,7 +46,7 @@ def test_a_thread_that_takes_the_lock_again_and_again_lets_a_waiting_one_in_betw
 
 
 def _until_waiting(lock: WriteLock, count: int) -> None:
-    """A thread says by nothing but the lock itself that it waits for it."""
+    """Wait until a thread waits for the lock; only the lock itself shows this."""
     looked = threading.Event()
     while lock.waiting < count:
         looked.wait(0.001)

@@ -8,7 +8,7 @@ import threading
 from ingestd.process.change_signal import ChangeSignal
 
 
-async def test_a_change_between_reading_and_waiting_ends_the_wait_at_once() -> None:
+async def test_a_change_between_reading_and_waiting_ends_the_wait_immediately() -> None:
     signal = ChangeSignal()
     known = signal.generation
     signal.notify()
@@ -23,12 +23,12 @@ async def test_one_change_wakes_every_waiter() -> None:
     assert await asyncio.wait_for(asyncio.gather(*waiting), 5) == [True, True, True]
 
 
-async def test_a_wait_with_a_limit_reports_that_nothing_changed() -> None:
+async def test_a_wait_with_a_timeout_reports_that_nothing_changed() -> None:
     signal = ChangeSignal()
     assert not await signal.wait_past(signal.generation, seconds=0)
 
 
-async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
+async def test_a_cancelled_waiter_is_removed() -> None:
     signal = ChangeSignal()
     waiting = asyncio.create_task(signal.wait_past(0))
     await asyncio.sleep(0)
@@ -38,7 +38,7 @@ async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
     signal.notify()
 
 
-async def test_changes_from_other_threads_are_all_seen() -> None:
+async def test_changes_from_other_threads_are_all_noticed() -> None:
     signal = ChangeSignal()
     total = 4 * 500
 

@@ -1,4 +1,4 @@
-"""Lines that cannot be written neither block nor fail their writer; they are counted, and the count is reported."""
+"""Lines that cannot be written neither block nor fail the caller; they are counted, and the count is reported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def everything(reader: int, until: str) -> str:
 
 
 @pytest.mark.parametrize("non_blocking", [False, True])
-def test_a_reader_that_stops_reading_blocks_nothing_and_gets_the_count_when_it_reads_again(non_blocking: bool) -> None:
+def test_a_reader_that_pauses_blocks_nothing_and_gets_the_count_when_it_continues(non_blocking: bool) -> None:
     with pipe(non_blocking=non_blocking) as (reader, writer):
         lines = LineWriter(writer, report=report, max_queued_bytes=8192)
         for number in range(1000):
@@ -85,18 +85,18 @@ def test_a_closed_pipe_drops_and_counts_every_line() -> None:
     os.close(writer)
 
 
-def test_what_a_failure_left_of_a_line_does_not_become_the_beginning_of_the_next(tmp_path: Path) -> None:
-    # A pipe stands for the file first, because only it can be made to fail after a part of a line.
+def test_the_rest_of_a_line_that_failed_does_not_precede_the_next_line(tmp_path: Path) -> None:
+    # A pipe replaces the file first, because only a pipe can fail after a part of a line.
     log = tmp_path / "log"
     with pipe(non_blocking=True) as (reader, writer):
         target = os.dup(writer)
         lines = LineWriter(target, report=report)
         lines.write("x" * 10_000 + "\n")
-        assert os.read(reader, 1) == b"x"  # the first part was written, the thread waits for room
+        assert os.read(reader, 1) == b"x"  # the first part is written, the thread waits for space
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, target)
         os.close(full)
-        everything(reader, "x" * 4095)  # there is room, and the rest of the line fails
+        everything(reader, "x" * 4095)  # there is space, and the rest of the line fails
         assert lines.drain(WAIT)
         assert lines.dropped == 1
         file = os.open(log, os.O_CREAT | os.O_WRONLY)
@@ -108,7 +108,7 @@ def test_what_a_failure_left_of_a_line_does_not_become_the_beginning_of_the_next
     assert log.read_text() == "\ndropped 1: No space left on device\nnext\n"
 
 
-def test_the_end_is_not_delayed_by_lines_that_nothing_reads() -> None:
+def test_closing_does_not_wait_for_lines_that_no_process_reads() -> None:
     with pipe() as (reader, writer):
         lines = LineWriter(writer)
         lines.write("x" * 100_000 + "\n")
@@ -116,7 +116,7 @@ def test_the_end_is_not_delayed_by_lines_that_nothing_reads() -> None:
         everything(reader, "\n")
 
 
-def test_characters_that_are_no_text_are_escaped() -> None:
+def test_characters_that_cannot_be_encoded_are_escaped() -> None:
     with pipe() as (reader, writer):
         lines = LineWriter(writer)
         lines.write(f"{os.fsdecode(b'm' + bytes([0xE4]) + b'rz.csv')}\n")

@@ -16,13 +16,13 @@ from ingestd.process.notify import Notifier
         ({}, None),
     ],
 )
-def test_the_watchdog_is_ours_only_where_the_manager_means_this_process(
+def test_the_watchdog_applies_only_if_the_manager_names_this_process(
     variables: dict[str, str], expected: float | None
 ) -> None:
     assert Notifier.from_environment(variables, pid=7).watchdog_seconds == expected
 
 
-def test_where_nobody_listens_nothing_is_sent() -> None:
+def test_without_a_listener_nothing_is_sent() -> None:
     notifier = Notifier.from_environment({})
     notifier.ready("up")
     notifier.status("up")

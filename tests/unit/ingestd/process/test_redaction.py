@@ -36,38 +36,38 @@ def test_a_secret_in_a_text_is_masked_and_the_rest_is_kept(text: str, expected: 
         "service.proxy_password: There is no file /etc/x.",
     ],
 )
-def test_a_text_without_a_secret_stays_itself(text: str) -> None:
+def test_a_text_without_a_secret_is_unchanged(text: str) -> None:
     assert redact_text(text) == text
 
 
 @pytest.mark.parametrize(
     "name", ["api_key", "API_KEY", "password", "service.api_key", "x-api-key", "signing_secret", "token"]
 )
-def test_a_field_with_a_secret_name_is_masked_whatever_it_holds(name: str) -> None:
+def test_a_field_with_a_secret_name_is_masked_with_any_value(name: str) -> None:
     assert redact("harmless looking", name) == "***"
     assert redact(1234, name) == "***"
 
 
 @pytest.mark.parametrize("name", ["key", "idempotency_key", "tokens_left", "keys"])
-def test_a_field_with_a_harmless_name_is_kept(name: str) -> None:
+def test_a_field_with_an_ordinary_name_is_kept(name: str) -> None:
     assert redact("P-1.mass", name) == "P-1.mass"
 
 
-def test_a_known_secret_is_masked_wherever_it_comes_up_and_nothing_else_is() -> None:
+def test_a_known_secret_is_masked_everywhere_and_nothing_else_is() -> None:
     mask_secrets(["gehe1mer-Schlüssel", "postgresql://reader:p%40ssw0rt@db/pdm", "abc"])
     assert redact_text("host=db password=p@ssw0rt, key (gehe1mer-Schlüssel)") == "host=db password=***, key (***)"
     assert redact_text("p%40ssw0rt") == "***"
-    # The address of a database is no secret, and a text of three letters is in every other word.
+    # The address of a database is no secret, and a text of three letters is part of many words.
     assert redact_text("db/pdm abc gehe1mer-Schlüssel2") == "db/pdm abc gehe1mer-Schlüssel2"
     assert redact(["gehe1mer-Schlüssel"]) == ["***"]
 
 
-def test_containers_are_masked_inside() -> None:
+def test_values_inside_containers_are_masked() -> None:
     hidden = redact(
         {"headers": {"x-api-key": "abc", "ClientId": "bench-3"}, "urls": ["http://u:p@h/"], "path": Path("a/b")}
     )
     assert hidden == {"headers": {"x-api-key": "***", "ClientId": "bench-3"}, "urls": ["http://***@h/"], "path": "a/b"}
 
 
-def test_the_words_of_an_exception_are_masked() -> None:
+def test_the_message_of_an_exception_is_masked() -> None:
     assert redact(ValueError(f"no such key {KEY}"), "error") == "ValueError('no such key edw_***')"

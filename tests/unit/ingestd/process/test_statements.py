@@ -24,7 +24,7 @@ def test_statements_are_found_by_name(package: Path) -> None:
     assert load_statements("statement_files", "q.sql") == {"one": "-- why\nSELECT 1", "two": "SELECT 2"}
 
 
-def test_a_name_that_stands_twice_is_a_mistake(package: Path) -> None:
+def test_a_repeated_name_is_a_mistake(package: Path) -> None:
     (package / "q.sql").write_text("-- name: one\nSELECT 1\n-- name: one\nSELECT 2\n")
     with pytest.raises(ValueError, match=r"q\.sql names 'one' twice"):
         load_statements("statement_files", "q.sql")

@@ -1,4 +1,4 @@
-"""An unforeseen exception ends one part, which starts again; what concerns the process is passed on."""
+"""An unexpected exception ends one part, which restarts; a failure of the process is raised."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def failing(*errors: Exception | None) -> Callable[[], asyncio.Future[None]]:
     return run
 
 
-async def test_a_part_that_fails_starts_again_and_recovers_when_it_returns() -> None:
+async def test_a_part_that_fails_restarts_and_has_recovered_when_it_returns() -> None:
     journal = Journal()
     await journal.keep(failing(ValueError("first"), ValueError("second"), None))
     assert [(one.failures, one.sentence) for one in journal.failures] == [
@@ -69,14 +69,14 @@ async def test_a_part_that_never_failed_reports_no_recovery() -> None:
     assert not journal.failures
 
 
-async def test_a_failure_that_concerns_the_process_is_raised() -> None:
+async def test_a_failure_of_the_process_is_raised() -> None:
     journal = Journal()
     with pytest.raises(KeyError):
         await journal.keep(failing(KeyError("state file")))
     assert not journal.failures
 
 
-async def test_a_part_that_runs_long_enough_has_recovered_and_counts_from_one_again() -> None:
+async def test_a_part_that_runs_long_enough_has_recovered_and_its_failures_count_from_one_again() -> None:
     journal = Journal()
     starts = 0
 
@@ -110,6 +110,6 @@ async def test_cancelling_ends_the_part_and_its_supervision() -> None:
     assert ended.is_set()
 
 
-def test_the_first_exception_of_a_group_names_the_failure() -> None:
+def test_the_first_exception_of_a_group_describes_the_failure() -> None:
     assert one_line(ExceptionGroup("two", [ValueError("a\nb"), KeyError("c")])) == "ValueError: a b"
     assert one_line(ValueError()) == "ValueError"

@@ -1,4 +1,4 @@
-"""Batches from single records, and the unreadable records among them."""
+"""Batches of single records, some of them unreadable."""
 
 from collections.abc import Iterator, Mapping
 
@@ -24,7 +24,7 @@ def test_pack_rejects_the_elements_that_parse_cannot_read_and_keeps_the_others()
     assert batch.rejects == (Reject(position=2, reason="The line has no semicolon.", record={"text": "b"}),)
 
 
-def test_pack_prefers_what_the_error_states_about_the_record() -> None:
+def test_pack_prefers_the_details_in_the_error() -> None:
     def fail(_line: str) -> Mapping[str, str | None]:
         raise BAD
 
@@ -35,12 +35,12 @@ def test_pack_prefers_what_the_error_states_about_the_record() -> None:
     assert batch.positions.len() == 0
 
 
-def test_pack_refuses_positions_of_another_number_than_the_records() -> None:
+def test_pack_requires_as_many_positions_as_records() -> None:
     with pytest.raises(ValueError, match="zip"):
         pack([{"part": "a"}], cursor={}, positions=[1, 2])
 
 
-def test_an_unreadable_record_becomes_a_reject_of_the_batch_that_follows_it() -> None:
+def test_an_unreadable_record_becomes_a_reject_of_the_next_batch() -> None:
     def read() -> Iterator[Batch | RecordUnreadable]:
         yield pack([{"part": "a"}], cursor={"line": 1})
         yield BAD
@@ -52,7 +52,7 @@ def test_an_unreadable_record_becomes_a_reject_of_the_batch_that_follows_it() ->
     assert second.rejects[0].record == {"text": "x"}
 
 
-def test_an_unreadable_record_without_a_position_or_a_batch_after_it_is_the_connectors_fault() -> None:
+def test_an_unreadable_record_without_a_position_or_a_later_batch_is_an_error_of_the_connector() -> None:
     with pytest.raises(SourceBroken, match="without its position"):
         list(attach_rejects([RecordUnreadable("It is bad."), pack([], cursor={})]))
     with pytest.raises(SourceBroken, match="no batch after the unreadable record 7"):

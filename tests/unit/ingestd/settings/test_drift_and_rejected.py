@@ -1,4 +1,4 @@
-"""What a configuration may say about drift and about what is rejected."""
+"""Settings about drift and about rejected entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from ingestd.settings.drift import DriftPlan
 from ingestd.settings.schedule import Every
-from tests.support.configured import GOOD, load, mistakes
+from tests.support.sample_connectors import GOOD, load, mistakes
 
 DAILY = Every(seconds=86_400)
 
@@ -27,11 +27,11 @@ def with_drift(text: str) -> str:
         ("{}", DriftPlan(mode="report", every=DAILY)),
     ],
 )
-def test_drift_is_a_word_or_says_how_often_and_what_else(tmp_path: Path, text: str, plan: DriftPlan) -> None:
+def test_drift_is_a_word_or_a_mapping_with_interval_and_mode(tmp_path: Path, text: str, plan: DriftPlan) -> None:
     assert load(with_drift(text), tmp_path).pipelines[0].drift == plan
 
 
-def test_without_a_word_about_it_a_sink_is_read_back_only_when_somebody_asks(tmp_path: Path) -> None:
+def test_by_default_a_sink_is_read_back_only_on_request(tmp_path: Path) -> None:
     assert load(GOOD, tmp_path).pipelines[0].drift == DriftPlan(mode="report", every=None)
 
 
@@ -40,19 +40,19 @@ def test_without_a_word_about_it_a_sink_is_read_back_only_when_somebody_asks(tmp
     [
         ("repiar", "Did you mean 'repair'?"),
         ("3", "Expected report, repair, adopt or {mode: repair, every: 6h}"),
-        ("{mode: mend}", "repair"),
+        ("{mode: fix}", "repair"),
         ("{every: 5}", "Expected a duration with its unit"),
         ("{every: 2 weeks}", "Expected a duration such as 15m"),
         ("{mode: repair, addded: remove}", "added"),
     ],
 )
-def test_a_mistake_about_drift_is_told_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_mistake_about_drift_is_reported_with_its_location(tmp_path: Path, text: str, sentence: str) -> None:
     (mistake,) = mistakes(with_drift(text), tmp_path)
     assert mistake.startswith("ingestd.yaml:8:")
     assert sentence in mistake
 
 
-def test_everything_rejected_is_kept_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+def test_all_rejected_entries_are_kept_by_default(tmp_path: Path) -> None:
     kept = load(GOOD, tmp_path).rejected
     assert (kept.keep_days, kept.keep_rows) == (None, None)
     bounded = load(f"rejected: {{keep_days: 90, keep_rows: 1000}}\n{GOOD}", tmp_path).rejected

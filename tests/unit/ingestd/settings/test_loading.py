@@ -11,7 +11,7 @@ from ingestd.settings.loader import MAX_FILE_BYTES, find_configuration, load_set
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings
 from ingestd.settings.schedule import Cron, Every, OnChange
 from ingestd.settings.service import ServiceSettings, client_id_of
-from tests.support.configured import GOOD, RigOptions, load, mistakes, options_of, with_source
+from tests.support.sample_connectors import GOOD, RigOptions, load, mistakes, options_of, with_source
 
 
 def options(settings: Settings) -> RigOptions:
@@ -20,7 +20,7 @@ def options(settings: Settings) -> RigOptions:
     return found
 
 
-def test_the_shape_that_is_promised_is_read(tmp_path: Path) -> None:
+def test_the_documented_structure_is_read(tmp_path: Path) -> None:
     settings = load(
         """\
 service:
@@ -85,7 +85,7 @@ def test_entries_may_be_a_list_of_mappings_and_may_name_columns(tmp_path: Path) 
         ("{every: 1h30m}", Every(seconds=5400)),
         ("{every: 1d2h3m4s}", Every(seconds=93784)),
         ('{cron: "0 2 * * *", timezone: Europe/Berlin}', Cron(expression="0 2 * * *", timezone="Europe/Berlin")),
-        ('{cron: "*/10 6-18 * * mon-fri"}', Cron(expression="*/10 6-18 * * mon,tue,wed,thu,fri", timezone="UTC")),
+        ('{cron: "*/10 6-18 * * mon-fri"}', Cron(expression="*/10 6-18 * * mon-fri", timezone="UTC")),
     ],
 )
 def test_a_schedule_has_three_notations(notation: str, expected: object, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_every_relative_path_starts_at_the_folder_of_the_file(tmp_path: Path) ->
     )
 
 
-def test_a_file_named_by_a_relative_path_still_gives_absolute_ones(
+def test_a_configuration_with_a_relative_path_has_absolute_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ingestd.yaml").write_text(GOOD)
@@ -118,17 +118,17 @@ def test_a_file_named_by_a_relative_path_still_gives_absolute_ones(
     assert settings.state == tmp_path / "var/ingestd.db"
 
 
-def test_a_placeholder_gives_a_number_or_a_truth_value_where_one_is_expected(tmp_path: Path) -> None:
+def test_a_placeholder_gives_a_number_or_a_boolean_if_one_is_expected(tmp_path: Path) -> None:
     source = '{connector: rig, path: drop, settle_seconds: "${env:S}", retries: "${env:R}", strict: "${env:T}"}'
     found = options(load(with_source(source), tmp_path, S="0.5", R="7", T="true"))
     assert (found.settle_seconds, found.retries, found.strict) == (0.5, 7, True)
 
 
-def test_a_placeholder_that_looks_like_a_number_stays_text_where_text_is_expected(tmp_path: Path) -> None:
+def test_a_placeholder_that_resembles_a_number_is_text_if_text_is_expected(tmp_path: Path) -> None:
     assert load(GOOD, tmp_path, KEY="00417").service.api_key.get_secret_value() == "00417"
 
 
-def test_settings_never_show_what_came_from_a_secret(tmp_path: Path) -> None:
+def test_settings_never_show_values_of_secrets(tmp_path: Path) -> None:
     text = with_source('{connector: rig, path: "${env:SECRET}", url: "rig:${env:SECRET}", password: "${env:SECRET}"}')
     text = text.replace("http://127.0.0.1:8400", "http://${env:SECRET}").replace(
         "label: Bench", "label: '${env:SECRET}'"
@@ -151,7 +151,7 @@ def test_settings_never_show_what_came_from_a_secret(tmp_path: Path) -> None:
         '{connector: faulty, depth: "${env:NUMBER}"}',
     ],
 )
-def test_no_sentence_quotes_a_secret(source: str, tmp_path: Path) -> None:
+def test_no_message_quotes_a_secret(source: str, tmp_path: Path) -> None:
     found = mistakes(with_source(source), tmp_path, SECRET="hunter22", SHORT="hunt", NUMBER="77123")
     assert found
     assert not any(word in line for line in found for word in ("hunter22", "hunt", "77123"))
@@ -170,28 +170,28 @@ def test_no_sentence_quotes_a_secret(source: str, tmp_path: Path) -> None:
         ("label: Bench}", "label: Bench}\n    schedule: {cron: '${env:SECRET}', timezone: '${env:SECRET}'}"),
     ],
 )
-def test_no_sentence_about_our_own_settings_quotes_a_secret(change: tuple[str, str], tmp_path: Path) -> None:
+def test_no_message_about_general_settings_quotes_a_secret(change: tuple[str, str], tmp_path: Path) -> None:
     found = mistakes(GOOD.replace(*change), tmp_path, SECRET="Hunter 22{")
     assert found
     assert not any("Hunter" in line for line in found)
     assert any("${env:SECRET}" in line or "x" in line for line in found)
 
 
-def test_a_setting_that_is_secret_by_its_type_is_not_shown_even_where_the_file_holds_it(tmp_path: Path) -> None:
+def test_a_setting_of_a_secret_type_is_not_shown_even_if_the_file_contains_it(tmp_path: Path) -> None:
     text = GOOD.replace('"${env:KEY}"', "12345678")
     assert mistakes(text, tmp_path) == [
         "ingestd.yaml:1:50: service.api_key: Expected text, found a value that is not shown. Put it in quotes."
     ]
 
 
-def test_a_reason_that_does_not_depend_on_the_secret_is_told(tmp_path: Path) -> None:
+def test_a_reason_that_does_not_depend_on_the_secret_is_reported(tmp_path: Path) -> None:
     source = '{connector: rig, path: drop, after: archive, password: "${env:SECRET}"}'
     assert mistakes(with_source(source), tmp_path, SECRET="hunter22") == [
         "ingestd.yaml:5:13: pipelines[0].source: after: archive needs the folder 'archive'."
     ]
 
 
-def test_a_reason_is_told_beside_a_secret_address_and_shows_nothing_of_it(tmp_path: Path) -> None:
+def test_a_reason_about_a_secret_address_is_reported_without_the_address(tmp_path: Path) -> None:
     source = '{connector: rig, path: drop, after: archive, url: "${env:ADDRESS}"}'
     address = "rig://reader:hunter22@vault.lab:5432/pdm"
     assert mistakes(with_source(source), tmp_path, ADDRESS=address) == [
@@ -201,7 +201,7 @@ def test_a_reason_is_told_beside_a_secret_address_and_shows_nothing_of_it(tmp_pa
     assert not any(word in line for line in found for word in ("reader", "hunter", "vault", "5432", "pdm"))
 
 
-def test_a_missing_variable_is_named_and_nothing_else_is_said_about_its_setting(tmp_path: Path) -> None:
+def test_a_missing_variable_is_the_only_message_about_its_setting(tmp_path: Path) -> None:
     source = '{connector: rig, path: drop, url: "rig:${env:RIG_URI}", retries: "${env:NONE}"}'
     assert mistakes(with_source(source), tmp_path, RIG_URL="x") == [
         (
@@ -214,7 +214,7 @@ def test_a_missing_variable_is_named_and_nothing_else_is_said_about_its_setting(
 
 def test_a_connector_that_cannot_watch_needs_a_schedule(tmp_path: Path) -> None:
     text = with_source("{connector: poll}")
-    expected = "This source can't tell when it changed; give it 'schedule: {every: 15m}' or a cron expression."
+    expected = "This source does not report changes, so it needs 'schedule: {every: 15m}' or a cron expression."
     assert mistakes(text, tmp_path) == [f"ingestd.yaml:4:5: pipelines[0]: {expected}"]
     assert mistakes(f"{text}    schedule: on-change\n", tmp_path) == [
         f"ingestd.yaml:8:15: pipelines[0].schedule: {expected}"
@@ -222,26 +222,26 @@ def test_a_connector_that_cannot_watch_needs_a_schedule(tmp_path: Path) -> None:
     assert load(f"{text}    schedule: {{every: 1h}}\n", tmp_path).pipelines[0].schedule == Every(seconds=3600)
 
 
-def test_a_pipeline_without_a_source_does_not_inherit_the_needs_of_the_one_before(tmp_path: Path) -> None:
+def test_a_pipeline_without_a_source_does_not_require_a_schedule(tmp_path: Path) -> None:
     second = "  - {name: two, entries: {key: a, value: b}, sink: {workspace: w, label: l}}\n"
     found = mistakes(f"{with_source('{connector: poll}')}    schedule: {{every: 1h}}\n{second}", tmp_path)
     assert found == [
-        "ingestd.yaml:9:5: pipelines[1].source: The key 'source' is missing: What is read: a connector and its options."
+        "ingestd.yaml:9:5: pipelines[1].source: The key 'source' is missing: The connector to read with, and its options."
     ]
 
 
-def test_options_that_let_unknown_keys_pass_are_checked_all_the_same(tmp_path: Path) -> None:
+def test_options_that_permit_unknown_keys_are_validated_nevertheless(tmp_path: Path) -> None:
     assert mistakes(with_source("{connector: lax, dept: 3}"), tmp_path) == [
         "ingestd.yaml:5:30: pipelines[0].source.dept: There is no key 'dept' here. Did you mean 'depth'?"
     ]
 
 
-def test_a_connector_whose_validator_fails_is_a_sentence_and_not_a_crash(tmp_path: Path) -> None:
+def test_a_connector_with_a_failing_validator_is_reported_without_a_crash(tmp_path: Path) -> None:
     [line] = mistakes(with_source("{connector: faulty, depth: 3}"), tmp_path)
-    assert "The connector 'faulty' failed while it checked its options (KeyError)." in line
+    assert "The connector 'faulty' failed while it validated its options (KeyError)." in line
 
 
-def test_a_template_is_pointed_at_where_it_goes_wrong(tmp_path: Path) -> None:
+def test_a_mistake_in_a_template_is_reported_with_its_column(tmp_path: Path) -> None:
     text = GOOD.replace('key: "{part}.mass"', "key: 'it''s {part'")
     [line] = mistakes(text, tmp_path)
     column = text.splitlines()[5].index("{part'") + 1
@@ -264,12 +264,12 @@ def test_a_template_is_pointed_at_where_it_goes_wrong(tmp_path: Path) -> None:
             GOOD.replace("label: Bench", "label: 00417"),
             'Expected text, found the number 00417. Put it in quotes: "00417".',
         ),
-        (GOOD.replace("http://127.0.0.1", "http://me:pw@127.0.0.1"), "The address holds a user name or a password"),
+        (GOOD.replace("http://127.0.0.1", "http://me:pw@127.0.0.1"), "The address contains a user name or a password"),
         (GOOD.replace("http://127.0.0.1:8400", "localhost:8400"), "Expected the service's address"),
         (GOOD.replace("http://127.0.0.1:8400", "http://h:99999"), "Expected the service's address"),
-        (GOOD.replace("name: bench", "name: Bench 3"), "Expected small letters and digits"),
+        (GOOD.replace("name: bench", "name: Bench 3"), "Expected lower-case letters and digits"),
         (GOOD.replace('value: "{mass}"', "value: x, type: 3d"), "Expected a data type such as scalar"),
-        (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must name {column}"),
+        (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must contain {column}"),
         (
             GOOD.replace('{part}.mass", value: "{mass}"', '{column}", columns: [a, a]'),
             "The column 'a' is listed twice.",
@@ -290,7 +290,7 @@ def test_a_mistake_says_what_was_expected(text: str, expected: str, tmp_path: Pa
     assert any(expected in line for line in mistakes(text, tmp_path)), mistakes(text, tmp_path)
 
 
-def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_in_one_sentence(tmp_path: Path) -> None:
     def sentence(path: Path) -> str:
         with pytest.raises(ConfigurationError) as caught:
             load_settings(path, options_of=options_of, environment={})
@@ -298,11 +298,11 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
 
     assert sentence(tmp_path / "none.yaml") == f"{tmp_path}/none.yaml: There is no such file."
     assert sentence(tmp_path) == f"{tmp_path}: The file can't be read: is a directory."
-    (tmp_path / "big.yaml").write_text("#" * (MAX_FILE_BYTES + 1))
-    assert sentence(tmp_path / "big.yaml").endswith(f"it is larger than {MAX_FILE_BYTES} bytes.")
+    (tmp_path / "large.yaml").write_text("#" * (MAX_FILE_BYTES + 1))
+    assert sentence(tmp_path / "large.yaml").endswith(f"it is larger than {MAX_FILE_BYTES} bytes.")
 
 
-def test_bytes_that_are_no_utf8_are_pointed_at(tmp_path: Path) -> None:
+def test_invalid_utf8_is_reported_with_its_location(tmp_path: Path) -> None:
     assert mistakes(b"state: a\n# \xc2\xb5 caf\xe9\n", tmp_path) == [
         "ingestd.yaml:2:8: The file is not UTF-8 text. Save it as UTF-8."
     ]
@@ -312,7 +312,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     assert load(b"\xef\xbb\xbf" + GOOD.encode(), tmp_path).pipelines[0].name == "bench"
 
 
-def test_the_file_is_looked_for_in_the_promised_order(tmp_path: Path) -> None:
+def test_the_configuration_file_is_searched_in_the_documented_order(tmp_path: Path) -> None:
     system = tmp_path / "system.yaml"
     cwd = tmp_path / "cwd"
     cwd.mkdir()
@@ -333,12 +333,12 @@ def test_the_file_is_looked_for_in_the_promised_order(tmp_path: Path) -> None:
 
 def test_a_host_name_becomes_a_valid_client_id() -> None:
     assert client_id_of("bench-3.lab") == "bench-3.lab"
-    assert client_id_of("prüf stand") == "pr-f-stand"
+    assert client_id_of("prüf platz") == "pr-f-platz"
     assert client_id_of("") == "ingestd"
     assert len(client_id_of("x" * 200)) == 128
 
 
-def test_settings_can_be_made_without_a_file() -> None:
+def test_settings_can_be_created_without_a_file() -> None:
     pipeline = PipelineSettings(
         name="a",
         source=SourceSettings(connector="rig", options=RigOptions(path=Path("drop"))),
@@ -348,5 +348,5 @@ def test_settings_can_be_made_without_a_file() -> None:
     service = ServiceSettings.model_validate({"url": "http://h", "api_key": "k"})
     settings = Settings(service=service, state=Path("s"), pipelines=(pipeline,))
     assert settings.pipelines[0].source.options == RigOptions(path=Path("drop"))
-    with pytest.raises(ValueError, match="Every pipeline needs a name of its own"):
+    with pytest.raises(ValueError, match="Two pipelines have the same name"):
         Settings(service=service, state=Path("s"), pipelines=(pipeline, pipeline))

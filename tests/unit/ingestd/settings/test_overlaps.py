@@ -1,4 +1,4 @@
-"""Pipelines that would take files away from each other are a mistake of the configuration."""
+"""Pipelines that would read each other's files are a mistake in the configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ingestd.settings.loader import load_settings
 
 
 def mistakes(folder: Path, first: str, second: str) -> list[str]:
-    """Of two pipelines with these sources, the one on line 4, the other on line 7."""
+    """Return the mistakes of two pipelines with these sources, the one on line 4, the other on line 7."""
     path = folder / "ingestd.yaml"
     text = 'service: {url: "http://127.0.0.1:8400", api_key: key}\nstate: state.db\npipelines:\n'
     for name, source in (("mass", first), ("power", second)):
@@ -49,7 +49,7 @@ ARCHIVE = "connector: directory, path: drop, after: archive, archive: done"
         (KEEP + ", recursive: true", ARCHIVE.replace("path: drop", "path: other").replace("done", "drop/done")),
     ],
 )  # fmt: skip
-def test_two_pipelines_of_which_one_takes_or_feeds_the_other_s_files_are_a_mistake(
+def test_two_pipelines_that_read_or_write_each_other_s_files_are_a_mistake(
     tmp_path: Path, first: str, second: str
 ) -> None:
     (tmp_path / "drop").mkdir()
@@ -74,11 +74,11 @@ def test_two_pipelines_of_which_one_takes_or_feeds_the_other_s_files_are_a_mista
         (ARCHIVE, "connector: directory, path: done/failed, pattern: '*.log'"),
     ],
 )
-def test_pipelines_that_leave_each_other_s_files_alone_are_none(tmp_path: Path, first: str, second: str) -> None:
+def test_pipelines_with_separate_files_are_no_mistake(tmp_path: Path, first: str, second: str) -> None:
     assert mistakes(tmp_path, first, second) == []
 
 
-def test_the_sentence_names_an_example_and_what_to_do(tmp_path: Path) -> None:
+def test_the_message_has_an_example_and_the_next_step(tmp_path: Path) -> None:
     (sentence,) = mistakes(tmp_path, ARCHIVE + ", pattern: '*.csv'", KEEP + ", pattern: 'run*'")
-    assert f"both read files such as {tmp_path}/drop/run.csv, and 'mass' takes away what it has read" in sentence
-    assert "Give each a folder or a pattern of its own, or set after: keep in both." in sentence
+    assert f"both read files such as {tmp_path}/drop/run.csv, and 'mass' removes files that it has read" in sentence
+    assert "Give each pipeline a different folder or pattern, or set after: keep in both." in sentence

@@ -8,8 +8,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from ingestd.settings.schema import DIALECT, configuration_schema, schema_text
-from tests.support.configured import CONNECTORS, GOOD, with_source
 from tests.support.json_schema import fits
+from tests.support.sample_connectors import CONNECTORS, GOOD, with_source
 
 
 def accepted(text: str) -> bool:
@@ -31,7 +31,7 @@ def accepted(text: str) -> bool:
         with_source("{connector: rig, path: drop, settle_seconds: '${env:S}', strict: '${file:t}', after: '${env:A}'}"),
     ],
 )
-def test_what_can_be_loaded_fits_the_schema(text: str) -> None:
+def test_every_loadable_configuration_is_valid_under_the_schema(text: str) -> None:
     assert accepted(text)
 
 
@@ -55,11 +55,11 @@ def test_what_can_be_loaded_fits_the_schema(text: str) -> None:
         with_source("{connector: lax, path: drop}"),
     ],
 )
-def test_what_is_a_mistake_does_not_fit_the_schema(text: str) -> None:
+def test_a_mistake_is_invalid_under_the_schema(text: str) -> None:
     assert not accepted(text)
 
 
-def test_the_schema_is_the_same_whatever_order_the_connectors_come_in() -> None:
+def test_the_schema_does_not_depend_on_the_order_of_the_connectors() -> None:
     reversed_connectors = {name: CONNECTORS[name] for name in reversed(list(CONNECTORS))}
     assert schema_text(CONNECTORS) == schema_text(reversed_connectors)
     assert json.loads(schema_text(CONNECTORS))["$schema"] == DIALECT
@@ -78,7 +78,7 @@ def test_every_setting_has_a_description() -> None:
     assert bare(configuration_schema({"rig": CONNECTORS["rig"]}), "") == []
 
 
-def test_a_secret_never_has_a_default_in_the_schema() -> None:
+def test_a_secret_has_no_default_in_the_schema() -> None:
     service = configuration_schema(CONNECTORS)["$defs"]["ServiceSettings"]["properties"]
     assert "default" not in service["api_key"]
     assert "default" not in service["client_id"]

@@ -18,15 +18,15 @@ def refusal(text: str, base: Path, **environment: str) -> tuple[int, str]:
     return caught.value.position, str(caught.value)
 
 
-def test_a_variable_is_filled_in_anywhere_in_a_text(tmp_path: Path) -> None:
+def test_a_variable_is_replaced_at_any_position_of_a_text(tmp_path: Path) -> None:
     assert fill("pg://${env:U}:${env:P}@h", tmp_path, U="me", P="x") == "pg://me:x@h"
 
 
-def test_what_is_filled_in_is_not_looked_through_again(tmp_path: Path) -> None:
+def test_placeholders_in_a_replacement_are_not_replaced(tmp_path: Path) -> None:
     assert fill("${env:A}", tmp_path, A="${env:B}", B="b") == "${env:B}"
 
 
-def test_two_dollars_keep_the_characters(tmp_path: Path) -> None:
+def test_a_doubled_dollar_sign_escapes_a_placeholder(tmp_path: Path) -> None:
     filled = Placeholders(environment={}, base=tmp_path).fill("$${env:A} and $5 and {b}")
     assert (filled.text, filled.secret) == ("${env:A} and $5 and {b}", False)
 
@@ -47,24 +47,24 @@ def test_a_credential_is_a_file_in_the_credentials_directory(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["../key", "/etc/passwd", "..", ".", "a/b"])
-def test_a_credential_never_leaves_its_directory(name: str, tmp_path: Path) -> None:
+def test_a_credential_outside_its_directory_is_rejected(name: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("k")
     (tmp_path / "credentials").mkdir()
     _, sentence = refusal(f"${{credential:{name}}}", tmp_path, CREDENTIALS_DIRECTORY=str(tmp_path / "credentials"))
-    assert "is no credential's name" in sentence
+    assert "is not the name of a credential" in sentence
 
 
-def test_a_large_file_is_refused_and_not_read_to_its_end(tmp_path: Path) -> None:
-    (tmp_path / "big").write_bytes(b"x" * MAX_SECRET_BYTES)
-    assert len(fill("${file:big}", tmp_path)) == MAX_SECRET_BYTES
-    (tmp_path / "big").write_bytes(b"x" * (MAX_SECRET_BYTES + 1))
-    assert "it is larger than 65536 bytes" in refusal("${file:big}", tmp_path)[1]
-    assert "it is no regular file" in refusal("${file:/dev/zero}", tmp_path)[1]
+def test_a_large_file_is_rejected_without_reading_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * MAX_SECRET_BYTES)
+    assert len(fill("${file:large}", tmp_path)) == MAX_SECRET_BYTES
+    (tmp_path / "large").write_bytes(b"x" * (MAX_SECRET_BYTES + 1))
+    assert "it is larger than 65536 bytes" in refusal("${file:large}", tmp_path)[1]
+    assert "it is not a regular file" in refusal("${file:/dev/zero}", tmp_path)[1]
 
 
-def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected_without_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert "it is no regular file" in refusal("${file:pipe}", tmp_path)[1]
+    assert "it is not a regular file" in refusal("${file:pipe}", tmp_path)[1]
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
         ("${env:HOEM}", 0, "Did you mean 'HOME'?"),
         ("x ${file:none}", 2, "There is no file"),
         ("${credential:a}", 0, "CREDENTIALS_DIRECTORY is not set"),
-        ("a${vault:b}", 1, "'${vault:b}' is no placeholder"),
+        ("a${vault:b}", 1, "'${vault:b}' is not a placeholder"),
         ("${en:b}", 0, "Did you mean 'env'?"),
-        ("${HOME}", 0, "'${HOME}' is no placeholder"),
-        ("${env:}", 0, "'${env:}' is no placeholder"),
+        ("${HOME}", 0, "'${HOME}' is not a placeholder"),
+        ("${env:}", 0, "'${env:}' is not a placeholder"),
         ("ab ${env:A", 3, "'${' has no '}'"),
-        ("${env:BYTES}", 0, "The environment variable BYTES does not hold UTF-8 text."),
-        ("${file:bytes}", 0, "does not hold UTF-8 text"),
+        ("${env:BYTES}", 0, "The environment variable BYTES is not UTF-8 text."),
+        ("${file:bytes}", 0, "is not UTF-8 text"),
     ],
 )
-def test_a_placeholder_that_cannot_be_filled_is_a_sentence(
+def test_a_placeholder_that_cannot_be_replaced_is_reported(
     text: str, position: int, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
@@ -92,6 +92,6 @@ def test_a_placeholder_that_cannot_be_filled_is_a_sentence(
     assert words in sentence
 
 
-def test_nothing_that_was_filled_in_shows_in_a_repr(tmp_path: Path) -> None:
+def test_no_repr_shows_a_replaced_value(tmp_path: Path) -> None:
     placeholders = Placeholders(environment={"A": "hunter22"}, base=tmp_path)
     assert "hunter22" not in repr(placeholders) + repr(placeholders.fill("${env:A}"))

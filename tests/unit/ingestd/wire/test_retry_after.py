@@ -26,7 +26,7 @@ NOON = 1_763_726_400.0  # Fri, 21 Nov 2025 12:00:00 GMT
         ("Fri, 21 Nov 2036 12:00:00 GMT", 300),
     ],
 )
-def test_both_forms_of_retry_after_are_understood_and_capped(text: str, seconds: float) -> None:
+def test_both_forms_of_retry_after_are_parsed_and_limited(text: str, seconds: float) -> None:
     assert retry_after_seconds(text, now=NOON, cap_seconds=300) == seconds
 
 
@@ -34,11 +34,11 @@ def test_both_forms_of_retry_after_are_understood_and_capped(text: str, seconds:
     "text",
     [None, "", "soon", "-1", "1e9", "nan", "٣", "Fri, 99 Nov 2025 12:00:09 GMT", "0x10", "1 Jan 999999999999 00:00:00"],
 )
-def test_any_other_retry_after_is_as_good_as_none(text: str | None) -> None:
+def test_an_invalid_retry_after_is_ignored(text: str | None) -> None:
     assert retry_after_seconds(text, now=NOON, cap_seconds=300) is None
 
 
 @given(text=st.text(max_size=40))
-def test_no_text_of_a_retry_after_can_do_harm(text: str) -> None:
+def test_any_text_of_a_retry_after_is_tolerated(text: str) -> None:
     seconds = retry_after_seconds(text, now=NOON, cap_seconds=300)
     assert seconds is None or 0 <= seconds <= 300

@@ -1,4 +1,4 @@
-"""How long the end of a response waits for a body that is not read."""
+"""The time that the end of a response waits for the rest of an unread request body."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _endless() -> Iterator[Message]:
 CHUNKED = (b"transfer-encoding", b"chunked")
 
 
-async def test_data_in_transit_is_dropped_and_the_response_ends_after_it() -> None:
+async def test_data_in_transit_is_discarded_before_the_response_ends() -> None:
     # contract G33
     taken, sent = await _sent(_body(b"a", b"b", b"c"), CHUNKED)
     assert (taken, sent[-1]) == (3, END)
@@ -66,7 +66,7 @@ async def test_data_in_transit_is_dropped_and_the_response_ends_after_it() -> No
 
 
 @pytest.mark.parametrize("messages", [_endless(), iter(()), iter([{"type": "http.disconnect"}])])
-async def test_who_never_ends_falls_silent_or_goes_is_given_up(messages: Iterator[Message]) -> None:
+async def test_a_body_that_never_ends_or_stops_arriving_is_abandoned(messages: Iterator[Message]) -> None:
     taken, sent = await _sent(messages, (b"content-length", b"1000"))
     assert taken <= 10
     assert sent[-1] == END
@@ -77,5 +77,5 @@ async def test_who_never_ends_falls_silent_or_goes_is_given_up(messages: Iterato
     [(), ((b"content-length", b"0"),), ((b"content-length", b"5"), (b"expect", b"100-continue"))],
     ids=["no body", "an empty one", "one that was asked about first"],
 )
-async def test_without_data_in_transit_the_response_ends_at_once(headers: tuple[tuple[bytes, bytes], ...]) -> None:
+async def test_without_data_in_transit_the_response_ends_immediately(headers: tuple[tuple[bytes, bytes], ...]) -> None:
     assert await _sent(iter(()), *headers) == (0, REFUSAL)

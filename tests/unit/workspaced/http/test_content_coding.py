@@ -13,7 +13,7 @@ from workspaced.http.bodies import read_body
 
 
 async def body(content: bytes, *, coding: str = "gzip", limit: int = 1_000, cut: int = 7) -> bytes:
-    """What a request's body is read as, where it arrives in pieces of ``cut`` bytes."""
+    """Return the decoded body of a request that arrives in pieces of ``cut`` bytes."""
     pieces = [content[at : at + cut] for at in range(0, len(content), cut)] or [b""]
 
     async def receive() -> Message:
@@ -23,18 +23,18 @@ async def body(content: bytes, *, coding: str = "gzip", limit: int = 1_000, cut:
 
 
 @given(content=st.binary(max_size=1_000), cut=st.integers(1, 1_000))
-async def test_a_packed_body_is_read_as_what_was_packed(content: bytes, cut: int) -> None:
+async def test_a_compressed_body_is_decoded(content: bytes, cut: int) -> None:
     # contract G32
     assert await body(gzip.compress(content), cut=cut) == content
 
 
 @pytest.mark.parametrize("coding", ["", "identity", "GZIP", "x-gzip"])
-async def test_names_of_codings_are_read_as_http_has_them(coding: str) -> None:
+async def test_names_of_codings_are_parsed_as_in_http(coding: str) -> None:
     content = gzip.compress(b"[]") if "zip" in coding.lower() else b"[]"
     assert await body(content, coding=coding) == b"[]"
 
 
-async def test_the_limit_holds_for_what_a_body_unpacks_to_and_no_more_is_unpacked() -> None:
+async def test_the_limit_applies_to_the_decoded_size_and_decoding_stops_there() -> None:
     bomb = gzip.compress(bytes(50_000_000))
     assert len(bomb) < 60_000
     with pytest.raises(TooLargeProblem):
@@ -47,13 +47,13 @@ async def test_the_limit_holds_for_what_a_body_unpacks_to_and_no_more_is_unpacke
     [b"", b"{}", gzip.compress(b"[]")[:-1], gzip.compress(b"[]") + b"x", gzip.compress(b"[]") + gzip.compress(b"[]")],
     ids=["empty", "plain", "cut off", "something behind it", "two members"],
 )
-async def test_what_is_no_whole_gzip_is_refused(content: bytes) -> None:
+async def test_an_incomplete_gzip_body_is_rejected(content: bytes) -> None:
     with pytest.raises(Invalid):
         await body(content)
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "deflate"])
-async def test_another_coding_is_refused_and_the_response_names_the_supported_ones(coding: str) -> None:
+async def test_another_coding_is_rejected_and_the_response_names_the_supported_ones(coding: str) -> None:
     # contract G32
     with pytest.raises(UnsupportedCoding) as refused:
         await body(b"[]", coding=coding)

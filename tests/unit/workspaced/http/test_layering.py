@@ -1,4 +1,4 @@
-"""The HTTP layer serves any resource, so it may name none."""
+"""The HTTP layer serves any resource, so it must not name one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_http_names_no_resource(tmp_path: Path) -> None:
     operations = create_app(WorkspacedSettings(data=tmp_path)).operations
     words = {word for operation in operations for word in re.findall(r"(?<=/)[a-z-]+", operation.path)}
     assert {"data-sink", "webhooks", "audit-log"} <= words
-    # The description of the API is served by `http` itself; `workspace` is the unit of its permission checks.
+    # `http` itself serves the description of the API; `workspace` is the unit of its permission checks.
     resources = words - {"openapi", "docs", "workspace"}
     literal = re.compile(rf'["/]({"|".join(sorted(resources))})["/]')
     modules = [module for module in _FOLDER.rglob("*.py") if module.parent.name != "openapi"]

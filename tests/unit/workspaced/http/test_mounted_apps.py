@@ -1,4 +1,4 @@
-"""Which application receives a request: the first segment of the path decides, as sent."""
+"""The first segment of the undecoded path chooses the application that receives a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long response is read from the database at once, and is stored in files for a slow client."""
+"""A long response is read from the database without delay, and is stored in files for a slow client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY = 100  # 30 MB, in more than one file
 
 
 class Source:
-    """Parts of a known content; says when the last was taken and when it was closed."""
+    """Parts of a known content; signals when the last was read and when it was closed."""
 
     def __init__(self, parts: int = MANY) -> None:
         self._parts = parts
@@ -53,7 +53,7 @@ def never() -> bool:
     return False
 
 
-async def test_all_is_read_while_the_client_takes_the_first_part_only(tmp_path: Path) -> None:
+async def test_all_is_read_while_the_client_has_received_only_the_first_part(tmp_path: Path) -> None:
     source, space = Source(), room(tmp_path)
     async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=never)) as parts:
         first = await anext(parts)
@@ -70,7 +70,7 @@ async def test_a_fast_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.M
     assert b"".join([part async for part in spooled(source.parts(), space, "a", is_contended=never)]) == source.content
 
 
-async def test_a_client_that_leaves_gives_everything_back(tmp_path: Path) -> None:
+async def test_a_client_that_disconnects_releases_all_files(tmp_path: Path) -> None:
     source, space = Source(), room(tmp_path)
     async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=never)) as parts:
         await anext(parts)
@@ -78,7 +78,7 @@ async def test_a_client_that_leaves_gives_everything_back(tmp_path: Path) -> Non
     assert space.used == 0
 
 
-async def test_a_caller_has_a_quarter_of_the_room_and_gets_all_it_reads(tmp_path: Path) -> None:
+async def test_a_caller_has_a_quarter_of_the_space_and_gets_all_it_reads(tmp_path: Path) -> None:
     source, space = Source(), room(tmp_path, most=40 * PART)
     most = 0
     received = bytearray()
@@ -90,7 +90,7 @@ async def test_a_caller_has_a_quarter_of_the_room_and_gets_all_it_reads(tmp_path
     assert 0 < most <= 10 * PART
 
 
-async def test_a_client_without_room_is_cut_off_while_others_wait(
+async def test_a_client_without_space_is_disconnected_while_others_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # contract G34
@@ -106,7 +106,7 @@ async def test_a_client_without_room_is_cut_off_while_others_wait(
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """Files end at a size, as a full disk ends them."""
+    """Limit the size of files, which has the effect of a full disk."""
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, former[1]))
     try:
@@ -115,7 +115,7 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, former)
 
 
-async def test_without_a_disk_the_reading_waits_for_the_client(tmp_path: Path) -> None:
+async def test_without_disk_space_reading_waits_for_the_client(tmp_path: Path) -> None:
     source, space = Source(), room(tmp_path)
     with largest_file(4 * PART + 17):
         received = [part async for part in spooled(source.parts(), space, "a", is_contended=never)]
@@ -123,9 +123,7 @@ async def test_without_a_disk_the_reading_waits_for_the_client(tmp_path: Path) -
     assert space.used == 0
 
 
-async def test_a_caller_waits_for_its_own_share_and_others_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_caller_waits_only_for_its_own_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # contract G34
     responses = LongResponses(room(tmp_path), per_caller=2)
     held = [(await responses.begin("a", Source(3).parts()))[1] for _ in range(2)]
@@ -137,14 +135,14 @@ async def test_a_caller_waits_for_its_own_share_and_others_do_not(
     first, other = await responses.begin("b", Source(3).parts())
     assert first + b"".join([part async for part in other]) == Source(3).content
     waiting = asyncio.create_task(responses.begin("a", Source(3).parts()))
-    await held[0].aclose()  # no part of it was asked for
+    await held[0].aclose()  # no part of it was requested
     async with asyncio.timeout(30):
         _, parts = await waiting
     for one in (parts, held[1], other):
         await one.aclose()
 
 
-async def test_a_database_that_reads_as_much_as_it_may_is_no_endless_wait(
+async def test_a_database_read_that_uses_the_whole_share_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
@@ -154,7 +152,7 @@ async def test_a_database_that_reads_as_much_as_it_may_is_no_endless_wait(
         await asyncio.Event().wait()
         yield b""
 
-    for _ in range(2):  # the share is given back
+    for _ in range(2):  # the share is released
         with pytest.raises(UnavailableProblem) as refused:
             await responses.begin("a", stuck())
         assert refused.value.code == "streams_busy"

@@ -1,4 +1,4 @@
-"""Writes of a response to the socket: all of it, in its order, a small response in one write, a long one as it comes."""
+"""Writes of a response to the socket: complete, in order, a small response in one write, a long one as its parts arrive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
 
 class _Socket(asyncio.Transport):
-    """Keeps what was written, in its order; ``None`` is the end."""
+    """Records what was written, in order; ``None`` is the end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,10 +41,10 @@ class _Socket(asyncio.Transport):
         return known.get(name, default)
 
     def pause_reading(self) -> None:
-        """Nothing comes but what the test sends."""
+        """Do nothing: only the test sends data."""
 
     def resume_reading(self) -> None:
-        """As `pause_reading`."""
+        """Do nothing, as `pause_reading`."""
 
 
 def _connected(app: ASGIApp) -> tuple[_Socket, Callable[[bytes], None]]:

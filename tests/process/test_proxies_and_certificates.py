@@ -1,4 +1,4 @@
-"""Proxy, trusted authority and client certificate, from the configuration's file to the service and back."""
+"""Proxy, trusted authority and client certificate, from the configuration to the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support.certificates import self_signed
 from tests.support.daemon_process import ingestd, write_configuration
 from tests.support.document_server import DocumentServer
-from tests.support.on_the_way import Proxy, tls_end, tunnelling_proxy
+from tests.support.intermediaries import Proxy, tls_end, tunnelling_proxy
 
 SHOWN = {
     "ca_file": "server.pem",
@@ -31,7 +31,7 @@ def service() -> Iterator[DocumentServer]:
 
 @pytest.fixture
 def url(service: DocumentServer, tmp_path: Path) -> Iterator[str]:
-    """The service behind TLS, which lets in only who shows the certificate ``client.pem``."""
+    """Run the service behind TLS, which requires the client certificate ``client.pem``."""
     ours, _ = self_signed(tmp_path, "client", password=b"hidden-word")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*self_signed(tmp_path, "server"))
@@ -48,7 +48,7 @@ def proxy() -> Iterator[Proxy]:
 
 
 def configured(folder: Path, url: str, **way: str) -> Path:
-    """Relative files are beside the configuration."""
+    """Write a configuration with relative paths of files beside it."""
     path = write_configuration(folder, url, {"upto": 3})
     settings = json.loads(path.read_text())
     settings["service"] |= way
@@ -61,7 +61,7 @@ def with_password(proxy: Proxy, credentials: str) -> str:
 
 
 @pytest.mark.parametrize("by_proxy", [False, True], ids=["direct", "by a proxy"])
-def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
+def test_a_service_that_requires_a_certificate_is_checked_and_delivered_to(
     tmp_path: Path, service: DocumentServer, url: str, proxy: Proxy, by_proxy: bool
 ) -> None:
     more = {"proxy": with_password(proxy, "us:hidden-pass")} if by_proxy else {}
@@ -72,13 +72,13 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     sync = ingestd(tmp_path, "sync", "-c", str(config))
     assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in service.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
-    # Entries of a sink that is there go one by one, on another path through the client than those of a new one.
+    # Entries of an existing sink are sent one by one, by another part of the client than those of a new sink.
     config = configured(tmp_path, url, **SHOWN, **more)
     config.write_text(config.read_text().replace('"upto": 3', '"upto": 5'))
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     assert len(service.values("Sink 0")) == 5
-    led_to = {url.removeprefix("https://")} if by_proxy else set()
-    assert set(proxy.led_to) == led_to
+    targets = {url.removeprefix("https://")} if by_proxy else set()
+    assert set(proxy.targets) == targets
     assert "hidden" not in check.stdout + sync.stdout + sync.stderr
 
 
@@ -90,23 +90,25 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     ],
     ids=["authority", "certificate"],
 )
-def test_check_reports_what_is_missing(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
+def test_check_reports_missing_certificates_and_passwords(
+    tmp_path: Path, url: str, lacking: set[str], sentence: str
+) -> None:
     config = configured(tmp_path, url, **{name: value for name, value in SHOWN.items() if name not in lacking})
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert sentence in check.stdout
 
 
-def test_a_proxy_that_refuses_the_tunnel_is_reported(tmp_path: Path, url: str, proxy: Proxy) -> None:
+def test_a_proxy_that_rejects_the_tunnel_is_reported(tmp_path: Path, url: str, proxy: Proxy) -> None:
     config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert "The proxy does not connect to the service." in check.stdout
     assert "wrong-word" not in check.stdout + check.stderr
-    assert proxy.led_to == []
+    assert proxy.targets == []
 
 
-def test_a_key_that_can_not_be_opened_is_a_mistake_of_the_configuration(tmp_path: Path, url: str) -> None:
+def test_an_unreadable_private_key_is_a_mistake_in_the_configuration(tmp_path: Path, url: str) -> None:
     config = configured(tmp_path, url, **SHOWN | {"client_key_password": "another-word"})
     for verb in ("check", "sync"):
         run = ingestd(tmp_path, verb, "-c", str(config))

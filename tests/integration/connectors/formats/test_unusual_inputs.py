@@ -1,4 +1,4 @@
-"""Every table of tests/golden/formats: bytes that real tools write, with the exact records, rejects or the one sentence."""
+"""Every table of tests/golden/formats: bytes that real tools write, with the expected records, rejections or message."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def content(case: dict[str, Any]) -> bytes:
 
 
 def columnar(case: dict[str, Any]) -> bytes:
-    """A file of typed columns: ``types`` are names of polars, into which the given values are cast."""
+    """Write a file of typed columns: ``types`` are names of polars, to which the values are cast."""
     types: dict[str, Callable[[pl.Series], pl.Series]] = {
         "Decimal(10,2)": lambda text: text.cast(pl.Decimal(10, 2)),
         "Date": lambda text: text.str.to_date(),
@@ -67,7 +67,7 @@ def columnar(case: dict[str, Any]) -> bytes:
 
 
 def rows(chunks: list[RecordChunk]) -> list[list[Any]]:
-    """Position and fields of each record; a field that the record has not is left out."""
+    """Return position and fields of each record, without absent fields."""
     return [
         [position, {name: value for name, value in zip(chunk.records.columns, row, strict=True) if value is not None}]
         for chunk in chunks
@@ -76,7 +76,7 @@ def rows(chunks: list[RecordChunk]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("case", list(cases()))
-def test_a_nasty_input_gives_exactly_these_records_or_this_reason(case: dict[str, Any]) -> None:
+def test_an_unusual_input_gives_exactly_these_records_or_this_message(case: dict[str, Any]) -> None:
     name = case.get("name", f"x{FORMATS[0].suffixes[0]}")
     file_format = resolve_format(name, CONFIGURED.validate_python(case["format"]) if "format" in case else None)
     if "broken" in case:

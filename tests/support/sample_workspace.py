@@ -1,4 +1,4 @@
-"""A workspace with one resource of every kind, made over HTTP."""
+"""A workspace with one resource of every kind, created over HTTP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 
 RECEIVER = "https://receiver.invalid/hook"
-"""A webhook's URL that may be registered, and leads nowhere."""
+"""The URL of a webhook that may be registered and has no receiver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """Ids; ``key`` is that of the sink's only entry, ``delivery`` may be empty."""
+class SampleWorkspace:
+    """Ids of the resources; ``key`` is that of the sink's only entry, ``delivery`` may be empty."""
 
     workspace: str
     root: str
@@ -32,8 +32,8 @@ class World:
         return frozenset(one for one in ids if one)
 
 
-async def one_of_each(http: httpx.AsyncClient, *, tried: bool = False) -> World:
-    """Make them as the owner that ``http`` is. ``tried``: a delivery, too, which takes the service a look for an address."""
+async def create_sample_workspace(http: httpx.AsyncClient, *, tried: bool = False) -> SampleWorkspace:
+    """Create them with the key of ``http``. ``tried``: also attempt a delivery, for which the service resolves an address."""
 
     async def made(path: str, **more: Any) -> httpx.Response:
         response = await http.post(path, **more)
@@ -49,7 +49,7 @@ async def one_of_each(http: httpx.AsyncClient, *, tried: bool = False) -> World:
     file = (await made("/v1/cloud-storage", params=query, content=b"a,b\n1,2\n")).json()
     webhook = (await made("/v1/webhooks", json={"url": RECEIVER, "dataEvents": []})).headers["Location"]
     delivery = (await made(f"{webhook}/test")).json()["id"] if tried else ""
-    return World(
+    return SampleWorkspace(
         workspace=workspace["id"],
         root=workspace["rootBlock"],
         block=block["id"],

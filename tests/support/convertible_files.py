@@ -1,4 +1,4 @@
-"""Files to convert, written byte by byte, so that no writer of the same family vouches for its reader."""
+"""Files for conversion, written byte by byte: a library that shares code with the reader would hide its defects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
 def xlsx(sheets: Mapping[str, str]) -> bytes:
-    """A workbook; each sheet is the XML of its rows. Style 1 is a date, 2 a date with a time, 3 text."""
+    """Return a workbook; each sheet is the XML of its rows. Style 1 is a date, 2 a date with a time, 3 text."""
     overrides = "".join(
         f'<Override PartName="/xl/worksheets/sheet{number}.xml" '
         'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
@@ -51,7 +51,7 @@ def xlsx(sheets: Mapping[str, str]) -> bytes:
 
 
 def rows(*cells: Sequence[str | int | float | bool | None]) -> str:
-    """The XML of rows of plain cells, from A1 on."""
+    """Return the XML of rows of plain cells that start at A1."""
     return "".join(
         f'<row r="{number}">{"".join(_cell(column, number, value) for column, value in enumerate(row))}</row>'
         for number, row in enumerate(cells, 1)
@@ -70,7 +70,7 @@ def _cell(column: int, row: int, value: str | float | bool | None) -> str:
 
 
 def zipped(parts: Mapping[str, str | bytes]) -> bytes:
-    """A zip archive."""
+    """Return a zip archive."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
@@ -79,7 +79,7 @@ def zipped(parts: Mapping[str, str | bytes]) -> bytes:
 
 
 def ods(table: str) -> bytes:
-    """A spreadsheet of OpenDocument with one sheet, Budget; ``table`` is the XML of its rows."""
+    """Return an OpenDocument spreadsheet with one sheet, Budget; ``table`` is the XML of its rows."""
     names = {
         "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
         "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
@@ -98,7 +98,7 @@ def ods(table: str) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """A PNG that claims a size and has next to nothing in it."""
+    """Return a PNG of which the header declares a size that the data does not have."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -109,7 +109,7 @@ def png_header(width: int, height: int) -> bytes:
 
 
 def pdf_bomb(megabytes: int) -> bytes:
-    """A document of some kilobytes with one page of so many megabytes of content."""
+    """Return a PDF of a few kilobytes with one page of so many megabytes of content."""
     packer = zlib.compressobj(1)
     once = b"".join([*(packer.compress(b" " * 1_048_576) for _ in range(megabytes)), packer.flush()])
     twice = zlib.compress(once, 9)
@@ -123,7 +123,7 @@ def pdf_bomb(megabytes: int) -> bytes:
 
 
 def pdf(text: str, *, pages: int = 1) -> bytes:
-    """A document with the same text on every page."""
+    """Return a document with the same text on every page."""
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(pages))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

@@ -1,4 +1,4 @@
-"""Folders and files that resist: nothing is lost, and what is in the way is said."""
+"""Inaccessible folders and files: nothing is lost, and the reason is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER_USER = 65534
 
 @contextmanager
 def as_other_user() -> Iterator[None]:
-    """Root may read everything, so the test uses another account."""
+    """Run as another account, because root may read everything."""
     os.seteuid(OTHER_USER)
     try:
         yield
@@ -35,7 +35,7 @@ def as_other_user() -> Iterator[None]:
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder that every account may enter."""
+    """Return a folder that every account may enter."""
     if os.geteuid():
         pytest.skip("only root can switch to an account without permission")
     with tempfile.TemporaryDirectory(prefix="ingestd-test-") as name:
@@ -50,7 +50,7 @@ def over(folder: Path, **options: Any) -> DirectoryConnector:
     return DirectoryConnector(settings, SourceContext(pipeline="test", base=folder, now=lambda: 4e9))
 
 
-def test_a_file_that_may_not_be_read_is_rejected_until_it_may(
+def test_an_unreadable_file_is_rejected_until_it_is_readable(
     shared: Path, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = shared / "drop" / "a.csv"
@@ -69,7 +69,7 @@ def test_a_file_that_may_not_be_read_is_rejected_until_it_may(
         assert read_all(connector, "a.csv")[0].records.height == 1
 
 
-def test_a_folder_that_may_not_be_listed_is_away_and_a_sub_folder_is_refused(
+def test_a_folder_without_permission_to_list_is_unavailable_and_such_a_sub_folder_is_rejected(
     shared: Path, ready_names: ReadyNames
 ) -> None:
     (shared / "drop" / "secret").mkdir(mode=0o700)
@@ -86,7 +86,7 @@ def test_a_folder_that_may_not_be_listed_is_away_and_a_sub_folder_is_refused(
         ready_names(connector)
 
 
-def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: Path, read_all: Read) -> None:
+def test_a_folder_without_write_permission_keeps_its_files_and_the_state(shared: Path, read_all: Read) -> None:
     (shared / "drop" / "a.csv").write_text("part\nA\n")
     (shared / "done").mkdir(mode=0o777)
     (shared / "done").chmod(0o777)
@@ -135,7 +135,7 @@ def test_a_read_only_mount_keeps_its_files_until_it_can_be_written(tmp_path: Pat
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop" / "a.csv").write_text("part\nA\n")
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this account may not mount in a namespace of its own")
+        pytest.skip("this account may not mount in a private namespace")
     command = ["unshare", "-m", sys.executable, "-c", READ_ONLY, str(tmp_path), after]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
@@ -146,7 +146,9 @@ def test_a_read_only_mount_keeps_its_files_until_it_can_be_written(tmp_path: Pat
     assert (before, afterwards) == ("['a.csv']", "[]")
 
 
-def test_a_hard_link_is_a_file_of_its_own_and_goes_alone(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
+def test_a_hard_link_is_a_separate_file_and_is_archived_alone(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     first = drop.write("a.csv")
     os.link(first, drop.folder / "b.csv")
     connector = drop.connector(after="archive", archive="done", receipt=False)
@@ -156,7 +158,7 @@ def test_a_hard_link_is_a_file_of_its_own_and_goes_alone(drop: Any, ready_names:
     assert read_all(connector, "b.csv")[0].records.height == 1
 
 
-def test_without_its_canary_a_folder_is_away_and_an_acknowledged_file_does_not_count_as_removed(
+def test_without_its_canary_a_folder_is_unavailable_and_an_acknowledged_file_is_not_removed(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     canary = drop.write(".mounted", "")
@@ -183,9 +185,7 @@ def test_without_its_canary_a_folder_is_away_and_an_acknowledged_file_does_not_c
     assert not path.exists()
 
 
-def test_a_link_that_leads_to_itself_is_refused_and_the_files_beside_it_are_read(
-    drop: Any, ready_names: ReadyNames
-) -> None:
+def test_a_link_to_itself_is_rejected_and_other_files_are_read(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("a.csv")
     (drop.folder / "loop.csv").symlink_to("loop.csv")
     (drop.folder / "one.csv").symlink_to("two.csv")
@@ -196,10 +196,10 @@ def test_a_link_that_leads_to_itself_is_refused_and_the_files_beside_it_are_read
     assert "its status can't be read: Too many levels of symbolic links" in connector.explain("loop.csv")
     assert connector.locate(drop.folder / "loop.csv") == "loop.csv"
     (refused,) = [step for step in connector.verify() if step.name == "refused"]
-    assert "3 are not taken" in refused.sentence
+    assert "3 are skipped" in refused.sentence
 
 
-def test_a_folder_that_is_a_link_to_itself_is_away(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_folder_that_is_a_link_to_itself_is_unavailable(drop: Any, ready_names: ReadyNames) -> None:
     drop.folder.rmdir()
     drop.folder.symlink_to("drop")
     connector = drop.connector(after="archive", archive="done")
@@ -208,7 +208,7 @@ def test_a_folder_that_is_a_link_to_itself_is_away(drop: Any, ready_names: Ready
 
 
 def asked(connector: DirectoryConnector) -> list[Callable[[], str]]:
-    """Every way to ask a connector for its files, each with the sentence that it gives instead."""
+    """Return the message of every method of a connector that lists or reads files."""
 
     def raised(call: Callable[[], object]) -> Callable[[], str]:
         def ask() -> str:
@@ -238,7 +238,7 @@ def asked(connector: DirectoryConnector) -> list[Callable[[], str]]:
 CURSOR = {"device": 1, "inode": 1, "size": 1, "mtime_ns": 1, "sha256": ""}
 
 
-def test_a_folder_below_one_that_may_not_be_entered_is_away_at_every_call(shared: Path) -> None:
+def test_a_folder_below_an_inaccessible_one_is_unavailable_at_every_call(shared: Path) -> None:
     (shared / "drop" / "in").mkdir()
     (shared / "drop" / "in" / "a.csv").write_text("part\nA\n")
     for options in ({}, {"canary": ".mounted"}, {"after": "archive", "archive": "drop/done"}):
@@ -252,7 +252,7 @@ def test_a_folder_below_one_that_may_not_be_entered_is_away_at_every_call(shared
         assert connector.waiting() is None
 
 
-def test_a_folder_with_a_file_or_a_too_long_name_in_its_path_is_away(drop: Any) -> None:
+def test_a_folder_with_a_file_or_a_too_long_name_in_its_path_is_unavailable(drop: Any) -> None:
     drop.write("file")
     for path, words in (
         ("drop/file/in", "Not a directory. A part of its path is not a folder"),
@@ -267,7 +267,7 @@ import ctypes, os, sys, threading
 from pathlib import Path
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.sdk import SourceContext
-from tests.integration.connectors.directory.test_hard_places import asked
+from tests.integration.connectors.directory.test_inaccessible_folders import asked
 base, folder = Path(sys.argv[1]), Path(sys.argv[2])
 reported = []
 context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, log=reported.append)
@@ -302,7 +302,7 @@ def dead_mount(base: Path, folder: Path) -> list[str]:
         not os.access("/dev/fuse", os.R_OK | os.W_OK)
         or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode
     ):
-        pytest.skip("this account may not mount in a namespace of its own, or there is no FUSE")
+        pytest.skip("this account may not mount in a private namespace, or there is no FUSE")
     command = ["unshare", "-m", sys.executable, "-c", DEAD_MOUNT, str(base), str(folder)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
@@ -314,13 +314,13 @@ DEAD = (
 )
 
 
-def test_a_folder_on_a_dead_mount_is_away_at_every_call(tmp_path: Path) -> None:
+def test_a_folder_on_a_dead_mount_is_unavailable_at_every_call(tmp_path: Path) -> None:
     sentences = dead_mount(tmp_path, tmp_path / "drop")
     assert len(sentences) == 6
     assert all(DEAD in sentence for sentence in sentences), sentences
 
 
-def test_a_dead_mount_in_a_sub_folder_is_said_after_the_rest_was_handed_over(tmp_path: Path) -> None:
+def test_a_dead_mount_in_a_sub_folder_is_reported_after_the_other_files_were_read(tmp_path: Path) -> None:
     first, listed, watched, explained = dead_mount(tmp_path, tmp_path / "drop" / "sub")
     assert first == "a.csv"
     assert f"{tmp_path}/drop/sub can't be used: {DEAD}" in listed

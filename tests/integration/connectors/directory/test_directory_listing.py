@@ -1,4 +1,4 @@
-"""Which files are taken, and when."""
+"""Which files are read, and when."""
 
 import os
 import time
@@ -16,14 +16,14 @@ ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
 
 
-def test_files_are_taken_by_pattern_oldest_first(drop: Any, ready_names: ReadyNames) -> None:
+def test_files_are_selected_by_pattern_oldest_first(drop: Any, ready_names: ReadyNames) -> None:
     for age, name in enumerate(["c.csv", "b.ndjson", "a.txt", "a.jsonl"]):
         os.utime(drop.write(name), (1000 + age, 1000 + age))
     assert ready_names(drop.connector()) == ["c.csv", "b.ndjson", "a.jsonl"]
     assert ready_names(drop.connector(pattern="a.*")) == ["a.txt", "a.jsonl"]
 
 
-def test_passing_names_and_what_is_no_file_are_left_alone(drop: Any, ready_names: ReadyNames) -> None:
+def test_temporary_names_and_objects_that_are_no_files_are_ignored(drop: Any, ready_names: ReadyNames) -> None:
     for name in [".a.csv", "~$a.csv", "a.csv.tmp", "a.part", "a.crdownload", "A.FILEPART"]:
         drop.write(name)
     (drop.folder / "folder.csv").mkdir()
@@ -31,7 +31,7 @@ def test_passing_names_and_what_is_no_file_are_left_alone(drop: Any, ready_names
     assert ready_names(drop.connector(pattern="*")) == []
 
 
-def test_sub_folders_are_taken_only_where_asked_and_the_archive_never(drop: Any, ready_names: ReadyNames) -> None:
+def test_sub_folders_are_read_only_if_configured_and_the_archive_never(drop: Any, ready_names: ReadyNames) -> None:
     for name in ["a.csv", "x/b.csv", "x/y/c.csv", ".hidden/d.csv", "done/e.csv"]:
         drop.write(name)
     archived = {"after": "archive", "archive": "drop/../drop/done"}
@@ -40,7 +40,7 @@ def test_sub_folders_are_taken_only_where_asked_and_the_archive_never(drop: Any,
     assert ready_names(drop.connector(recursive=True, pattern="x/*.csv", **archived))[0].startswith("x/")
 
 
-def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_read(
+def test_a_link_that_leaves_the_folder_is_rejected_and_one_inside_is_read(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     outside = drop.base / "secret.csv"
@@ -66,7 +66,7 @@ def test_a_name_that_is_not_utf8_is_skipped_and_reported(drop: Any, ready_names:
     assert r"caf\xe9.csv: its name is not UTF-8" in refused.sentence
 
 
-def test_a_file_is_taken_once_it_was_observed_to_be_stable(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_is_read_after_it_was_observed_to_be_stable(drop: Any, ready_names: ReadyNames) -> None:
     connector = drop.connector(settle_seconds=2)
     assert ready_names(connector) == []
     path = drop.write("a.csv")
@@ -83,7 +83,7 @@ def test_a_file_is_taken_once_it_was_observed_to_be_stable(drop: Any, ready_name
     assert isinstance(connector, Watches)
 
 
-def test_a_file_that_goes_on_growing_after_the_scan_is_left_until_it_is_still_again(
+def test_a_file_that_grows_after_the_scan_waits_until_it_is_stable(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = drop.write("a.csv")
@@ -100,12 +100,12 @@ def test_a_file_that_goes_on_growing_after_the_scan_is_left_until_it_is_still_ag
     assert batch.records.height == 2
 
 
-def test_a_file_that_was_there_before_the_start_is_taken_at_once(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_that_existed_before_the_start_is_read_immediately(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("a.csv")
     assert ready_names(drop.connector(settle_seconds=3600)) == ["a.csv"]
 
 
-def test_a_folder_that_is_away_is_unavailable_and_then_back(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_missing_folder_is_unavailable_until_it_returns(drop: Any, ready_names: ReadyNames) -> None:
     drop.folder.rmdir()
     connector = drop.connector()
     with pytest.raises(SourceUnavailable, match=r"drop can't be listed: No such file"):
@@ -115,9 +115,7 @@ def test_a_folder_that_is_away_is_unavailable_and_then_back(drop: Any, ready_nam
     assert ready_names(connector) == ["a.csv"]
 
 
-def test_a_broken_file_is_offered_again_only_when_it_changes(
-    drop: Any, ready_names: ReadyNames, read_all: Read
-) -> None:
+def test_a_broken_file_is_read_again_only_after_a_change(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
     path = drop.write("a.csv", "a,a\n1,2\n")
     drop.write("b.csv")
     connector = drop.connector()
@@ -131,14 +129,14 @@ def test_a_broken_file_is_offered_again_only_when_it_changes(
     assert sorted(ready_names(drop.connector())) == ["a.csv", "b.csv"]
 
 
-def test_what_is_configured_wrongly_is_a_sentence() -> None:
+def test_an_invalid_configuration_is_reported_in_one_sentence() -> None:
     with pytest.raises(ValidationError, match="needs a folder: set archive"):
         DirectoryOptions.model_validate({"path": "drop", "after": "archive"})
     with pytest.raises(ValidationError, match="another folder than path"):
         DirectoryOptions.model_validate({"path": "drop", "after": "archive", "archive": "drop/"})
 
 
-def test_an_archive_that_is_the_folder_by_another_name_is_refused(drop: Any, ready_names: ReadyNames) -> None:
+def test_an_archive_that_is_the_same_folder_by_another_name_is_rejected(drop: Any, ready_names: ReadyNames) -> None:
     (drop.base / "other").symlink_to(drop.folder)
     connector = drop.connector(after="archive", archive="other")
     with pytest.raises(SourceBroken, match=r"the folder .* itself"):
@@ -146,7 +144,7 @@ def test_an_archive_that_is_the_folder_by_another_name_is_refused(drop: Any, rea
     assert "failed" in {step.outcome for step in connector.verify()}
 
 
-def test_verify_names_what_is_wrong_and_what_is_there(drop: Any) -> None:
+def test_verify_reports_mistakes_and_the_files_found(drop: Any) -> None:
     drop.write("a.csv")
     drop.write("b.csv", "")
     steps = {step.name: step for step in drop.connector(after="archive", archive="done").verify()}
@@ -164,22 +162,22 @@ def test_verify_names_what_is_wrong_and_what_is_there(drop: Any) -> None:
 
 def test_a_scan_opens_no_file(drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch) -> None:
     drop.write("a.csv")
-    monkeypatch.setattr(file_reader, "open_file", None)  # calling it would be an error
+    monkeypatch.setattr(file_reader, "open_file", None)  # a call would be an error
     assert ready_names(drop.connector()) == ["a.csv"]
 
 
-def test_ten_thousand_files_are_considered_without_being_opened_one_by_one(drop: Any, ready_names: ReadyNames) -> None:
+def test_ten_thousand_files_are_listed_without_opening_each(drop: Any, ready_names: ReadyNames) -> None:
     for number in range(10):
         first = drop.write(f"{number}/0.csv")
-        for other in range(1, 1000):  # names of one file: quickly made, and each is considered
+        for other in range(1, 1000):  # Hard links to one file are created quickly, and each is listed.
             os.link(first, first.with_name(f"{other}.csv"))
     connector = drop.connector(recursive=True)
     began = time.perf_counter()
     assert len(ready_names(connector)) == 10_000
-    assert time.perf_counter() - began < 3  # a bound for a busy machine; 0.08 s on a quiet one
+    assert time.perf_counter() - began < 3  # a limit for a busy machine; 0.08 s on an idle one
 
 
-def test_events_and_new_folders_wake(drop: Any) -> None:
+def test_events_and_new_folders_wake_the_reader(drop: Any) -> None:
     import threading
 
     woken = threading.Event()
@@ -191,7 +189,7 @@ def test_events_and_new_folders_wake(drop: Any) -> None:
     assert Partition(name="a.csv").snapshot
 
 
-def test_a_file_that_was_read_before_a_restart_is_looked_at_once(
+def test_a_file_that_was_read_before_a_restart_is_checked_immediately(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = drop.write("a.csv")
@@ -216,10 +214,10 @@ def test_patterns_ignore_case_unless_configured_otherwise(drop: Any, ready_names
     exact = drop.connector(**taken, case_sensitive=True)
     assert ready_names(exact) == ["run02.csv"]
     (sentence,) = exact.notices()
-    assert sentence.startswith("2 files are not taken because no pattern matches (")
+    assert sentence.startswith("2 files are skipped because no pattern matches (")
 
 
-def test_what_no_pattern_takes_is_counted_without_companions_and_hidden_files(
+def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_files(
     drop: Any, ready_names: ReadyNames
 ) -> None:
     for name in ("a.csv", "a.csv.done", ".hidden", "half.part", "b.bin", *(f"{number}.log" for number in range(7))):
@@ -227,11 +225,11 @@ def test_what_no_pattern_takes_is_counted_without_companions_and_hidden_files(
     connector = drop.connector(ready=["marker"])
     assert ready_names(connector) == ["a.csv"]
     (sentence,) = connector.notices()
-    assert sentence.startswith("8 files are not taken")
+    assert sentence.startswith("8 files are skipped")
     assert "and 3 more)" in sentence
 
 
-def test_many_patterns_are_named_in_a_few_words(drop: Any) -> None:
+def test_many_patterns_are_reported_in_a_short_form(drop: Any) -> None:
     drop.write("a.csv")
     for pattern, words in (
         (

@@ -1,4 +1,4 @@
-"""A connector with every kind of option, and a configuration around it, for the tests of the configuration."""
+"""A connector with options of every kind, and a configuration that uses it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RigOptions(BaseModel):
 
 
 class Idle(Connector):
-    """Has nothing to read."""
+    """A reader without records."""
 
     def partitions(self) -> Iterable[Partition]:
         return ()
@@ -64,7 +64,7 @@ class Idle(Connector):
 
 
 class Rig(Idle):
-    """Can tell when it has something."""
+    """A connector that can watch its source."""
 
     Options = RigOptions
 
@@ -74,13 +74,13 @@ class LaxOptions(BaseModel):
 
 
 class Lax(Idle):
-    """Its options let unknown keys pass, as pydantic does unless told otherwise."""
+    """A connector with options that permit unknown keys, which is the default of pydantic."""
 
     Options = LaxOptions
 
 
 class Poll(Idle):
-    """Can't tell when something changed."""
+    """A connector that cannot watch its source."""
 
     Options = LaxOptions
     scheduled_only = True
@@ -96,7 +96,7 @@ class FaultyOptions(BaseModel):
 
 
 class Faulty(Idle):
-    """Its validator has a bug."""
+    """A connector with a defect in the validator of its options."""
 
     Options = FaultyOptions
 
@@ -117,7 +117,7 @@ def load(text: str | bytes, folder: Path, **environment: str) -> Settings:
 
 
 def mistakes(text: str | bytes, folder: Path, **environment: str) -> list[str]:
-    """Each mistake as it is printed, without the file's folder; a file without mistakes has none."""
+    """Return each mistake as it is printed, without the folder of the file; an empty list if there are none."""
     try:
         load(text, folder, **environment)
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Replaces an intake that reads one snapshot source: what a sink should hold, written through the mirror's intake side."""
+"""Desired entries of a sink, written through the mirror's intake side as if a snapshot source had been read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMA = {
 
 
 def desire_all(mirror: SqliteMirror, address: SinkAddress, entries: Mapping[str, Desired]) -> None:
-    """From now on the sink should hold exactly these entries."""
+    """Replace the desired entries of a sink."""
     rows = [
         (key, value, data_type, _hash(key, value, data_type), position)
         for position, (key, (value, data_type)) in enumerate(entries.items(), start=1)

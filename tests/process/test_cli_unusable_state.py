@@ -1,4 +1,4 @@
-"""Commands without their secrets, on a state file that can't be used, and on names that are no text: sentences only."""
+"""Commands without secrets, with an unusable state file, and with undecodable names: all report sentences."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named
 from tests.contract.mirror_deliverable import SINK
 from tests.support.daemon_process import environment, ingestd, running_daemon, write_configuration
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import DocumentServer
-from tests.support.sqlite_desires import desire_all
 
 LOOKING = (
     ["status"], ["trace", "0.1"], ["why", "numbers"], ["rejected", "list"], ["rejected", "export"], ["drift"], ["check"],
@@ -33,7 +33,7 @@ def server() -> Iterator[DocumentServer]:
         yield running
 
 
-def test_commands_that_look_at_the_state_need_no_secret(tmp_path: Path, server: DocumentServer) -> None:
+def test_commands_that_read_the_state_need_no_secret(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     settings = json.loads(config.read_text())
@@ -47,7 +47,7 @@ def test_commands_that_look_at_the_state_need_no_secret(tmp_path: Path, server: 
     for verb, code in ((["status"], 0), (["trace", "0.1"], 0), (["why", "numbers"], 0), (["rejected", "list"], 0)):
         run = ingestd(tmp_path, *verb, "-c", str(config))
         assert (run.returncode, run.stderr) == (code, ""), verb
-    # What needs them names each placeholder that can't be filled, and its setting in whole.
+    # A command that needs secrets names each unresolved placeholder and its complete setting.
     for verb in (["sync"], ["drift"], ["check"]):
         run = ingestd(tmp_path, *verb, "-c", str(config))
         assert run.returncode == 78
@@ -56,9 +56,7 @@ def test_commands_that_look_at_the_state_need_no_secret(tmp_path: Path, server: 
 
 
 @pytest.mark.parametrize("kind", ["damaged", "folder", "not a folder", "unwritable"])
-def test_a_state_file_that_cannot_be_used_is_a_sentence_in_every_command(
-    tmp_path: Path, server: DocumentServer, kind: str
-) -> None:
+def test_an_unusable_state_file_is_reported_by_every_command(tmp_path: Path, server: DocumentServer, kind: str) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     state = tmp_path / "var" / "ingestd.db"
     prefix: list[str] = []
@@ -76,7 +74,7 @@ def test_a_state_file_that_cannot_be_used_is_a_sentence_in_every_command(
         state.parent.chmod(0o555)
         state.chmod(0o444)
         if os.geteuid() == 0:
-            # Root may write anywhere, unless it gives up just that.
+            # Root may write anywhere, unless it drops this capability.
             rights = "-dac_override,-dac_read_search"
             prefix = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
     failed = 0
@@ -95,8 +93,8 @@ def test_a_state_file_that_cannot_be_used_is_a_sentence_in_every_command(
     state.parent.chmod(0o755)
 
 
-def test_flipped_bytes_are_a_damaged_file_or_do_no_harm(tmp_path: Path) -> None:
-    """A byte here and there over the whole file, one after the other: looking raises errors of the mirror only."""
+def test_flipped_bytes_are_reported_as_damage_or_are_harmless(tmp_path: Path) -> None:
+    """Flip bytes over the whole file, one after the other: reading raises only errors of the mirror."""
     path = tmp_path / "ingestd.db"
     mirror = SqliteMirror.open(path)
     desire_all(mirror, SINK, {f"K-{number}": (str(number), "text") for number in range(50)})
@@ -123,7 +121,7 @@ def look(observer: Observer) -> None:
     observer.failed_parts()
 
 
-def test_why_of_a_name_that_is_not_utf_8_is_a_sentence(tmp_path: Path, server: DocumentServer) -> None:
+def test_why_of_an_undecodable_name_is_a_sentence(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     settings = json.loads(config.read_text())
     settings["pipelines"][0]["source"] = {"connector": "directory", "path": "drop", "settle_seconds": 0}
@@ -145,8 +143,10 @@ def test_why_of_a_name_that_is_not_utf_8_is_a_sentence(tmp_path: Path, server: D
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("end", ["killed", "gone before the answer"])
-def test_why_after_the_daemon_has_just_died_answers_by_itself(tmp_path: Path, server: DocumentServer, end: str) -> None:
+@pytest.mark.parametrize("end", ["killed", "gone before the response"])
+def test_why_reads_the_state_itself_if_the_daemon_has_just_died(
+    tmp_path: Path, server: DocumentServer, end: str
+) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     state = tmp_path / "var" / "ingestd.db"
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):

@@ -1,4 +1,4 @@
-"""Another program that uses the database of a service, of either kind."""
+"""Another program that uses the database of a service, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import psycopg
 from workspaced.storage.address import Address, PostgresAddress
 
 
-class Outsider:
-    """Speaks SQL that both databases understand. What it does is durable at once."""
+class DatabaseClient:
+    """Executes SQL that both databases understand. Each statement is durable when the call returns."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
 
-    def do(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement; its rows, if it has any."""
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement; return its rows, if it has any."""
         with self._connected() as connection:
             cursor = connection.execute(statement)
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
-    def in_the_way(self) -> AbstractContextManager[None]:
-        """No other program can change a sink meanwhile."""
-        return self.changing("UPDATE data_sink SET version = version")
+    def locked_sinks(self) -> AbstractContextManager[None]:
+        """Lock the sinks: no other program can change one until the block ends."""
+        return self.uncommitted("UPDATE data_sink SET version = version")
 
     @contextmanager
-    def changing(self, statement: str) -> Iterator[None]:
-        """No other program can change the rows of the statement meanwhile. Then the change is undone."""
+    def uncommitted(self, statement: str) -> Iterator[None]:
+        """Run a statement in a transaction that locks its rows until the block ends and is then rolled back."""
         with self._connected() as connection:
             connection.execute("BEGIN" if isinstance(self._address, PostgresAddress) else "BEGIN IMMEDIATE")
             connection.execute(statement)
@@ -38,21 +38,21 @@ class Outsider:
             connection.execute("ROLLBACK")
 
     @contextmanager
-    def behind(self) -> Iterator[None]:
-        """The database says that it has an older schema."""
+    def older_schema(self) -> Iterator[None]:
+        """Make the database claim an older schema until the block ends."""
         if isinstance(self._address, PostgresAddress):
-            steps = self.do("DELETE FROM schema_step RETURNING number")
+            steps = self.execute("DELETE FROM schema_step RETURNING number")
             yield
             for (number,) in steps:
-                self.do(f"INSERT INTO schema_step VALUES ({number}, now())")
+                self.execute(f"INSERT INTO schema_step VALUES ({number}, now())")
         else:
-            ((step,),) = self.do("PRAGMA user_version")
-            self.do("PRAGMA user_version = 0")
+            ((step,),) = self.execute("PRAGMA user_version")
+            self.execute("PRAGMA user_version = 0")
             yield
-            self.do(f"PRAGMA user_version = {step}")
+            self.execute(f"PRAGMA user_version = {step}")
 
-    def everything(self) -> str:
-        """All that is stored, as text."""
+    def dump(self) -> str:
+        """Return all stored data as text."""
         with self._connected() as connection:
             if isinstance(connection, sqlite3.Connection):
                 return "\n".join(connection.iterdump())

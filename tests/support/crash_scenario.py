@@ -1,6 +1,6 @@
-"""A drop folder, a state file and a service through which a few tiny files go, whatever dies on the way.
+"""A drop folder, a state file and a service that process a few small files and survive crashes.
 
-The world remembers what was dropped; `check` compares with it what the service, the archive and the state file hold.
+The scenario records what was dropped; `check` compares it with the service, the archive and the state file.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, Cursor, Deletes, Partition, SourceContext
+from tests.support.crashing_sqlite import ProcessDied, copy_database
 from tests.support.delivery_rig import rig
-from tests.support.dying_sqlite import ProcessDied, take_the_disk
 from tests.support.entry_writes import Written, writes_by_key
 
 
 class Service(Protocol):
-    """What the world asks of a server."""
+    """The methods of a server that the scenario needs."""
 
     @property
     def url(self) -> str: ...
@@ -45,7 +45,7 @@ class Service(Protocol):
 
 
 class SmallBatches(DirectoryConnector):
-    """The directory connector with a batch for every record, so that tiny files have several."""
+    """The directory connector with a batch for every record, so that small files have several."""
 
     deletes: Deletes = "keep"
 
@@ -78,7 +78,7 @@ class SmallBatches(DirectoryConnector):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """A file: its text, the entries that it makes in their order, and how many of its records are bad."""
+    """A file: its text, its entries in order, and the number of invalid records."""
 
     name: str
     text: str
@@ -87,10 +87,10 @@ class Drop:
 
 
 @dataclass(kw_only=True)
-class World:
-    """``steps``: what is dropped at once; each step is read, delivered and archived before the next.
+class CrashScenario:
+    """``steps``: the files dropped together; each step is read, delivered and archived before the next.
 
-    ``deletes``: what becomes of entries that a file does not make any more when it comes again.
+    ``deletes``: whether entries are removed that a file no longer has when it comes again.
     """
 
     folder: Path
@@ -102,33 +102,33 @@ class World:
     state: Path = field(init=False)
     dropped: int = 0
     done: int = 0
-    deaths: int = 0
+    crashes: int = 0
 
     def __post_init__(self) -> None:
-        self.state = self.folder / "life-0" / "ingestd.db"
+        self.state = self.folder / "run-0" / "ingestd.db"
         (self.folder / "drop").mkdir(parents=True)
 
-    # ------------------------------------------------------------------------------------------------- living
+    # ------------------------------------------------------------------------------------------------ running
 
-    def live(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
-        """Go on where the last life ended, to the end of the last step."""
+    def run(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
+        """Continue where the last run ended, until the end of the last step."""
         mirror = SqliteMirror.open(self.state, factory=factory)
         try:
-            asyncio.run(self._live(mirror))
+            asyncio.run(self._run(mirror))
         except BaseException:
-            self.die()
+            self.keep_crashed_state()
             raise
         finally:
             mirror.close()
 
-    def die(self) -> None:
-        """The next life finds the state file as it is on the disk now; the lock of this one is no concern of it."""
-        self.deaths += 1
+    def keep_crashed_state(self) -> None:
+        """Copy the state file as it is on the disk for the next run, without the lock of this one."""
+        self.crashes += 1
         found = self.state
-        self.state = self.folder / f"life-{self.deaths}" / "ingestd.db"
-        take_the_disk(found, self.state)
+        self.state = self.folder / f"run-{self.crashes}" / "ingestd.db"
+        copy_database(found, self.state)
 
-    async def _live(self, mirror: SqliteMirror) -> None:
+    async def _run(self, mirror: SqliteMirror) -> None:
         reader = Reader(
             pipeline="sweep",
             connector=self._connector(),
@@ -143,18 +143,18 @@ class World:
             url=self.service.url,
             api_key=self.service.api_key,
             deliverable=mirror.delivery,
-            seed=self.deaths,
-            transport=httpx.AsyncHTTPTransport(verify=False),  # not to load certificates for every life
+            seed=self.crashes,
+            transport=httpx.AsyncHTTPTransport(verify=False),  # avoids loading certificates in every run
         ) as running:
             mirror.on_pending = running.dispatcher.wake
             while self.done < len(self.steps):
                 self._drop()
                 report = reader.read_pass()
                 assert not report.broken, report
-                assert not report.parked, report
+                assert not report.rejected, report
                 assert not report.away, report
                 assert await running.drained() == []
-                reader.acknowledge_settled()
+                reader.acknowledge_partitions()
                 self.done += 1
 
     def _connector(self) -> DirectoryConnector:
@@ -166,7 +166,7 @@ class World:
         return connector
 
     def _drop(self) -> None:
-        """The files of the step that is due, in order by their times; a life that died may have dropped them already."""
+        """Write the files of the current step in order of their times, except those that an earlier run has written."""
         if self.dropped > self.done:
             return
         for place, drop in enumerate(self.steps[self.dropped]):
@@ -179,7 +179,7 @@ class World:
     # ------------------------------------------------------------------------------------------------ checking
 
     def check(self, *, more_writes: int) -> None:
-        """All that has to hold at the end; a key may have been written ``more_writes`` times more often than it changed."""
+        """Check all invariants at the end; a key may be written ``more_writes`` times more often than it changed."""
         drops = [drop for step in self.steps for drop in step]
         wanted: dict[str, str] = {}
         changes: Counter[str] = Counter()
@@ -213,13 +213,13 @@ class World:
 
 
 def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A dead process has no code left that reads the results of its tasks."""
+    """Ignore results of tasks after the process died."""
     if not isinstance(context.get("exception"), ProcessDied):
         loop.default_exception_handler(context)
 
 
 def archived(drops: Sequence[Drop]) -> dict[str, str]:
-    """What an archive has to hold: each file once, the second of a name as ``name~2``."""
+    """Return the expected content of the archive: each file once, the second of a name as ``name~2``."""
     held: dict[str, str] = {}
     for drop in drops:
         stem, _, end = drop.name.partition(".")

@@ -1,4 +1,4 @@
-"""Servers between a daemon and a service: a TLS endpoint that requires a certificate, a proxy that requires a password."""
+"""Intermediaries between a daemon and a service: a TLS endpoint with client certificates, a proxy with a password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaita
 
 @contextlib.contextmanager
 def tls_end(port: int, context: ssl.SSLContext) -> Iterator[str]:
-    """``https://…`` that forwards its connections, without TLS, to ``port`` of this machine."""
+    """Listen on ``https://…`` and forward the connections, without TLS, to ``port`` of this machine."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _join(reader, writer, "127.0.0.1", port)
@@ -27,15 +27,15 @@ def tls_end(port: int, context: ssl.SSLContext) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Proxy:
-    """``url`` without user and password. ``led_to``: to where each tunnel led."""
+    """``url`` without user and password. ``targets``: the target of each tunnel."""
 
     url: str = ""
-    led_to: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
 def tunnelling_proxy(credentials: str) -> Iterator[Proxy]:
-    """A proxy that knows CONNECT only, and whoever comes as ``user:password``."""
+    """Run a proxy that supports only CONNECT and requires the credentials ``user:password``."""
     proxy = Proxy()
     expected = b"proxy-authorization: basic " + base64.b64encode(credentials.encode())
 
@@ -47,7 +47,7 @@ def tunnelling_proxy(credentials: str) -> Iterator[Proxy]:
         elif method != "CONNECT":
             writer.write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
         else:
-            proxy.led_to.append(target)
+            proxy.targets.append(target)
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
             host, _, port = target.rpartition(":")
             await _join(reader, writer, host, int(port))
@@ -58,7 +58,7 @@ def tunnelling_proxy(credentials: str) -> Iterator[Proxy]:
 
 
 async def _join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
-    """Until either side has said all."""
+    """Copy bytes in both directions until one side ends."""
     beyond, back = await asyncio.open_connection(host, port)
     pumps = {asyncio.create_task(_pump(reader, back)), asyncio.create_task(_pump(beyond, writer))}
     try:
@@ -78,7 +78,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextlib.contextmanager
 def _listening(serve: Serve, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """A port of this machine, served by a thread of its own until the end of the block."""
+    """Listen on a port of this machine in a separate thread until the end of the block."""
     loop = asyncio.new_event_loop()
     serving: set[asyncio.Task[Any]] = set()
 

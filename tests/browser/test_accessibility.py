@@ -1,4 +1,4 @@
-"""Every page on a phone, in both schemes of colour, by keyboard, and with nothing from elsewhere."""
+"""Every page at the width of a phone, in both colour schemes, by keyboard, and without external resources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.browser.conftest import Service
 from tests.support.chromium import Browser
 from tests.support.webhook_receiver import WebhookReceiver
 
-# The contrast of every text with what is behind it, by WCAG 2.2; large text is 24 px, or 18.66 px and bold.
+# The contrast of every text with its background, by WCAG 2.2; large text is 24 px, or 18.66 px and bold.
 _TOO_FAINT = """
 const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
 const rgba = (colour) => {
@@ -48,7 +48,7 @@ return [looked, faint];
 
 @pytest.fixture(scope="module")
 def pages(service: Service) -> Iterator[list[str]]:
-    """One address of each kind of page, with something on it."""
+    """Return an address of each kind of page, with content."""
     workspace = service.workspace("A workspace with a label that is long, as labels tend to be, in " + "o" * 80)
     entries: dict[str, str | None] = {f"part.{number:03d}.mass": "0.10" for number in range(120)}
     sink = service.sink(workspace, {**entries, "k" * 255: "v" * 2_000, "null": None}, label="s" * 200)
@@ -97,7 +97,9 @@ def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_has_enough_contrast_with_its_background(signed_in: Browser, pages: list[str], scheme: str) -> None:
+def test_every_text_has_sufficient_contrast_with_its_background(
+    signed_in: Browser, pages: list[str], scheme: str
+) -> None:
     signed_in.colours(scheme)
     for page in pages:
         signed_in.go(page)
@@ -107,9 +109,7 @@ def test_every_text_has_enough_contrast_with_its_background(signed_in: Browser, 
     assert ground == {"light": "rgb(246, 247, 249)", "dark": "rgb(17, 21, 27)"}[scheme]
 
 
-def test_no_page_asks_for_anything_elsewhere_or_that_its_policy_forbids(
-    signed_in: Browser, service: Service, pages: list[str]
-) -> None:
+def test_no_page_loads_external_or_forbidden_resources(signed_in: Browser, service: Service, pages: list[str]) -> None:
     signed_in.requested()
     for page in pages[:-1]:
         signed_in.go(page)
@@ -133,7 +133,7 @@ def test_every_page_has_a_heading_a_language_and_named_controls(signed_in: Brows
         assert signed_in.find("html").get_attribute("lang") == "en"
 
 
-# What axe calls nested-interactive and label-content-name-mismatch (WCAG 4.1.2 and 2.5.3).
+# The rules that axe calls nested-interactive and label-content-name-mismatch (WCAG 4.1.2 and 2.5.3).
 _NESTED = """
 const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary, [role=button], [tabindex]:not(main)";
 return Array.from(document.querySelectorAll("a[href], button, summary, [role=button]"))
@@ -146,14 +146,14 @@ return Array.from(document.querySelectorAll("a[href][aria-label], button[aria-la
 """
 
 
-def test_no_control_is_within_another_and_each_is_named_as_it_reads(signed_in: Browser, pages: list[str]) -> None:
+def test_controls_are_not_nested_and_their_names_contain_their_text(signed_in: Browser, pages: list[str]) -> None:
     for page in pages:
         signed_in.go(page)
         assert signed_in.run(_NESTED) == [], page
         assert signed_in.run(_OTHERWISE_NAMED) == [], page
 
 
-def test_a_character_that_turns_the_direction_is_shown_and_turns_nothing(signed_in: Browser, service: Service) -> None:
+def test_a_bidirectional_control_character_is_shown_and_has_no_effect(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace("Direction"), {"evil": "abc\u202edef"})
     signed_in.go(sink)
     value = signed_in.find(".value")
@@ -164,11 +164,11 @@ def test_a_character_that_turns_the_direction_is_shown_and_turns_nothing(signed_
         "range.setStart(last, index); range.setEnd(last, index + 1); return range.getBoundingClientRect().left; });"
     )
     assert len(places) == 3
-    assert places == sorted(places), "the characters after it go on from left to right"
+    assert places == sorted(places), "the characters after it are displayed from left to right"
     assert signed_in.find(".direction").get_attribute("data-code") == "U+202E"
 
 
-def test_the_whole_way_goes_by_keyboard_alone(browser: Browser, service: Service) -> None:
+def test_all_pages_can_be_used_by_keyboard(browser: Browser, service: Service) -> None:
     workspace = service.workspace("Keyboard")
     service.sink(workspace, {"by.hand": "1"})
     browser.go("/ui/sign-in")

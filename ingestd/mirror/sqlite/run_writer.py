@@ -1,0 +1,113 @@
+"""Writes the entries of a run, and keeps its state until it ends."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ingestd.mirror.sqlite.entry_writer import Written, write_entries
+from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
+from ingestd.mirror.sqlite.sql import SQL
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """The state of a run in memory. After a crash the partition is read again from its cursor."""
+
+    id: int
+    partition: int
+    pipeline: str
+    sink: int
+    snapshot: bool
+    whole: bool
+    staged: bool
+    remapped: bool
+    has_rejected: bool
+    retries: int
+    mapped: int = 0
+    repeats: bool = False
+    took_over: bool = False
+    replaced: list[pl.Series] = field(default_factory=list)
+
+
+class RunWriter:
+    """Writes the entries of runs inside the transactions of its callers.
+
+    ``announce`` is called with the id of a sink that has new pending entries.
+    """
+
+    def __init__(
+        self, *, now: Callable[[], float], claimed_segments: Collection[int], announce: Callable[[int], None]
+    ) -> None:
+        self._now = now
+        self._claimed = claimed_segments
+        self._announce = announce
+
+    def location(self, run: RunState) -> RejectionLocation:
+        """Return the location and time for rejections of a run."""
+        return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
+
+    def write_or_stage(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written | None:
+        """Write entries, or stage them until the end of a run with repeated keys."""
+        if entries.height and run.staged:
+            connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
+            return None
+        return self.write(connection, run, entries) if entries.height else None
+
+    def write(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written:
+        """Write entries, and store the conflicts with other pipelines."""
+        written = write_entries(
+            connection,
+            entries,
+            sink=run.sink,
+            partition=run.partition,
+            run=run.id,
+            pipeline=run.pipeline,
+            claimed_segments=self._claimed,
+        )
+        store_conflicts(connection, self.location(run), run.pipeline, written.foreign, entries)
+        return written
+
+    def count(
+        self,
+        connection: sqlite3.Connection,
+        run: RunState,
+        written: Written | None,
+        *,
+        records: int = 0,
+        rejected: int = 0,
+        removed: int = 0,
+        facts: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add to the counts of the run, and record that the pipeline has changed entries."""
+        numbers = {
+            "run": run.id,
+            "records": records,
+            "created": written.created if written else 0,
+            "updated": written.updated if written else 0,
+            "unchanged": written.unchanged if written else 0,
+            "removed": removed,
+            "rejected": rejected + (len(written.foreign) if written else 0),
+            "facts": json.dumps(dict(facts)) if facts else None,
+        }
+        connection.execute(SQL["run_count"], numbers)
+        if removed or (written and written.changed):
+            connection.execute(SQL["pipeline_changed"], (run.partition,))
+
+    def note_written(self, run: RunState, written: Written | None) -> int:
+        """Wake the delivery, and return the number of changes. Call it after the commit.
+
+        It also records what the end of the run needs.
+        """
+        if written is None:
+            return 0
+        run.took_over = run.took_over or written.took_over
+        if written.replaced.len():
+            run.replaced.append(written.replaced)
+        if written.changed:
+            self._announce(run.sink)
+        return written.changed

@@ -1,0 +1,126 @@
+"""SQLite connections of a process that dies at a chosen statement.
+
+From that moment on nothing is executed, neither a rollback nor a commit, as after kill -9. `copy_database` copies what a new
+process would find: the database and its log as they are, not as a clean close would leave them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ingestd.mirror.sqlite import SqliteMirror
+
+T = TypeVar("T")
+
+
+class ProcessDied(BaseException):
+    """Represents the death of the process; the code under test must not catch it."""
+
+
+class CrashPoint:
+    """Blows at point ``at``, counted from 1 over all threads.
+
+    There is a point before every statement, and after every commit, because only commits are durable.
+    """
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._lock = threading.Lock()
+        self.count = 0
+        self.statement = ""
+
+    @property
+    def reached(self) -> bool:
+        return bool(self.statement)
+
+    def count_statement(self, statement: str) -> None:
+        with self._lock:
+            self.count += 1
+            if self.count == self._at:
+                self.statement = statement
+            if self.reached:
+                raise ProcessDied(statement)
+
+
+class CrashingConnection(sqlite3.Connection):
+    """A connection on which every statement spends the crash_point; made by `crashing`."""
+
+    crash_point: CrashPoint
+    opened: list[CrashingConnection]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.opened.append(self)
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        return self._counted(sql, lambda: super(CrashingConnection, self).execute(sql, *parameters))
+
+    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
+        return self._counted(sql, lambda: super(CrashingConnection, self).executemany(sql, rows))
+
+    def executescript(self, sql: str) -> sqlite3.Cursor:
+        """Spend the crash_point for each statement of a script: each may be the last."""
+        cursor = self.cursor()
+        for statement in _statements(sql):
+            self._counted(statement, lambda statement=statement: cursor.execute(statement))  # type: ignore[misc]
+        return cursor
+
+    def _counted(self, sql: str, execute: Callable[[], T]) -> T:
+        self.crash_point.count_statement(sql)
+        done = execute()
+        if sql.strip().rstrip(";") == "COMMIT":
+            self.crash_point.count_statement("(after a COMMIT)")
+        return done
+
+
+def crashing(crash_point: CrashPoint) -> type[CrashingConnection]:
+    """Return a factory of connections that share a crash_point; ``opened`` of the class lists them."""
+    return type("Dying", (CrashingConnection,), {"crash_point": crash_point, "opened": []})
+
+
+def copy_database(path: Path, to: Path) -> None:
+    """Copy the state file as it is on the disk: the database and its log."""
+    to.parent.mkdir(parents=True)
+    for end in ("", "-wal"):
+        file = path.with_name(path.name + end)
+        if file.exists():
+            shutil.copyfile(file, to.with_name(to.name + end))
+
+
+def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], None]) -> CrashPoint:
+    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``."""
+    crashed = place.parents[1] / "state.db"
+    crashed.parent.mkdir()
+    shutil.copyfile(template, crashed)
+    crash_point = CrashPoint(point)
+    factory = crashing(crash_point)
+    mirror: SqliteMirror | None = None
+    try:
+        mirror = SqliteMirror.open(crashed, factory=factory)
+        work(mirror)
+    except ProcessDied:
+        pass
+    copy_database(crashed, place)
+    if mirror is not None:
+        for thread in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
+            thread.shutdown()
+        os.close(mirror._state._lock)
+    for connection in factory.opened:
+        sqlite3.Connection.close(connection)
+    return crash_point
+
+
+def _statements(script: str) -> list[str]:
+    statements, text = [], ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements
