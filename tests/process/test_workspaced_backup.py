@@ -104,7 +104,7 @@ def test_a_backup_that_can_not_be_made_says_why_and_leaves_nothing(
     new_key(data)
     there.mkdir()
     taken = workspaced("backup", str(there), "--data", str(data))
-    assert (taken.returncode, "is there already" in taken.stderr) == (78, True)
+    assert (taken.returncode, "exists already" in taken.stderr) == (78, True)
     absent = workspaced("backup", str(tmp_path / "copy"), "--data", str(tmp_path / "nowhere"))
     assert (absent.returncode, "There is no database" in absent.stderr) == (78, True)
     with postgres_databases.migrated() as url:

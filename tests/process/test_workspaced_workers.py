@@ -251,7 +251,7 @@ def test_ports_in_use_are_named_with_their_option(tmp_path: Path) -> None:
             refused = workspaced("serve", "--data", str(tmp_path), "--workers", "2", *words)
             assert refused.returncode == 69
             assert f"port {port} (Address already in use)" in refused.stderr
-            assert f"give another one with {option}.\n" in refused.stderr
+            assert f"set another one with {option}.\n" in refused.stderr
 
 
 @on_postgres

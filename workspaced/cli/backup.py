@@ -8,7 +8,7 @@ import click
 
 from workspaced.cli.database import database_option, selected_address, with_failures
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage.backup.complete_copy import back_up
+from workspaced.storage.backup import back_up
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Any, Final, TypeVar
 
@@ -22,7 +23,7 @@ class LongResponses:
         """Allow ``per_caller`` responses of a caller at once; 0: no limit."""
         self._room = room
         self._per_caller = per_caller
-        self._under_way: dict[str, int] = {}
+        self._under_way: Counter[str] = Counter()
         self._ended = asyncio.Event()
         self._waiting = 0
 
@@ -55,7 +56,7 @@ class LongResponses:
     async def _enter(self, caller: str) -> None:
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
-                while self._per_caller and self._under_way.get(caller, 0) >= self._per_caller:
+                while self._per_caller and self._under_way[caller] >= self._per_caller:
                     self._ended.clear()
                     await self._ended.wait()
         except TimeoutError:
@@ -64,13 +65,11 @@ class LongResponses:
                 f"This caller reads {self._per_caller} long responses at once. Read them to their end first.",
                 retry_seconds=_RETRY_SECONDS,
             ) from None
-        self._under_way[caller] = self._under_way.get(caller, 0) + 1
+        self._under_way[caller] += 1
 
     def _leave(self, caller: str) -> None:
-        left = self._under_way[caller] - 1
-        if left:
-            self._under_way[caller] = left
-        else:
+        self._under_way[caller] -= 1
+        if not self._under_way[caller]:
             del self._under_way[caller]
         self._ended.set()
 

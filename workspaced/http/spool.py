@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
@@ -36,13 +36,13 @@ class SpoolRoom:
     def __init__(self, folder: Path, *, most: int) -> None:
         self.folder = folder
         self._most = most
-        self._used: dict[str, int] = {}
+        self._used: Counter[str] = Counter()
         self._freed = asyncio.Event()
 
     @property
     def used(self) -> int:
         """Return how many bytes are in use."""
-        return sum(self._used.values())
+        return self._used.total()
 
     async def take(self, caller: str, size: int, *, is_contended: Callable[[], bool]) -> None:
         """Wait until there is room for ``size`` bytes, then reserve them.
@@ -51,7 +51,7 @@ class SpoolRoom:
             UnavailableProblem: there was no room for 30 seconds, while others waited for what this response holds.
         """
         while True:
-            used = self._used.get(caller, 0)
+            used = self._used[caller]
             if not used or (used + size <= self._most // _CALLER_SHARES and self.used + size <= self._most):
                 self._used[caller] = used + size
                 return
@@ -66,10 +66,8 @@ class SpoolRoom:
 
     def release(self, caller: str, size: int) -> None:
         """Release reserved bytes."""
-        left = self._used[caller] - size
-        if left:
-            self._used[caller] = left
-        else:
+        self._used[caller] -= size
+        if not self._used[caller]:
             del self._used[caller]
         self._freed.set()
 

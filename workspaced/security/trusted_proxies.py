@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address
+
+from workspaced.security.egress.addresses import Network, networks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxies:
     """The networks of trusted proxies: their X-Forwarded-For and X-Forwarded-Proto are used."""
 
-    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    networks: tuple[Network, ...] = ()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Proxies:
@@ -20,17 +22,7 @@ class Proxies:
         Raises:
             ValueError: a value is invalid; the message names the variable.
         """
-        networks: list[IPv4Network | IPv6Network] = []
-        for text in environment.get("WORKSPACED_TRUSTED_PROXIES", "").split(","):
-            if not text.strip():
-                continue
-            try:
-                networks.append(ip_network(text.strip()))
-            except ValueError as error:
-                raise ValueError(
-                    f"WORKSPACED_TRUSTED_PROXIES holds '{text.strip()}', which is no network ({error})."
-                ) from error
-        return cls(networks=tuple(networks))
+        return cls(networks=tuple(networks_of(environment, "WORKSPACED_TRUSTED_PROXIES")))
 
     def caller(self, peer: str, forwarded_for: str | None) -> str:
         """Return the nearest address that is not a trusted proxy. Any client can forge the addresses before it."""

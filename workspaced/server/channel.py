@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
@@ -26,6 +27,8 @@ class Channel:
         self._reader = reader
         self._writer = writer
         self._numbers = count(1)
+        self.received_at = time.monotonic()
+        """When the last message came, on the monotonic clock."""
         self._requests: dict[int, asyncio.Future[Message]] = {}
 
     @classmethod
@@ -40,6 +43,7 @@ class Channel:
     async def receive(self) -> Message | None:
         """Return the next message that is not a response to a request of this end; None at the end of the stream."""
         while line := await self._line():
+            self.received_at = time.monotonic()
             message: Message = json.loads(line)
             waiting = self._requests.pop(message.get("response_to", 0), None)
             if waiting is None:

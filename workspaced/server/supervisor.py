@@ -138,7 +138,7 @@ class Supervisor:
         for slot in self._slots:
             if slot.live is None:
                 return f"Worker {slot.name} is not running."
-            response = await slot.live.request(UNREADY, within=_REQUEST_EVERY_SECONDS)
+            response = await slot.live.channel.request(UNREADY, within=_REQUEST_EVERY_SECONDS)
             if response is None:
                 return f"Worker {slot.name} does not respond."
             if response["reason"]:
@@ -150,7 +150,7 @@ class Supervisor:
         live = {slot.name: slot.live for slot in self._slots if slot.live}
         levels = Levels(reached=False)
         for worker in live.values():
-            response = await worker.request(LEVELS, within=_REQUEST_EVERY_SECONDS)
+            response = await worker.channel.request(LEVELS, within=_REQUEST_EVERY_SECONDS)
             if response is not None:
                 levels = Levels(**response["levels"])
                 break
@@ -239,9 +239,9 @@ class Supervisor:
         every = min(fed / 3, _REQUEST_EVERY_SECONDS) if fed else _REQUEST_EVERY_SECONDS
         while not self._stopping.is_set():
             workers = [slot.live for slot in self._slots if slot.live]
-            await asyncio.gather(*(worker.request(ALIVE, within=every) for worker in workers))
+            await asyncio.gather(*(worker.channel.request(ALIVE, within=every) for worker in workers))
             for worker in workers:
-                if time.monotonic() - worker.last_message_at > _HUNG_AFTER_SECONDS:
+                if time.monotonic() - worker.channel.received_at > _HUNG_AFTER_SECONDS:
                     structlog.get_logger().error("worker_hangs", pid=worker.process.pid)
                     worker.send_signal(signal.SIGKILL)
             if fed:

@@ -8,7 +8,6 @@ import pickle
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,11 +20,10 @@ _NOT_INHERITED = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
 
 @dataclass(slots=True, kw_only=True)
 class WorkerProcess:
-    """``last_message_at`` is on the monotonic clock; ``failed`` is the message that reports why the worker could not start."""
+    """A process with its channel; ``failed`` is the message that reports why the worker could not start."""
 
     process: asyncio.subprocess.Process
     channel: Channel
-    last_message_at: float
     ready: bool = False
     failed: Message | None = None
 
@@ -47,7 +45,7 @@ class WorkerProcess:
                 env={**kept, "PROMETHEUS_MULTIPROC_DIR": metrics_folder},
             )
         channel = await Channel.over(ours)
-        worker = cls(process=process, channel=channel, last_message_at=time.monotonic())
+        worker = cls(process=process, channel=channel)
         if process.stdin is None:
             raise AssertionError("the process was started with a pipe")
         process.stdin.write(pickle.dumps(assignment))
@@ -57,19 +55,11 @@ class WorkerProcess:
     async def listen(self, ready: Callable[[], None]) -> None:
         """Receive messages until the worker is gone; call ``ready`` when it is ready."""
         while (message := await self.channel.receive()) is not None:
-            self.last_message_at = time.monotonic()
             if "failed" in message:
                 self.failed = message
             elif message.get("ready"):
                 self.ready = True
                 ready()
-
-    async def request(self, name: str, *, within: float) -> Message | None:
-        """Return the response; None if there is none after so many seconds."""
-        response = await self.channel.request(name, within=within)
-        if response is not None:
-            self.last_message_at = time.monotonic()
-        return response
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal, if the process is alive."""

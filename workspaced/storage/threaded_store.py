@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Required, TypedDict, TypeVar
+from typing import Required, TypedDict, TypeVar, cast
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit, Perform
 from workspaced.storage.notifications import NotificationListeners
 from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, ReadTransaction, Transaction
-from workspaced.storage.threaded_generator import iterate_on_threads
 
 T = TypeVar("T")
+_END = object()
 
 
 class StoreOptions(TypedDict, total=False):
@@ -69,7 +69,7 @@ class ThreadedStore(ABC):
     async def stream(self, query: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
         """See the port. Each stream has its own connection, so a slow client takes no reader from the others."""
         async with self._streams:
-            steps = iterate_on_threads(self._stream_threads, self._steps(query))
+            steps = _iterate_on_threads(self._stream_threads, self._steps(query))
             try:
                 async for item in steps:
                     yield item
@@ -134,3 +134,21 @@ class _ReaderThreads:
         # The thread is free when the query has ended, even if the caller was cancelled meanwhile.
         running.add_done_callback(lambda _: self._free.release())
         return await asyncio.shield(running)
+
+
+async def _iterate_on_threads(threads: Executor, steps: Generator[T, None, None]) -> AsyncGenerator[T, None]:
+    """Yield what the generator yields; close it with this one, even if it is left early."""
+    loop = asyncio.get_running_loop()
+    step: asyncio.Future[T | object] = loop.run_in_executor(threads, next, steps, _END)
+    try:
+        while (item := await asyncio.shield(step)) is not _END:
+            yield cast("T", item)
+            step = loop.run_in_executor(threads, next, steps, _END)
+    finally:
+        await asyncio.shield(loop.create_task(_close(threads, step, steps)))
+
+
+async def _close(threads: Executor, step: asyncio.Future[T | object], steps: Generator[T, None, None]) -> None:
+    """Wait for the last step, since a generator can't be closed while a thread runs it; then close it."""
+    await asyncio.wait([step])
+    await asyncio.get_running_loop().run_in_executor(threads, steps.close)

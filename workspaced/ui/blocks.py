@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
 _IN_TREE: Final = 1_000
@@ -30,16 +30,14 @@ async def show_tree(request: PageRequest) -> PageView:
     workspace_id = request.names["workspace"]
     workspace = await request.workspace()
     found = await request.get("workspace", workspace_id, "blocks", take=str(_IN_TREE))
-    return PageView(
-        template="blocks.html",
-        title=workspace["label"],
-        section=SECTION,
-        values={
-            "workspace": workspace,
-            "roots": tree_of(found.value),
-            "shown": len(found.value),
-            "total": found.total,
-        },
+    return page_view(
+        "blocks.html",
+        workspace["label"],
+        SECTION,
+        workspace=workspace,
+        roots=tree_of(found.value),
+        shown=len(found.value),
+        total=found.total,
     )
 
 
@@ -54,17 +52,15 @@ async def show_block(request: PageRequest) -> PageView:
     )
     parent_id = block.record["parentBlock"]
     parent = (await request.get("workspace", workspace_id, "blocks", parent_id)).record if parent_id else None
-    return PageView(
-        template="block.html",
-        title=block.record["label"] or "Block without a label",
-        section=SECTION,
-        values={
-            "workspace": workspace,
-            "block": block.record,
-            "parent": parent,
-            "children": children.value,
-            "pager": list_page.pager(children.total, "workspaces", workspace_id, "blocks", block.record["id"]),
-        },
+    return page_view(
+        "block.html",
+        block.record["label"] or "Block without a label",
+        SECTION,
+        workspace=workspace,
+        block=block.record,
+        parent=parent,
+        children=children.value,
+        pager=list_page.pager(children.total, "workspaces", workspace_id, "blocks", block.record["id"]),
     )
 
 

@@ -10,7 +10,7 @@ from workspaced.http.responses import Response
 from workspaced.ui.addresses import address
 from workspaced.ui.page_request import ApiResponse, PageRequest, api_error
 from workspaced.ui.pager import PagePosition, Pager
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
 PAGE_LENGTH: Final = 100
@@ -74,21 +74,19 @@ async def show_sink(request: PageRequest) -> PageView:
     found = await request.get(*entry_range.path, **entry_range.query)
     sink = found.record
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
-    return PageView(
-        template="sink.html",
-        title=sink["label"],
-        section=SECTION,
-        values={
-            "workspace": workspace,
-            "sink": sink,
-            "search": entry_range.search,
-            "sort": entry_range.sort,
-            "sorts": {name: entry_range.address(sort=name) for name in _SORTS},
-            "live": entry_range.address("live", **here, since=found.headers["etag"]),
-            "csv_here": entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
-            "csv_all": entry_range.address("entries.csv"),
-            **part_values(entry_range, found),
-        },
+    return page_view(
+        "sink.html",
+        sink["label"],
+        SECTION,
+        workspace=workspace,
+        sink=sink,
+        search=entry_range.search,
+        sort=entry_range.sort,
+        sorts={name: entry_range.address(sort=name) for name in _SORTS},
+        live=entry_range.address("live", **here, since=found.headers["etag"]),
+        csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
+        csv_all=entry_range.address("entries.csv"),
+        **part_values(entry_range, found),
     )
 
 
@@ -115,11 +113,13 @@ async def show_entry(request: PageRequest) -> PageView:
     workspace = await request.workspace()
     sink = await request.get(*entry_range.path, take="1")
     entry = await request.get(*entry_range.path, request.names["key"])
-    return PageView(
-        template="entry.html",
-        title=entry.record["key"],
-        section=SECTION,
-        values={"workspace": workspace, "sink": sink.record, "entry": entry.record},
+    return page_view(
+        "entry.html",
+        entry.record["key"],
+        SECTION,
+        workspace=workspace,
+        sink=sink.record,
+        entry=entry.record,
     )
 
 

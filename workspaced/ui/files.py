@@ -9,7 +9,7 @@ from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import PageRefused, PageRequest, api_error
 from workspaced.ui.pager import PagePosition
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
 _PAGE_LENGTH: Final = 50
@@ -24,15 +24,13 @@ async def list_files(request: PageRequest) -> PageView:
     workspace = await request.workspace()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("cloud-storage", workspaceId=workspace_id, sortedBy="fileName", **list_page.query)
-    return PageView(
-        template="files.html",
-        title=workspace["label"],
-        section=SECTION,
-        values={
-            "workspace": workspace,
-            "files": [(file, picture_of(file)) for file in found.value],
-            "pager": list_page.pager(found.total, "workspaces", workspace_id, "files"),
-        },
+    return page_view(
+        "files.html",
+        workspace["label"],
+        SECTION,
+        workspace=workspace,
+        files=[(file, picture_of(file)) for file in found.value],
+        pager=list_page.pager(found.total, "workspaces", workspace_id, "files"),
     )
 
 
@@ -43,18 +41,16 @@ async def show_file(request: PageRequest) -> PageView:
     if file.record["workspaceId"] != workspace["id"]:
         raise PageRefused(404, "Not found", "There is no such file in this workspace.")
     versions = await request.get("cloud-storage", "version-list", request.names["file"], take=str(_VERSIONS))
-    return PageView(
-        template="file.html",
-        title=file.record["fileName"],
-        section=SECTION,
-        values={
-            "workspace": workspace,
-            "file": file.record,
-            "picture": picture_of(file.record),
-            "versions": versions.value,
-            "total": versions.total,
-            "queued": request.query.get("queued") == "1",
-        },
+    return page_view(
+        "file.html",
+        file.record["fileName"],
+        SECTION,
+        workspace=workspace,
+        file=file.record,
+        picture=picture_of(file.record),
+        versions=versions.value,
+        total=versions.total,
+        queued=request.query.get("queued") == "1",
     )
 
 

@@ -1,4 +1,4 @@
-"""LiveUpdates updates of entries: a stream of server-sent events for each open page.
+"""Live updates of entries: a stream of server-sent events for each open page.
 
 A commit of this process wakes the streams at once; each also looks periodically for commits of other processes. A look is the
 page's own request with the version that the browser has; if nothing changed, it is one indexed read. One stream looks at a

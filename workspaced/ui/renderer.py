@@ -31,6 +31,11 @@ class PageView:
     status: int = 200
 
 
+def page_view(template: str, title: str, section: str, **values: object) -> PageView:
+    """Return a page with status 200."""
+    return PageView(template=template, title=title, section=section, values=values)
+
+
 class Renderer:
     """The templates of this package."""
 

@@ -1,4 +1,7 @@
-"""Sign in and out. A session begins with an API key, and ends with it, if not before."""
+"""Sign in and out. A session begins with an API key, and ends with it, if not before.
+
+The database has only digests, so that a reader of the database can't use a session.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,9 @@ from workspaced.security.authentication import Authentication
 from workspaced.security.key_format import digest
 from workspaced.security.permissions import Principal
 from workspaced.storage.port import Store, Transaction
-from workspaced.ui import session_store
-from workspaced.ui.session_store import StoredSession
+from workspaced.storage.statements import load_statements
 
-_HOUR_MS = 3_600_000
+_SQL = load_statements("workspaced.ui", "sessions.sql")
 _TOKEN_BYTES = 32
 
 
@@ -57,12 +59,18 @@ class Sessions:
             raise UnauthenticatedProblem
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._now()
-        stored = StoredSession(key_id=principal.key_id, secret=digest(key), expires_at=now + self.seconds * 1_000)
+        row = {
+            "token": _digest(token),
+            "key_id": principal.key_id,
+            "secret": digest(key),
+            "now": now,
+            "expires_at": now + self.seconds * 1_000,
+        }
         actor = Actor(principal=principal.name, key_id=principal.key_id, request_id=request_id, address=address)
 
         def act(tx: Transaction) -> None:
-            session_store.drop_ended(tx, now=now)
-            session_store.begin(tx, _digest(token), stored, now=now)
+            tx.run(_SQL["drop_ended"], {"now": now})
+            tx.run(_SQL["begin"], row)
             audit.note(tx, actor, AuditAction(action="page_session.created", resource_id=principal.key_id), now=now)
 
         await self._store.write(act)
@@ -70,11 +78,12 @@ class Sessions:
 
     async def find(self, token: str) -> Session | None:
         """Return the session of this token, with its key's present permissions; None if it or the key has ended."""
-        sha256, now = _digest(token), self._now()
-        stored = await self._store.read_brief(lambda reader: session_store.find(reader, sha256, now=now))
+        values = {"token": _digest(token), "now": self._now()}
+        stored = await self._store.read_brief(lambda reader: reader.one(_SQL["find"], values))
         if stored is None:
             return None
-        principal = await self._authentication.verify_again(stored.key_id, stored.secret)
+        key_id, secret = stored
+        principal = await self._authentication.verify_again(key_id, bytes(secret))
         return Session(principal=principal, token=token) if principal else None
 
     async def end(self, session: Session, *, address: str, request_id: str) -> None:
@@ -83,7 +92,7 @@ class Sessions:
         actor = Actor(principal=principal.name, key_id=principal.key_id, request_id=request_id, address=address)
 
         def act(tx: Transaction) -> None:
-            if session_store.end(tx, _digest(session.token)):
+            if tx.run(_SQL["end"], {"token": _digest(session.token)}):
                 audit.note(tx, actor, AuditAction(action="page_session.deleted", resource_id=principal.key_id), now=now)
 
         await self._store.write(act)
@@ -91,7 +100,7 @@ class Sessions:
     async def drop_ended(self) -> int:
         """Delete expired sessions; return how many there were."""
         now = self._now()
-        return await self._store.write(lambda tx: session_store.drop_ended(tx, now=now))
+        return await self._store.write(lambda tx: tx.run(_SQL["drop_ended"], {"now": now}))
 
 
 def _digest(token: str) -> bytes:

@@ -11,7 +11,7 @@ from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, page_view
 
 SECTION: Final = "webhooks"
 STATUSES: Final = ("pending", "succeeded", "failed", "dead")
@@ -22,11 +22,12 @@ async def list_webhooks(request: PageRequest) -> PageView:
     """Show the webhooks that the key may read."""
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("webhooks", sortedBy="label", sortOrder="ASC", **list_page.query)
-    return PageView(
-        template="webhooks.html",
-        title="Webhooks",
-        section=SECTION,
-        values={"webhooks": found.value, "pager": list_page.pager(found.total, "webhooks")},
+    return page_view(
+        "webhooks.html",
+        "Webhooks",
+        SECTION,
+        webhooks=found.value,
+        pager=list_page.pager(found.total, "webhooks"),
     )
 
 
@@ -38,19 +39,17 @@ async def show_webhook(request: PageRequest) -> PageView:
     webhook = await request.get("webhooks", webhook_id)
     chosen = {"status": status} if status else {}
     deliveries = await request.get("webhooks", webhook_id, "deliveries", **chosen, **list_page.query)
-    return PageView(
-        template="webhook.html",
-        title=webhook.record["label"],
-        section=SECTION,
-        values={
-            "webhook": webhook.record,
-            "deliveries": deliveries.value,
-            "status": status,
-            "statuses": STATUSES,
-            "pager": list_page.cursor_pager(
-                len(deliveries.value), deliveries.counted, deliveries.next_cursor, "webhooks", webhook_id, status=status
-            ),
-        },
+    return page_view(
+        "webhook.html",
+        webhook.record["label"],
+        SECTION,
+        webhook=webhook.record,
+        deliveries=deliveries.value,
+        status=status,
+        statuses=STATUSES,
+        pager=list_page.cursor_pager(
+            len(deliveries.value), deliveries.counted, deliveries.next_cursor, "webhooks", webhook_id, status=status
+        ),
     )
 
 
@@ -59,16 +58,14 @@ async def show_delivery(request: PageRequest) -> PageView:
     webhook_id = request.names["webhook"]
     webhook = await request.get("webhooks", webhook_id)
     delivery = await request.get("webhooks", webhook_id, "deliveries", request.names["delivery"])
-    return PageView(
-        template="delivery.html",
-        title=delivery.record["type"],
-        section=SECTION,
-        values={
-            "webhook": webhook.record,
-            "delivery": delivery.record,
-            "event": _readable(delivery.record["event"]) if "event" in delivery.record else "",
-            "queued": request.query.get("queued") == "1",
-        },
+    return page_view(
+        "delivery.html",
+        delivery.record["type"],
+        SECTION,
+        webhook=webhook.record,
+        delivery=delivery.record,
+        event=_readable(delivery.record["event"]) if "event" in delivery.record else "",
+        queued=request.query.get("queued") == "1",
     )
 
 

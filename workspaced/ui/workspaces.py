@@ -9,7 +9,7 @@ from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
-from workspaced.ui.renderer import PageView
+from workspaced.ui.renderer import PageView, page_view
 
 _PAGE_LENGTH: Final = 50
 _SINKS_LENGTH: Final = 100
@@ -26,15 +26,13 @@ async def list_workspaces(request: PageRequest) -> PageView:
     search = request.query.get("search", "").strip()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("workspace", filters=_label_contains(search), **list_page.query, sortedBy="label")
-    return PageView(
-        template="workspaces.html",
-        title="Workspaces",
-        section=SECTION,
-        values={
-            "workspaces": found.value,
-            "search": search,
-            "pager": list_page.pager(found.total, "workspaces", search=search),
-        },
+    return page_view(
+        "workspaces.html",
+        "Workspaces",
+        SECTION,
+        workspaces=found.value,
+        search=search,
+        pager=list_page.pager(found.total, "workspaces", search=search),
     )
 
 
@@ -44,16 +42,14 @@ async def show_workspace(request: PageRequest) -> PageView:
     workspace = await request.workspace()
     list_page = PagePosition(take=_SINKS_LENGTH, skip=request.number("skip"))
     sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query)
-    return PageView(
-        template="sinks.html",
-        title=workspace["label"],
-        section=SECTION,
-        values={
-            "workspace": workspace,
-            "sinks": sinks.value,
-            "total": sinks.total,
-            "pager": list_page.pager(sinks.total, "workspaces", workspace_id),
-        },
+    return page_view(
+        "sinks.html",
+        workspace["label"],
+        SECTION,
+        workspace=workspace,
+        sinks=sinks.value,
+        total=sinks.total,
+        pager=list_page.pager(sinks.total, "workspaces", workspace_id),
     )
 
 

@@ -1,4 +1,4 @@
-"""Decide which addresses belong to the public internet. Pure.
+"""Networks in settings, and which addresses belong to the public internet. Pure.
 
 Neither ``is_global`` nor ``is_private`` of `ipaddress` suffices (contract H15): the first permits NAT64, 6to4, multicast and
 IPv4-compatible addresses, the second permits shared address space, and both change with the version of Python.
@@ -6,7 +6,8 @@ IPv4-compatible addresses, the second permits shared address space, and both cha
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -53,3 +54,23 @@ def is_public(address: Address) -> bool:
 def embedded(address: IPv6Address) -> IPv4Address:
     """Return the IPv4 address in the last 32 bits."""
     return IPv4Address(int(address) & 0xFFFF_FFFF)
+
+
+def networks_of(environment: Mapping[str, str], variable: str) -> list[Network]:
+    """Return the addresses and networks of a variable.
+
+    Raises:
+        ValueError: a value is invalid; the message names the variable.
+    """
+    networks: list[Network] = []
+    for text in listed(environment, variable):
+        try:
+            networks.append(ip_network(text))
+        except ValueError as error:
+            raise ValueError(f"{variable} contains '{text}', which is not a network ({error}).") from error
+    return networks
+
+
+def listed(environment: Mapping[str, str], variable: str) -> list[str]:
+    """Return the parts of a variable that are separated by commas."""
+    return [part.strip() for part in environment.get(variable, "").split(",") if part.strip()]

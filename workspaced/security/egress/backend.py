@@ -107,16 +107,15 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None,
     ) -> httpcore.AsyncNetworkStream:
         options = list(socket_options or ())
-        for address in addresses[:-1]:
+        failure = httpcore.ConnectError("The host has no address.")
+        for address in addresses:
             try:
                 return await self._sockets.connect_tcp(
                     str(address), port, local_address=local_address, socket_options=options
                 )
-            except httpcore.ConnectError:
-                continue  # try the next address; the failure of the last one is raised
-        return await self._sockets.connect_tcp(
-            str(addresses[-1]), port, local_address=local_address, socket_options=options
-        )
+            except httpcore.ConnectError as error:
+                failure = error
+        raise failure
 
     async def connect_unix_socket(
         self,

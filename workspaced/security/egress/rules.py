@@ -10,7 +10,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 import httpx
 
-from workspaced.security.egress.addresses import Address, Network, embedded, is_public
+from workspaced.security.egress.addresses import Address, Network, embedded, is_public, listed, networks_of
 
 _LOCAL = ("localhost", "local", "internal", "localdomain", "home.arpa", "lan")
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
@@ -61,13 +61,8 @@ class EgressRules:
         http = environment.get("WORKSPACED_ALLOW_HTTP", "") or "false"
         if http not in {"true", "false"}:
             raise ValueError(f"WORKSPACED_ALLOW_HTTP is '{http}', but must be true or false.")
-        networks: list[Network] = []
-        for text in _listed(environment.get("WORKSPACED_ALLOWED_CIDRS", "")):
-            try:
-                networks.append(ip_network(text))
-            except ValueError as error:
-                raise ValueError(f"WORKSPACED_ALLOWED_CIDRS holds '{text}', which is no network ({error}).") from error
-        hosts = [host.rstrip(".").lower() for host in _listed(environment.get("WORKSPACED_ALLOWED_HOSTS", ""))]
+        networks = networks_of(environment, "WORKSPACED_ALLOWED_CIDRS")
+        hosts = [host.rstrip(".").lower() for host in listed(environment, "WORKSPACED_ALLOWED_HOSTS")]
         if dev:
             networks += [ip_network("127.0.0.0/8"), ip_network("::1/128")]
             hosts.append("localhost")
@@ -151,7 +146,3 @@ def literal_address(host: str) -> Address | None:
         return ip_address(socket.inet_ntoa(socket.inet_aton(host)))
     except (OSError, ValueError):
         return None
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
