@@ -81,7 +81,7 @@ class Application:
         jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, so that they need not wait for retries."""
+        """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, and so need not wait."""
         clock = clock or SystemClock()
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
@@ -267,7 +267,7 @@ class Application:
             await self._blobs.stop()
 
     async def _prepare(self) -> None:
-        """Prepare the first request: apply the constants of the data, and seal secrets that are stored unsealed.
+        """Prepare the first request: apply the constants of the data, and seal unsealed secrets.
 
         Raises:
             StorageUnusable: the settings contradict the constants of the data.
@@ -278,7 +278,7 @@ class Application:
             await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
 
     async def _apply_constants(self) -> None:
-        """Apply what is fixed since the data was created: the prefix of visible ids, and the secret of upload links.
+        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links.
 
         Raises:
             StorageUnusable: the settings contradict it.
@@ -304,7 +304,7 @@ class Application:
             ) from error
 
     def drain(self) -> None:
-        """Prepare the stop: /readyz returns 503 from now on, other requests are still served, workers start nothing more."""
+        """Prepare the stop: /readyz returns 503, other requests are served, workers start nothing more."""
         self._draining = True
         self._pages.live.close()
         self._deliveries.stop()

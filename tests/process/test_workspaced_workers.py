@@ -238,7 +238,7 @@ def test_several_workers_on_sqlite_are_rejected_before_any_change(tmp_path: Path
         environment={} if words else {given: "2"},
     )
     assert (refused.returncode, refused.stdout) == (78, "")
-    assert "--workers is 2, but with SQLite more than one process gains nothing" in refused.stderr
+    assert "--workers is 2, but with SQLite several processes are not faster" in refused.stderr
     assert "PostgreSQL" in refused.stderr
     assert not (tmp_path / "data").exists()
 

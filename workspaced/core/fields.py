@@ -1,4 +1,4 @@
-"""The validation of one object of a request body: it collects mistakes with their pointers, and unknown members."""
+"""The validation of objects in request bodies: mistakes with their pointers, and unknown members."""
 
 from __future__ import annotations
 

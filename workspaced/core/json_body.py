@@ -1,4 +1,4 @@
-"""JSON of bodies: strict decoding, and encoding that keeps the digits of numbers (contract G6, G7, G10)."""
+"""JSON of bodies: strict decoding; numbers keep their digits (contract G6, G7, G10)."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def decode(body: bytes) -> object:
         value: object = _DECODER.decode(text)
     except MALFORMED as error:
         raise Invalid("malformed_json", f"The body is not valid JSON ({error}).") from error
-    refuse_nul(text, value)
+    reject_nul_character(text, value)
     return value
 
 
-def refuse_nul(text: bytes, value: object) -> None:
+def reject_nul_character(text: bytes, value: object) -> None:
     """Reject U+0000 in any text, because PostgreSQL can't store it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Descriptions of the members of request bodies: a `Member` validates values and generates their JSON Schema.
+"""The members of request bodies: a `Member` validates values and generates their JSON Schema.
 
 A body is a data class that annotates its fields with members: ``label: Annotated[str, Label("label_length")]``. A field
 without a default is required. Null means the default, unless the member is required or not ``nullable``. A bound is a number,
@@ -54,7 +54,7 @@ class Slot(NamedTuple):
     name: str
     limits: Any
 
-    def refuse(self, code: str, must: str) -> UnsetType:
+    def reject(self, code: str, must: str) -> UnsetType:
         """Add a mistake; ``must`` completes a sentence about the member. Returns UNSET."""
         self.fields.mistake(self.name, code, must)
         return UNSET
@@ -62,7 +62,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A member of a request body. ``name``: its name in JSON, if that is not the field's name in camel case.
+    """A member of a request body. ``name``: its name in JSON; by default the field's in camel case.
 
     A subclass implements ``_check``, which returns the checked value, or UNSET after adding a mistake, and either
     ``_form``, the schema by the limits, or ``form``, a schema without limits.
@@ -80,12 +80,12 @@ class Member:
         """Return the checked value of a member that is neither absent nor null; UNSET after adding a mistake."""
         return self._check(slot, value)
 
-    def refuse_null(self, slot: Slot, *, required: bool) -> None:
+    def reject_null(self, slot: Slot, *, required: bool) -> None:
         """Add the mistake that the member is null, or absent although it is ``required``."""
         if required:
-            slot.refuse("required", f"is required and must be {self.what}")
+            slot.reject("required", f"is required and must be {self.what}")
         else:
-            slot.refuse("wrong_type", "can't be null")
+            slot.reject("wrong_type", "can't be null")
 
     def schema(self, limits: Any) -> Schema:
         """Return the schema of a value that is not null."""
@@ -100,7 +100,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Member):
-    """A string of at most ``longest`` code points, in NFC unless ``exact``. ``one_line``: no control characters.
+    """A string of ``longest`` code points at most, in NFC unless ``exact``. ``one_line``: no controls.
 
     ``mistake``: the code and the sentence for a string that does not match ``pattern`` as a whole.
     """
@@ -114,14 +114,14 @@ class Text(Member):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if not isinstance(value, str):
-            return slot.refuse("wrong_type", "must be a string")
+            return slot.reject("wrong_type", "must be a string")
         text = value if self.exact else normalised(value)
         if len(text) > (longest := bound(slot.limits, self.longest)):
-            return slot.refuse("too_long", f"may have {longest} characters at the most")
+            return slot.reject("too_long", f"may have {longest} characters at the most")
         if self.one_line and has_controls(text):
-            return slot.refuse("control_character", "may not hold control characters")
+            return slot.reject("control_character", "may not hold control characters")
         if self.pattern and not self.pattern.fullmatch(text):
-            return slot.refuse(*self.mistake)
+            return slot.reject(*self.mistake)
         return text.strip() if self.trimmed else text
 
     def _form(self, limits: Any) -> Schema:
@@ -136,9 +136,9 @@ class Label(Text):
         longest = bound(slot.limits, self.longest)
         text = Text(longest=longest + 1_000, one_line=True, trimmed=True).read(slot, value)
         if text == "":
-            slot.refuse("blank", "can't be blank")
+            slot.reject("blank", "can't be blank")
         if isinstance(text, str) and len(text) > longest:
-            slot.refuse("too_long", f"may have {longest} characters at the most")
+            slot.reject("too_long", f"may have {longest} characters at the most")
         return text
 
     def _form(self, limits: Any) -> Schema:
@@ -153,7 +153,7 @@ class Word(Text):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         text = super()._check(slot, value)
-        return slot.refuse(*self.mistake) if isinstance(text, str) and text not in self.words else text
+        return slot.reject(*self.mistake) if isinstance(text, str) and text not in self.words else text
 
     def _form(self, _limits: Any) -> Schema:
         return choice(*self.words)
@@ -167,7 +167,7 @@ class Identifier(Member):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         found = as_uuid(value) if isinstance(value, str) else None
-        return found or slot.refuse("not_a_uuid", "must be a UUID")
+        return found or slot.reject("not_a_uuid", "must be a UUID")
 
 
 class Flag(Member):
@@ -176,7 +176,7 @@ class Flag(Member):
     form = FLAG
 
     def _check(self, slot: Slot, value: Any) -> Any:
-        return value if isinstance(value, bool) else slot.refuse("wrong_type", "must be true or false")
+        return value if isinstance(value, bool) else slot.reject("wrong_type", "must be true or false")
 
 
 class JsonObject(Member):
@@ -185,7 +185,7 @@ class JsonObject(Member):
     form = OBJECT
 
     def _check(self, slot: Slot, value: Any) -> Any:
-        return value if isinstance(value, dict) else slot.refuse("wrong_type", "must be a JSON object")
+        return value if isinstance(value, dict) else slot.reject("wrong_type", "must be a JSON object")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +196,11 @@ class Number(Member):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            return slot.refuse("wrong_type", "must be a number")
+            return slot.reject("wrong_type", "must be a number")
         if not -_LARGEST <= value <= _LARGEST or len(str(value)) > _DIGITS:
-            return slot.refuse("out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
+            return slot.reject("out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
         if self.lowest is not None and value < self.lowest:
-            return slot.refuse("out_of_range", f"must be at least {self.lowest:g}")
+            return slot.reject("out_of_range", f"must be at least {self.lowest:g}")
         return value
 
     def _form(self, _limits: Any) -> Schema:
@@ -218,7 +218,7 @@ class Whole(Member):
         if number is UNSET:
             return UNSET
         if number != int(number) or not 0 <= number <= highest:
-            return slot.refuse("out_of_range", f"must be a whole number from 0 to {highest}")
+            return slot.reject("out_of_range", f"must be a whole number from 0 to {highest}")
         return int(number)
 
     def _form(self, limits: Any) -> Schema:
@@ -244,10 +244,10 @@ class Strings(Member):
     def _check(self, slot: Slot, value: Any) -> Any:
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            return slot.refuse("wrong_type", f"must be a list of {self.items[0]}")
+            return slot.reject("wrong_type", f"must be a list of {self.items[0]}")
         most, longest = bound(slot.limits, self.most), bound(slot.limits, self.longest)
         if len(items) > most or any(len(item) > longest for item in items):
-            return slot.refuse("too_long", f"may have {most} {self.items[1]} of {longest} characters at the most")
+            return slot.reject("too_long", f"may have {most} {self.items[1]} of {longest} characters at the most")
         texts = items if self.exact else map(normalised, items)
         return tuple(dict.fromkeys(texts) if self.distinct else texts)
 
@@ -257,7 +257,7 @@ class Strings(Member):
 
 
 class Described(NamedTuple):
-    """A field of a body: its attribute, its name in JSON, its member and default; `dataclasses.MISSING`: it is required."""
+    """A field of a body: attribute, name in JSON, member and default (`dataclasses.MISSING`: required)."""
 
     attribute: str
     name: str
@@ -289,7 +289,7 @@ def read_body(body_type: type[T], body: object, limits: Any) -> tuple[T, tuple[s
 
 
 def read_members(body_type: type[T], fields: Fields, limits: Any) -> T:
-    """Return an instance of ``body_type``, read from an object that the caller finishes; UNSET after a mistake."""
+    """Return an instance of ``body_type``, read from an object that the caller finishes."""
     values = {}
     for attribute, name, member, default in members_of(body_type):  # type: ignore[arg-type]  # a type is hashable
         value = fields.raw(name)
@@ -298,7 +298,7 @@ def read_members(body_type: type[T], fields: Fields, limits: Any) -> T:
         else:
             values[attribute] = UNSET if default is MISSING else default
             if default is MISSING or not (value is UNSET or member.nullable):
-                member.refuse_null(Slot(fields, name, limits), required=default is MISSING)
+                member.reject_null(Slot(fields, name, limits), required=default is MISSING)
     return body_type(**values)
 
 
@@ -322,12 +322,12 @@ def read_given(body_type: type, fields: Fields, limits: Any) -> dict[str, Any]:
         elif value is None and default is not MISSING and member.nullable:
             given[attribute] = default
         elif value is None:
-            member.refuse_null(Slot(fields, name, limits), required=False)
+            member.reject_null(Slot(fields, name, limits), required=False)
     return given
 
 
 def body_schema(body_type: type, limits: Any, *, changes: bool = False) -> Schema:
-    """Return the schema of a body; with ``changes``, that of an update body, of which no member is required."""
+    """Return the schema of a body; ``changes``: of an update body, which has no required member."""
     properties, required = {}, []
     for _, name, member, default in members_of(body_type):
         schema = member.schema(limits)

@@ -1,4 +1,4 @@
-"""The errors of requests, one class for each status; the list says what a client has to do (contract G13, G14).
+"""The errors of requests, and what a client has to do (contract G13, G14).
 
 ::
 

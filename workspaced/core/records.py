@@ -1,4 +1,4 @@
-"""Response records from stored rows: members of the same name are copied, each in the form of its type. Pure."""
+"""Response records from stored rows: members of the same name are copied. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 
 def record_from(record_type: type[RecordT], row: object, **others: Any) -> RecordT:
-    """Return the record of a row; ``others`` are the members that the row does not have, or has in another form.
+    """Return the record of a row; ``others`` are the members that the row does not have in the same form.
 
     An instant becomes a timestamp, JSON text becomes `msgspec.Raw`, and a number becomes a flag if the record has one.
     """

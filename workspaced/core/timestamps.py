@@ -12,7 +12,7 @@ _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(
 
 @lru_cache(maxsize=8192)
 def stamp(milliseconds: int) -> str:
-    """Return ``YYYY-MM-DDTHH:MM:SS.mmmZ`` for milliseconds since 1970. Cached, because rows of a batch have the same instant."""
+    """Return ``YYYY-MM-DDTHH:MM:SS.mmmZ`` for milliseconds since 1970, cached for the rows of a batch."""
     moment = _EPOCH + timedelta(milliseconds=milliseconds)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 

@@ -13,7 +13,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9_.*:/-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainEventType:
-    """An event type. ``scope``: the permission on the workspace that the owner of a webhook needs to receive it.
+    """An event type. ``scope``: the permission that the owner of a webhook needs on the workspace.
 
     ``subject``: the name of the schema of ``data.object`` in `workspaced.events.schemas`.
     """
@@ -64,7 +64,7 @@ def is_well_formed(pattern: str) -> bool:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern matches an event type: ``*`` matches all, ``prefix.*`` those with the prefix, others their own name."""
+    """Whether a pattern matches an event type: ``*``, ``prefix.*``, or the name itself."""
     if pattern == "*":
         return True
     return name.startswith(pattern[:-1]) if pattern.endswith(".*") else pattern == name

@@ -57,7 +57,7 @@ def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
 
 
 def queue_fan_out(tx: Transaction, webhooks: Sequence[tuple[int, Sequence[str]]], *, first: int, last: int) -> None:
-    """Leave the events with numbers from ``first`` to ``last`` to `fan_out`: for each webhook, the events of its types."""
+    """Leave events with numbers from ``first`` to ``last`` to `fan_out`, for webhooks with their types."""
     number = take_numbers(tx, len(webhooks))
     rows: list[Row] = [
         (number + offset, webhook, json.dumps(sorted(types)), first, last)
@@ -68,7 +68,7 @@ def queue_fan_out(tx: Transaction, webhooks: Sequence[tuple[int, Sequence[str]]]
 
 
 def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coalesce: bool) -> list[str]:
-    """Queue deliveries of stored events of different resources, in their order, for one webhook. Return their ids.
+    """Queue deliveries of events, of different resources, for one webhook in order. Return their ids.
 
     With ``coalesce``, an update replaces a waiting update (contract H12).
     """
@@ -93,7 +93,7 @@ def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coa
 
 
 def fan_out(tx: Transaction, most: int) -> int:
-    """Create about ``most`` deliveries of waiting events. Return the cost of the step; 0 if it had nothing to do."""
+    """Create about ``most`` deliveries of waiting events. Return the cost of the step; 0: nothing to do."""
     if tx.one(_SQL["queue_for_fan_out"]) is None:
         return 0
     done = 0
@@ -114,7 +114,7 @@ def fan_out(tx: Transaction, most: int) -> int:
 
 
 def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | None:
-    """Return the waiting delivery that an update replaces (contract H12): an update that is the last event of its resource.
+    """Return the waiting delivery that an update replaces (contract H12): the last of the resource.
 
     Only the last event can be replaced, because an update must not precede earlier events. The replacement keeps the position
     in the queue. Otherwise a value that changes faster than the queue moves would never be sent.

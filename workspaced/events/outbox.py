@@ -1,4 +1,4 @@
-"""The outbox: events are stored in the transaction of their change, so they match the committed changes (contract H7)."""
+"""The outbox, which stores events in the transaction of their change (contract H7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 200
 
 
 class _Subscriber(NamedTuple):
-    """An enabled webhook, and the types among those asked for that it subscribes to and its owner may read."""
+    """An enabled webhook, and the wanted types that it subscribes to and its owner may read."""
 
     number: int
     types: tuple[str, ...]
@@ -41,7 +41,7 @@ def has_subscribers(reader: ReadTransaction) -> bool:
 
 
 def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: DomainEvent) -> None:
-    """Queue the events, in their order, for every enabled webhook that subscribes to them, if its owner may read them now.
+    """Queue the events, in their order, for every webhook that subscribes to them and may read them now.
 
     The sequence numbers of a workspace follow the order of the commits. Without a subscriber, nothing is written.
     """
@@ -122,7 +122,7 @@ def _may_read(principals: Sequence[Principal], name: str, workspace_id: str) -> 
 
 
 def _principals(reader: ReadTransaction, owner: str, now: int) -> Sequence[Principal]:
-    """Return a principal for each valid key of the owner: a webhook receives only what one of these keys may read."""
+    """Return a principal for each valid key of the owner: a webhook receives only what these may read."""
     keys = reader.all(_SQL["scopes_of_live_keys"], {"principal": owner, "now": now})
     grants = {guest: live_grants(reader, owner, guest=bool(guest)) for guest in {row[1] for row in keys}}
     return [

@@ -69,7 +69,7 @@ class _Body(msgspec.Struct, rename="camel"):
 
 
 def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
-    """Return the body of an event. If it has more than `BODY_BYTES`, its object has identifying members only."""
+    """Return the body of an event; above `BODY_BYTES`, its object has identifying members only."""
     body = _Body(
         id=event_id,
         type=event.type,
@@ -89,7 +89,7 @@ def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: 
 
 
 def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
-    """Return one body for several events of entries, in their order; each has the form that it would have alone."""
+    """Return one body for several events of entries, in their order and in their own form."""
     batch = {
         "id": batch_id,
         "type": "data_sink.entry.batch",
@@ -100,7 +100,7 @@ def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
 
 
 def with_previous(body: bytes, old: bytes, *, event_id: str) -> bytes:
-    """Return ``body`` as another event, with the ``previous`` values of an earlier body of the same resource that was not sent.
+    """Return ``body`` as another event, with the ``previous`` values of an earlier body that was not sent.
 
     The receiver thereby gets the difference from the last event that it received.
     """
@@ -115,7 +115,7 @@ def with_previous(body: bytes, old: bytes, *, event_id: str) -> bytes:
 
 
 def identifying_members(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the members of a record that are ids: ``id``, and names that end with ``Id``, of at most 255 characters."""
+    """Return the short members of a record that are ids: ``id``, and names that end with ``Id``."""
     return {
         name: value
         for name, value in record.items()

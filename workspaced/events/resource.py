@@ -12,7 +12,7 @@ def resource_of(event_type: str, identity: str) -> str:
 
 
 def entry_resource(sink_id: str, key: str) -> str:
-    """Return the name of an entry: its sink and key, so that an entry that is deleted and created again keeps its name."""
+    """Return the name of an entry: its sink and key, which an entry keeps when it is created again."""
     return f"{_ENTRY}{sink_id}/{key}"
 
 

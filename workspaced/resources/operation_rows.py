@@ -13,5 +13,5 @@ def read_operation(name: str, path: str, scope: str | None, read: Read, **option
 
 
 def write_operation(name: str, method: str, path: str, scope: str, prepare: Prepare, **options: Any) -> Operation:
-    """Return a write of which the body, if any, is read as a whole; ``options`` are further fields of `Operation`."""
+    """Return a write with a body of limited size; ``options`` are further fields of `Operation`."""
     return Operation(name=name, method=method, path=path, scope=scope, prepare=prepare, **options)

@@ -35,7 +35,7 @@ def select_page(page: Page, items: Sequence[T], attributes: Mapping[str, str], *
 
 
 async def list_response(call: Call, page: Page, find: Callable[[ReadTransaction], tuple[int, list[Any]]]) -> Response:
-    """Respond with a page of records; ``find`` returns the length of the whole list, and the records of the page."""
+    """Respond with a page; ``find`` returns the length of the whole list, and the records of the page."""
     total, records = await call.store.read(find)
     return json_response(records, headers=list_headers(call, page, total))
 

@@ -19,7 +19,7 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are code points, unless the name says bytes.
+    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are code points, or named bytes.
 
     A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates separately (see `divided`).
     """
@@ -85,7 +85,7 @@ class Limits:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Limits:
-        """Return the defaults, replaced by the variables ``WORKSPACED_<NAME>`` (``WORKSPACED_BULK_ITEMS=500``).
+        """Return the defaults, replaced by the variables ``WORKSPACED_<NAME>``.
 
         Raises:
             ValueError: a value is not a whole number; the sentence names the variable.
@@ -94,7 +94,7 @@ class Limits:
         return cls(**whole_numbers(environment, "WORKSPACED_", lowest))
 
     def divided(self, processes: int) -> Limits:
-        """Return the limits of each of several processes: the rates are divided, so that all together have the given rates."""
+        """Return the limits of each of several processes, which share the rates."""
         rates = ("requests_per_minute", "request_burst", "failed_authentications_per_minute")
         shares = {name: -(-getattr(self, name) // processes) for name in rates}
         return dataclasses.replace(self, **shares)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """Settings of deliveries. ``retry_seconds`` has the pause before each attempt, also before the first one.
+    """Settings of deliveries. ``retry_seconds`` has the pause before each attempt, also the first.
 
     ``at_once``: the largest number of concurrent requests of this process; one receiver gets at most ``at_once_to_one``.
     ``batch_events`` and ``batch_bytes``: the largest number and size of events in a request of a webhook with batches.
@@ -31,7 +31,7 @@ class DeliverySettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> DeliverySettings:
-        """Return the defaults, replaced by ``WORKSPACED_RETRY_SECONDS`` (a list with commas) and ``WORKSPACED_LEASE_SECONDS``.
+        """Return the defaults, replaced by ``WORKSPACED_RETRY_SECONDS`` and ``WORKSPACED_LEASE_SECONDS``.
 
         Raises:
             ValueError: a value can't be read; the sentence names the variable.
@@ -74,7 +74,7 @@ class ConversionSettings:
 
 
 def whole_numbers(environment: Mapping[str, str], prefix: str, lowest: Mapping[str, int]) -> dict[str, int]:
-    """Return the fields that a variable ``<prefix><NAME>`` sets; ``lowest`` has the smallest value of each field.
+    """Return the fields that a variable ``<prefix><NAME>`` sets; ``lowest`` has their smallest values.
 
     Raises:
         ValueError: a value is not a whole number, or is too small; the sentence names the variable.

@@ -16,7 +16,7 @@ from workspaced.telemetry.levels import Levels
 
 
 def exposition(collectors: Iterable[Collector], families: Iterable[Metric], *, accept: str) -> tuple[bytes, str]:
-    """Return the metrics of the collectors and the families in the format that ``accept`` asks for, and its media type."""
+    """Return all metrics in the format that ``accept`` asks for, and its media type."""
     registry = CollectorRegistry()
     for collector in (*collectors, _FixedCollector(families)):
         registry.register(collector)

@@ -13,7 +13,7 @@ _SQL = load_statements("workspaced.telemetry", "levels.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The sizes of the queues. ``oldest_ms``: since when the oldest delivery waits, in milliseconds since 1970.
+    """The sizes of the queues. ``oldest_ms``: when the oldest was queued, in milliseconds since 1970.
 
     ``reached`` False: the database did not respond, and the other fields are empty.
     """

@@ -1,4 +1,4 @@
-"""Counters and histograms of events in the service. No label has an id, key, path or address of a request.
+"""Counters and histograms of events in the service. No label is an id, key, path or address.
 
 With several processes, prometheus-client stores the values in files in PROMETHEUS_MULTIPROC_DIR, which must be set before
 its import; `workspaced.telemetry.exposition` adds them up.

@@ -296,7 +296,7 @@ async def test_a_file_that_repeatedly_kills_its_converter_is_marked_failed(
         assert last is None
         failed = (await files.record(file))["conversion"]
         assert (failed["state"], failed["errorClass"], failed["attempt"]) == ("failed", "internal", 4)
-        assert failed["error"] == "The process that was converting it ended in the middle."
+        assert failed["error"] == "The process that converted the file ended before the conversion."
 
 
 async def test_two_processes_convert_a_file_once(settings: WorkspacedSettings, make_key: MakeKey) -> None:

@@ -1,4 +1,4 @@
-"""The section of the API description for API keys; `workspaced.resources.api_keys.rules` describes the bodies."""
+"""The section of the API description for API keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of API keys, for administrators of the service (contract A2): list, get, create, rotate, revoke."""
+"""The operations of API keys, for administrators of the service (contract A2)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_STORE = (("Cache-Control", "no-store"),)
 
 
 class _WithoutKey:
-    """Removes the key from a response that is stored for repeated requests: a key is shown once (contract A1, G18)."""
+    """Removes the key from stored responses of repeated requests: a key is shown once (contract A1, G18)."""
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
         """Return the response without the key."""
@@ -104,7 +104,7 @@ def rotate_key(call: Call) -> Work:
 
 
 def revoke_key(call: Call) -> Work:
-    """Revoke a key with all its secrets, and respond with its record. A revoked key is not found (contract G25)."""
+    """Revoke a key, and respond with its record. A revoked key is not found (contract G25)."""
 
     def act(tx: Transaction) -> Response:
         found = _find(tx, call)

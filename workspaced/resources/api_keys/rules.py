@@ -1,4 +1,4 @@
-"""The members of the request bodies of API keys: they validate a body and generate its schema (contract A2, A3, A4, A5). Pure."""
+"""The members of the request bodies of API keys (contract A2, A3, A4, A5). Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PrincipalName(Label):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         text = Text(longest=self.longest, one_line=True, trimmed=True).read(slot, value)
-        return slot.refuse("blank", "can't be blank") if text == "" else text
+        return slot.reject("blank", "can't be blank") if text == "" else text
 
 
 class Expiry(Member):
@@ -57,7 +57,7 @@ class Expiry(Member):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApiKey:
-    """A create body. ``workspace_id`` empty: all workspaces; ``expires_at`` None: never; ``scopes`` None: all of the role."""
+    """A create body. Empty ``workspace_id``: all workspaces; no ``expires_at``: never; no ``scopes``: all."""
 
     name: Annotated[str, PrincipalName(longest="label_length", description="The name of the principal.")]
     role: Annotated[

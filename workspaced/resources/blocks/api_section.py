@@ -1,4 +1,4 @@
-"""The section of the API description for blocks; `workspaced.resources.blocks.values` describes the bodies."""
+"""The section of the API description for blocks."""
 
 from __future__ import annotations
 

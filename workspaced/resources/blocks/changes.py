@@ -1,4 +1,4 @@
-"""Changes of blocks with their audit rows and events. The root block can also be changed by an update of its workspace."""
+"""Changes of blocks with their audit rows and events, by block and workspace operations."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def delete_block(call: Call) -> Work:
 
 
 def update_block(call: Call) -> Work:
-    """Update a block (contract BL5). Respond with its types only, unless the caller prefers the whole record."""
+    """Update a block (contract BL5). The response has its types only, unless Prefer asks for the record."""
     wanted, ignored = read_changes(BlockChanges, call.json(), call.settings.limits)
     whole = call.prefers_representation()
 

@@ -1,4 +1,4 @@
-"""Blocks in the database, and the rules of their tree: one root, no cycle, a limited depth (contract B4)."""
+"""Blocks in the database, and their tree: one root, no cycle, a limited depth (contract B4)."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def purge(tx: Transaction, workspace: int, most: int) -> int:
 
 
 def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, now: int, limits: Limits) -> None:
-    """Make a block the root; the old root becomes its last child (contract W5). The root itself does not change.
+    """Make a block the root; the old root becomes its last child (contract W5).
 
     Raises:
         UnprocessableProblem: the subtree of the old root would be too deep.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class TreePlace(NamedTuple):
-    """The place of a block, and the members that lists are sorted and filtered by. ``type`` is a JSON list of strings."""
+    """A block's place, and the members that lists are sorted and filtered by. ``type`` is a JSON list."""
 
     id: str
     parent_id: str | None

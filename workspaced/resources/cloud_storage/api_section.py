@@ -1,4 +1,4 @@
-"""The section of the API description for files; `workspaced.resources.cloud_storage.rules` describes the bodies."""
+"""The section of the API description for files."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _changes() -> tuple[OperationDescription, ...]:
         OperationDescription(
             "cloud_storage.retry_conversion",
             "Convert a file again",
-            "A conversion that is pending or under way is not started twice, unless `force` is true.",
+            "A conversion that is pending or in progress is not started twice, unless `force` is true.",
             Success("It is pending."),
             body=Body(ref("ConversionRetry"), {"force": True}, required=False),
         ),

@@ -24,19 +24,19 @@ AGAIN: Final = frozenset({"internal", "timeout"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureStep:
-    """The consequence of a failed attempt. ``due_at``: the instant of the next attempt; None: there is none."""
+    """The consequence of a failed attempt. ``due_at``: when to try again; None: never."""
 
     due_at: int | None
     failures: int
 
 
 def after_failure(settings: ConversionSettings, error_class: ErrorClass, *, failures: int, now: int) -> FailureStep:
-    """Return what follows a failed attempt, after ``failures`` earlier ones. Instants are milliseconds since 1970."""
+    """Return what follows a failed attempt, after ``failures`` earlier ones."""
     if error_class not in AGAIN or failures >= len(settings.retry_seconds):
         return FailureStep(due_at=None, failures=failures + 1)
     return FailureStep(due_at=now + int(settings.retry_seconds[failures] * 1_000), failures=failures + 1)
 
 
 def after_lost_lease(settings: ConversionSettings, *, failures: int, now: int) -> FailureStep:
-    """Return what follows an expired lease: another attempt at once. Their number is limited: the file may kill the process."""
+    """Return what follows an expired lease: a limited number of attempts, as the file may kill them."""
     return FailureStep(due_at=None if failures >= len(settings.retry_seconds) else now, failures=failures + 1)

@@ -1,4 +1,4 @@
-"""Conversions in the database: queued for a version, claimed under a lease, ended by the holder of the lease."""
+"""Conversions in the database: queued for a version, claimed under a lease, ended by its holder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLAIMED_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionOrigin:
-    """The origin of the events of conversions, which no request causes. ``now`` is milliseconds since 1970."""
+    """The origin of events of conversions, which no request causes. ``now`` is milliseconds since 1970."""
 
     now: int
     actor: str = "system"
@@ -32,7 +32,7 @@ class ConversionOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionClaim:
-    """A conversion that no other process claims while this one renews the lease. ``current``: of the file's current version."""
+    """A conversion under a lease of this process. ``current``: it is of the file's current version."""
 
     number: int
     lease: str
@@ -54,7 +54,7 @@ def queue_conversion(tx: Transaction, version: int, *, file_name: str, content_t
 
 
 def queue_again(tx: Transaction, conversion: int, *, force: bool, now: int) -> bool:
-    """Queue a conversion again. Return False if it is pending or in progress, and so does not change (contract C7)."""
+    """Queue a conversion again. Return False if it is queued or in progress (contract C7)."""
     changed = tx.run(_SQL["queue_again"], {"number": conversion, "force": int(force), "now": now})
     if changed:
         tx.run(_SQL["drop_outputs"], {"number": conversion})
@@ -155,7 +155,7 @@ def fail(
     settings: ConversionSettings,
     now: int,
 ) -> str | None:
-    """Record a failed attempt. Return the new state of the conversion; None, without a change, if its lease was lost."""
+    """Record a failed attempt. Return the new state; None, without a change, if the lease was lost."""
     row = tx.one(_SQL["failures_of"], {"number": claimed.number, "lease": claimed.lease})
     if row is None:
         return None

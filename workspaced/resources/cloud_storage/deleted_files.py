@@ -13,7 +13,7 @@ _SQL = load_statements("workspaced.resources.cloud_storage", "deleted_files.sql"
 
 
 class ListedFile(NamedTuple):
-    """A file, deleted or not, in the order of the SELECT. Instants are milliseconds since 1970, ``size`` is bytes."""
+    """A file, deleted or not. Instants are milliseconds since 1970, ``size`` is bytes."""
 
     id: str
     workspace_id: str

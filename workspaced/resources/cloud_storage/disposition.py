@@ -1,4 +1,4 @@
-"""The header Content-Disposition, by which browsers save a file instead of showing it (RFC 6266, RFC 8187)."""
+"""The header Content-Disposition, which has browsers save a file (RFC 6266, RFC 8187)."""
 
 from __future__ import annotations
 

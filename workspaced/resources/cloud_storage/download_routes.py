@@ -1,4 +1,4 @@
-"""The operation that downloads a file: the bytes or a range of them, of a version or of an output (contract C8)."""
+"""The operation that downloads a version or an output, or a range of its bytes (contract C8)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _find_content(reader: ReadTransaction, call: Call) -> FileContent:
 
 
 def _find_version(reader: ReadTransaction, call: Call, file: StoredFile) -> tuple[int, FileContent]:
-    """Return the number and the content of the named version; the current one has the present name of the file."""
+    """Return the number and the content of the named version; the current one has the file's name."""
     version_id = call.query.get("versionId")
     if version_id is None or as_uuid(version_id) == file.version_id:
         if file.version_number is None or file.sha256 is None or file.size is None:

@@ -56,7 +56,7 @@ def delete_file(call: Call) -> Work:
 
 
 def update_file(call: Call) -> Work:
-    """Update the storage information of a file (contract CS2). Without a body, nothing changes (contract C3)."""
+    """Update the storage information of a file (contract CS2); without a body, do nothing (contract C3)."""
     given, ignored = read_changes(FileChanges, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -111,7 +111,7 @@ async def get_file(call: Call) -> Response:
 
 
 async def list_files(call: Call) -> Response:
-    """List the available files of the workspace in the query, the oldest first if the query has no ``sortedBy``."""
+    """List the available files of the workspace in the query, by default the oldest first."""
     if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
         raise UnauthenticatedProblem  # before the response says anything about the query
     workspace_id = read_workspace_id(call.query)

@@ -54,7 +54,7 @@ class ConversionFailure:
 async def run(
     converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings
 ) -> Converted | ConversionFailure:
-    """Convert ``source`` in an empty folder; ``ending`` is that of its file name. A cancelled call kills the process."""
+    """Convert ``source``, with the ``ending`` of its name, in an empty folder. Cancelling kills it."""
     named, into = await asyncio.to_thread(_prepare_folder, source, ending, folder)
     order = Order(
         module=converter.module,

@@ -1,4 +1,4 @@
-"""Signed links for uploads without an API key (contract C1): make them, check them, store their secret and responses."""
+"""Signed links for uploads without an API key (contract C1), and how they are stored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LinkRefused(Problem):
 
 
 class UploadLinks:
-    """Makes and checks links. All processes use the secret in the database; `use_secret` sets how to read it."""
+    """Makes and checks links. All processes use the secret of the database (`use_secret`)."""
 
     def __init__(self) -> None:
         self._secret: Callable[[], bytes] = _not_yet
@@ -75,7 +75,7 @@ def _not_yet() -> bytes:
 
 
 class UnsignedLinks:
-    """Removes signatures from responses that are stored for repeated requests, and adds them again (contract G18).
+    """Removes signatures from stored responses of repeated requests, and adds them again (contract G18).
 
     The database and its backups thereby contain no link by which bytes can be uploaded.
     """
@@ -84,7 +84,7 @@ class UnsignedLinks:
         self._signer = signer
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """Return the response without the signature of its link; a response without a link is returned unchanged."""
+        """Return the response without the signature of its link; unchanged if it has no link."""
         del purpose
         record = _link_record(text)
         if record is None:

@@ -1,4 +1,4 @@
-"""Range requests (RFC 9110, 14): one range of bytes, which applies only to the version that If-Range names."""
+"""Range requests (RFC 9110, 14): one range of bytes, of the version that If-Range names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ByteRange(NamedTuple):
 
 
 def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
-    """Return the range to send of ``size`` bytes. Several ranges, other units and malformed headers select the whole.
+    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole.
 
     Raises:
         RangeNotSatisfiable: the range starts after the last byte.

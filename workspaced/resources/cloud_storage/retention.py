@@ -18,7 +18,7 @@ _KEPT_MS = 86_400_000
 
 
 async def purge_deleted(service_store: Store, *, before: int, now: int) -> int:
-    """Remove the files that were deleted before an instant, and return how many. The next `sweep` removes their bytes."""
+    """Remove the files that were deleted before an instant. Return how many. `sweep` removes their bytes."""
     purged = 0
     while removed := await service_store.write(partial(_purge, before=before, now=now), weight=_ROWS_AT_ONCE):
         purged += removed

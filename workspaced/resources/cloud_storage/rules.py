@@ -1,4 +1,4 @@
-"""The members of the bodies and queries of files: they validate them and generate their schemas (contract C1, C3, C4)."""
+"""The members of the bodies and queries of files (contract C1, C3, C4)."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ class FileName(Text):
     trimmed: bool = True
     description: str = "A name without a path."
 
-    def refuse_null(self, slot: Slot, *, required: bool) -> None:
+    def reject_null(self, slot: Slot, *, required: bool) -> None:
         """Note that the name is missing; in an update, too, it is required if it is given."""
         del required
-        super().refuse_null(slot, required=True)
+        super().reject_null(slot, required=True)
 
     def _check(self, slot: Slot, value: Any) -> Any:
         name = super()._check(slot, value)
         if name == "":
-            slot.refuse("blank", "can't be blank")
+            slot.reject("blank", "can't be blank")
         elif isinstance(name, str) and ("/" in name or "\\" in name or name in {".", ".."}):
-            slot.refuse("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
+            slot.reject("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
         return name
 
     def _form(self, limits: Any) -> Schema:
@@ -127,7 +127,7 @@ class UploadCompletion:
 class ConversionRetry:
     """The optional body of retry-conversion (contract C7)."""
 
-    force: Annotated[bool, Flag(description="Stop a conversion that is under way, and begin again.")] = False
+    force: Annotated[bool, Flag(description="Stop a conversion that is in progress, and start again.")] = False
 
 
 def read_upload_link(body: object, limits: Limits) -> tuple[NewUpload, tuple[str, ...]]:

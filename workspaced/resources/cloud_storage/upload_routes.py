@@ -1,4 +1,4 @@
-"""The operations that upload files (contract C1, C10): by a signed link in three steps, or in one request."""
+"""The operations that upload files (contract C1, C10): by a signed link, or in one request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Uploads:
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
-        """Receive the bytes that are sent to a link. A complete transfer uses the link up; an interrupted one does not."""
+        """Receive the bytes that are sent to a link. Only a complete transfer uses the link up."""
         upload_id = as_uuid(call.names["upload"]) or ""
         self._signer.require_signed(call.query, upload_id=upload_id, now=call.now)
         upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
@@ -102,7 +102,7 @@ class _Uploads:
 
     @asynccontextmanager
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
-        """Upload a file, or another version of a file, in one request: its bytes are the body, the query has the rest."""
+        """Upload a file, or another version of it, in one request: the body is its bytes."""
         limits = call.settings.limits
         new = read_direct_upload(call.query, body.content_type, limits)
         permission.require_writable(call, new.workspace_id)
@@ -129,7 +129,7 @@ class _Uploads:
 
     @asynccontextmanager
     async def _received(self, body: StreamedBody, *, limit: int | None = None) -> AsyncGenerator[Incoming, None]:
-        """Store the bytes of a body. During the block `sweep` does not remove them, so that a transaction can refer to them."""
+        """Store the bytes of a body; `sweep` keeps them during the block, which commits a reference to them."""
         async with (
             aclosing(body.parts(limit=limit)) as parts,
             self._blobs.receive(parts) as incoming,

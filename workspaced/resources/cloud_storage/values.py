@@ -20,7 +20,7 @@ class FileWorkspace(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file, its current version and the conversion of this version, in the order of every SELECT of files.
+    """A file with its current version and conversion, in the order of every SELECT of files.
 
     ``current_version`` is 0, and the fields after ``updated_by`` are None, until something is uploaded.
     """

@@ -1,4 +1,4 @@
-"""The worker that converts files, in the process that serves requests. Several processes may run one (contract C6).
+"""The worker that converts files. Each process of the service runs one (contract C6).
 
 A commit that queues a conversion wakes the worker; a timer wakes it for conversions that are due later. It also looks
 periodically for conversions of a process that was killed, and for those that no process had capacity for.
@@ -33,7 +33,7 @@ _READ_BYTES = 262_144
 
 
 class ConversionWorker:
-    """Converts files while `run` runs. `stop` starts no more conversions; cancellation releases those in progress."""
+    """Converts files while `run` runs. `stop` lets those in progress end; cancellation releases them."""
 
     def __init__(self, store: Store, blobs: Blobs, *, settings: ConversionSettings, clock: Clock) -> None:
         self._store = store
@@ -210,7 +210,7 @@ class ConversionWorker:
         )
 
     async def _hold(self, claimed: ConversionClaim) -> None:
-        """Renew the lease until it is lost or the file is deleted. Commits that may delete the file wake this task."""
+        """Renew the lease until it is lost or the file is deleted; a deletion wakes this task."""
         wake = asyncio.Event()
         self._holders.add(wake)
         try:

@@ -12,7 +12,7 @@ from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, St
 
 
 def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[list[Change], Tally]:
-    """Return at most two changes, a removal and an upsert, that replace all changes of a key; and the counts of all changes.
+    """Return a removal and an upsert, or less, that replace all changes of a key; and the counts of all.
 
     ``before`` is the present entry of the key, if exists is one.
     """

@@ -37,7 +37,7 @@ _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The query of a page of entries. ``search`` empty: all keys. ``walk``: how many entries the page may examine."""
+    """The query of a page of entries. Empty ``search``: all keys. ``walk``: the most entries to read."""
 
     page: Page
     search: str
@@ -72,7 +72,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPage:
-    """A page of entries. ``rows`` are in the order of `StoredEntry`. ``total`` None: not counted. ``next`` empty: the last page.
+    """A page of entries; rows are in the order of `StoredEntry`. ``total`` None: not counted.
 
     ``records`` is an upper bound of the number of rows.
     """
@@ -205,7 +205,7 @@ def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
 
 
 def _cursor_at(reader: ReadTransaction, listing: Listing, position: int | str) -> str:
-    """Return the cursor behind a number or a key. A number is encoded as in ids, so that it discloses nothing of other sinks."""
+    """Return the cursor behind a number or a key. Numbers are encoded as in ids, which hides their order."""
     if isinstance(position, int):
         position = id_digits(position, id_offset=read_id_offset(reader))
     return listing.page.cursor_behind(position)

@@ -30,7 +30,7 @@ def find_entry(reader: ReadTransaction, sink: StoredSink, key: str) -> StoredEnt
 
 
 def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> StoredEntry:
-    """Return the entry that a path segment names: by its key or, if no entry has this key, by its id (contract S7).
+    """Return the entry that a path segment names by its key or, if there is none, by its id (contract S7).
 
     Raises:
         NotFoundProblem: there is none.
@@ -55,7 +55,7 @@ def read_id_offset(reader: ReadTransaction) -> int:
 
 
 def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
-    """Return number, sink number and key of the entry with this id, in any sink, and whether the sink is deleted."""
+    """Return number, sink number and key of the entry with this id, and whether its sink is deleted."""
     number = row_number(entry_id, id_offset=read_id_offset(reader))
     return reader.one(_SQL["find_entry_number_by_id"], {"id": entry_id, "number": number})
 
@@ -123,7 +123,7 @@ def upsert_entry(
     now: int,
     limits: Limits,
 ) -> StoredEntry:
-    """Insert an entry, or update ``existing``, which was read before; an older observation changes nothing (contract M6).
+    """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.

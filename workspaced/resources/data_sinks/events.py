@@ -1,4 +1,4 @@
-"""Audit rows (contract G26) and domain events (contract H7) of changes of sinks and entries. Audit rows have no values."""
+"""Audit rows (contract G26) and domain events (contract H7) of changes of sinks and entries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def record_entry(
     after: StoredEntry | None,
     emits: bool | None = None,
 ) -> None:
-    """Record and emit the change of an entry; an ignored older observation causes neither (contract M5, M6).
+    """Record and emit the change of an entry; an ignored one causes neither (contract M5, M6).
 
     A write of equal values is recorded, but has no event. ``emits``: whether any webhook is enabled; None: read it.
     """
@@ -87,7 +87,7 @@ def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> 
 
 @contextmanager
 def emit_entry_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]) -> Iterator[None]:
-    """Emit one event for each changed key after the block, in which the changes are applied; the events are sorted by key.
+    """Emit one event for each key, sorted, that the changes in the block changed.
 
     Without a subscriber, the entries are not read.
     """

@@ -18,7 +18,7 @@ _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
 def rounds(changes: Sequence[Change]) -> list[list[Change]]:
-    """Split the changes into rounds, which are applied one after the other. In a round each key occurs once.
+    """Split the changes into rounds, which are applied in turn. In a round each key occurs once.
 
     The changes of a key keep their order. A round is sorted by key, for two reasons: neighbours in the index are written
     together, and bulk calls that lock rows in the same order can't deadlock (contract M4).
@@ -77,7 +77,7 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 def upsert_each(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
-    """Write entries with different keys and without given ids. Return each before and after, in the order of the changes.
+    """Write entries with different keys and no given ids. Return each before and after, in their order.
 
     An older observation changes nothing (contract M6).
     """
@@ -101,7 +101,7 @@ def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, ma
 def faults_of(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool
 ) -> Iterator[tuple[int, Problem]]:
-    """Yield the changes that can't be applied, by index: the id of a new entry is in use, or it may not be created.
+    """Yield the indexes of changes that can't be applied: the id is in use, or creation is not allowed.
 
     The id of a change of an existing entry is ignored. Changes that can't fail cause no query.
     """
@@ -136,7 +136,7 @@ def faults_of(
 def _without_repetitions(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change]
 ) -> tuple[Sequence[Change], Tally]:
-    """Return the fewest changes of each key with the same result, and the counts of those that are left out."""
+    """Return the fewest changes of each key with the same result, and the counts of the others."""
     by_key: dict[str, list[Change]] = {}
     for change in changes:
         by_key.setdefault(change.key, []).append(change)
@@ -170,7 +170,7 @@ def _staged_entries(tx: Transaction, sink: StoredSink) -> Mapping[str, StoredEnt
 
 
 def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, int]:
-    """Return the effects of the staged changes on existing entries, and how many upserts have an existing entry."""
+    """Return the effects of the staged changes on existing entries, and the number of upserts of these."""
     row = tx.one(_SQL["compare_stage"], {"sink": sink.number})
     stale, updates, same, removals, stale_upserts = row or (0, 0, 0, 0, 0)
     tally = Tally(accepted=accepted, updated=updates - same, unchanged=same + stale, deleted=removals, stale=stale)

@@ -1,4 +1,4 @@
-"""The table of the operations of data sinks: the eleven of the interface document, and the mass update by key (contract M1)."""
+"""The table of the operations of data sinks (contract M1)."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def path_headers(limits: Limits) -> PathHeaders:
-    """Return the headers that announce bulk calls and compressed bodies on every response of these paths (contract M9)."""
+    """Return the headers that announce bulk calls and compressed bodies (contract M9)."""
     bulk = BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
     return PathHeaders(path=_ALL, headers=((HEADER, str(bulk)), (content_coding.HEADER, content_coding.SUPPORTED)))

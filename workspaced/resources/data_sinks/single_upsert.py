@@ -1,4 +1,4 @@
-"""The single form of a mass update, which writes one entry: alone, or in a batch with others of the sink."""
+"""The single form of a mass update: one entry, written alone or in a batch with others."""
 
 from __future__ import annotations
 

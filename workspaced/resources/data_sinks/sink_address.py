@@ -1,4 +1,4 @@
-"""Names of sinks in paths, and the relation between the ids and row numbers of entries (contract S5, S7). Pure."""
+"""Names of sinks in paths, and row numbers in the ids of entries (contract S5, S7). Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SinkName:
 
 
 def sink_name(segment: str, *, prefix: str) -> SinkName | None:
-    """Return the name for a UUID, or a visible id with the service's prefix, in any case; None for another text ("list")."""
+    """Return the name for a UUID, or a visible id with the service's prefix; None for another text."""
     if found := as_uuid(segment):
         return SinkName(id=found)
     match = _VISIBLE.fullmatch(segment)

@@ -1,4 +1,4 @@
-"""Data sinks in the database. Every statement names the workspace, so an id of another one finds nothing (contract G15)."""
+"""Data sinks in the database. Every statement names the workspace (contract G15)."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def any_deleted(reader: ReadTransaction) -> bool:
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove at most ``most`` rows of deleted sinks. Return how many; 0 if none is left or another process does it."""
+    """Remove up to ``most`` rows of deleted sinks. Return how many; 0 if another process does it."""
     if tx.one(_SQL["queue_for_removal"]) is None:
         return 0
     return _remove(tx, tx.one(_SQL["deleted_sink"]), most)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Remove at most ``most`` rows of a workspace that is being purged. Return how many; 0 if none is left."""
+    """Remove up to ``most`` rows of a workspace in a purge. Return how many; 0 if none is left."""
     deleted = tx.run(_SQL["delete_sinks_of_workspace"], {"workspace": workspace, "most": most})
     return deleted or _remove(tx, tx.one(_SQL["deleted_sink_of_workspace"], {"workspace": workspace}), most)
 

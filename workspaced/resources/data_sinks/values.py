@@ -49,7 +49,7 @@ class StoredSink(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """An entry's row, in the order of every SELECT of entries. A named tuple, because a million of them may be read."""
+    """An entry's row, in the order of every SELECT of entries. A tuple, because millions may be read."""
 
     number: int
     id: str

@@ -1,4 +1,4 @@
-"""The section of the API description for webhooks; `workspaced.resources.webhooks.values` describes the bodies."""
+"""The section of the API description for webhooks."""
 
 from __future__ import annotations
 

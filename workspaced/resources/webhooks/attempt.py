@@ -90,7 +90,7 @@ class Attempts:
         return await self._client.post(claim.webhook.definition.url, headers=headers, body=body)
 
     def _message(self, claim: DeliveryClaim) -> tuple[str, bytes]:
-        """Return the id and the body of the request. A batch gets a new id, because no later attempt repeats the same batch."""
+        """Return the id and the body of the request. Each batch gets a new id, because it is never repeated."""
         if not claim.is_batch:
             (single,) = claim.deliveries
             return single.event_id, single.body

@@ -14,7 +14,7 @@ from workspaced.events.resource import sink_of_entry
 
 
 class Waiting(NamedTuple):
-    """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future while an attempt is in progress."""
+    """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future during one."""
 
     number: int
     resource: str
@@ -22,7 +22,7 @@ class Waiting(NamedTuple):
 
 
 def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
-    """Return the numbers of at most ``most`` deliveries that may be sent. ``window``: the oldest that wait, by number."""
+    """Return up to ``most`` numbers of deliveries that may be sent. ``window``: the oldest, by number."""
     chosen: list[int] = []
     passed: set[str] = set()  # resources with an earlier delivery that waits or is in progress
     sinks_of_passed: set[str] = set()

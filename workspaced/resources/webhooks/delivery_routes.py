@@ -41,7 +41,7 @@ class _DeliveryOperations:
         self._secret_box = secret_box
 
     async def list_deliveries(self, call: Call) -> Response:
-        """List deliveries, the newest first; 100 if the query has no ``take``, because their number is not bounded."""
+        """List deliveries, the newest first; 100 if the query has no ``take``."""
         limits = call.settings.limits
         query = {"take": _DEFAULT_TAKE, **call.query}
         page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)

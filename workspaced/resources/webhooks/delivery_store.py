@@ -1,4 +1,4 @@
-"""Deliveries in the database: claims under leases, outcomes of attempts, pages of the log (contract H11, H12, H13, H14)."""
+"""Deliveries in the database: claims, outcomes, the log (contract H11, H12, H13, H14)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WINDOW = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedDelivery:
-    """One delivery of a claim. ``body`` is its event, byte for byte. ``tries`` restarts when it is queued again."""
+    """One delivery of a claim. ``body`` is its event. ``tries`` restarts when it is queued again."""
 
     number: int
     id: str
@@ -52,14 +52,14 @@ class DeliveryClaim:
 
     @property
     def is_batch(self) -> bool:
-        """Whether the request has the form of a batch; with ``batch_entries``, every event of an entry has, even a single one."""
+        """Whether the request has the form of a batch, as events of entries have with ``batch_entries``."""
         first = self.deliveries[0]
         return self.webhook.definition.batch_entries and sink_of_entry(first.resource) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
-    """The outcome of an attempt. ``status_code`` None: there was no response. Instants and durations are milliseconds."""
+    """The outcome of an attempt, in milliseconds. ``status_code`` None: there was no response."""
 
     at: int
     milliseconds: int
@@ -314,7 +314,7 @@ class DeliveryPage:
 def list_deliveries(
     reader: ReadTransaction, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
 ) -> DeliveryPage:
-    """Return a page of the deliveries with this status (empty: any); it examines at most ``most`` deliveries.
+    """Return a page of deliveries with this status (empty: any), among ``most`` deliveries at most.
 
     ``behind``: the id of the last delivery before the page; None: the page begins with the newest.
 
@@ -370,13 +370,13 @@ def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
 
 
 def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
-    """Queue a delivery like a new one, under the same webhook-id. A delivery that waits or is in progress does not change."""
+    """Queue a delivery again, under the same webhook-id, unless it waits or is in progress."""
     tx.run(_SQL["queue_again"], {"number": delivery.number, "now": now})
     tx.notify(DELIVERIES)
 
 
 async def remove_older(service_store: Store, *, before: int) -> int:
-    """Remove the events from before an instant, with their deliveries. Return how many events were removed."""
+    """Remove the events from before an instant, with their deliveries. Return how many events."""
     total = 0
     while True:
         removed = await service_store.write(

@@ -61,7 +61,7 @@ class Tokens:
         return _Token(found.access_token, self._now() + int(seconds * 1_000) - _EARLY_MS)
 
     def forget(self, oauth: OAuth, token: str) -> None:
-        """Remove a token that the receiver rejected, so that the next attempt fetches another. A newer token is kept."""
+        """Remove a token that the receiver rejected; a newer one stays."""
         known = self._known.get(oauth)
         if known is not None and known.text == token:
             del self._known[oauth]

@@ -1,4 +1,4 @@
-"""Records of webhooks and deliveries, limited to what the caller may see (contract H3, H4, H5, H13, H15)."""
+"""Records of webhooks and deliveries, as the caller may see them (contract H3, H4, H5, H13, H15)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _oauth(oauth: OAuth | None) -> dict[str, str]:
 
 
 def delivery_record(record_type: type[DeliveryT], delivery: StoredDelivery, **others: Any) -> DeliveryT:
-    """Return the record of a delivery, in one of its two forms; ``others`` are the further members of that form."""
+    """Return a delivery in one of its two record types; ``others`` are the further members of the type."""
     is_waiting = delivery.status in {"pending", "failed"}
     members = {
         "workspace_id": delivery.workspace_id or None,

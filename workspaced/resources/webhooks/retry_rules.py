@@ -1,4 +1,4 @@
-"""Rules for retries, and for disabling a webhook that always fails (contract H11). Pure: callers pass time and jitter."""
+"""Rules for retries, and for disabling a webhook that always fails (contract H11). Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIVE_UP_FAILURES: Final = 20
 def due_again(
     settings: DeliverySettings, tries: int, *, now: int, jitter: float, retry_after_seconds: float | None
 ) -> int | None:
-    """Return the instant of the next attempt after ``tries`` attempts, in milliseconds since 1970; None: there is none.
+    """Return when to try again after ``tries`` attempts, in milliseconds since 1970; None: never.
 
     ``jitter`` is from 0 to 1. ``retry_after_seconds`` is the receiver's Retry-After; it can only postpone the attempt.
     """

@@ -1,4 +1,4 @@
-"""The operations of webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6), and the list of event types (contract H6)."""
+"""The operations of webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6) and of event types (contract H6)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DEFAULTS = {"take": "10", "sortOrder": "DESC", "sortedBy": "createdAt"}
 
 
 def find_webhook(reader: ReadTransaction, secret_box: SecretBox, call: Call) -> StoredWebhook:
-    """Return the webhook that the path names, if it belongs to the caller or the caller is an administrator.
+    """Return the webhook in the path, if it is the caller's or the caller is an administrator.
 
     Raises:
         NotFoundProblem: there is none.

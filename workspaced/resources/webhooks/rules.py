@@ -1,4 +1,4 @@
-"""Rules for webhooks that concern several members, or the service's settings (contract H4, H5, H15). Pure."""
+"""Rules of webhooks for several members, or by settings (contract H4, H5, H15). Pure."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def masked(secret: str) -> str:
 def signature_headers(
     event_id: str, body: bytes, *, seconds: int, secrets: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the three headers of an attempt at ``seconds`` since 1970, with a signature for each secret, in their order."""
+    """Return the headers of an attempt at ``seconds`` since 1970, with a signature for each secret."""
     signed = f"{event_id}.{seconds}.".encode() + body
     signatures = [
         base64.b64encode(hmac.new(key_of(secret) or b"", signed, hashlib.sha256).digest()).decode()

@@ -99,7 +99,7 @@ def rotate_secret(
     actor: str,
     now: int,
 ) -> None:
-    """Add a secret, or make one if ``secret`` is None. The newest few others still sign for ``grace_seconds``."""
+    """Add a secret; None: make one. The newest few others still sign for ``grace_seconds``."""
     tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": now + grace_seconds * 1_000})
     _add_secret(tx, secret_box, webhook.number, webhook.id, secret or new_secret(secrets.token_bytes))
     tx.run(_SQL["drop_secrets"], {"webhook": webhook.number, "now": now, "most": _MOST_SECRETS})
@@ -119,7 +119,7 @@ def any_deleted(reader: ReadTransaction) -> bool:
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove at most ``most`` deliveries of deleted webhooks. Return how many; 0 if none is left or another process does it."""
+    """Remove up to ``most`` deliveries of deleted webhooks. Return how many; 0 if another process does it."""
     if tx.one(_SQL["queue_for_removal"]) is None or (row := tx.one(_SQL["deleted_webhook"])) is None:
         return 0
     number, removed_to = row

@@ -1,4 +1,4 @@
-"""The members of the request bodies of webhooks (contract H1, H4, H5, H6), and rows of the store. Pure."""
+"""The members of the bodies of webhooks (contract H1, H4, H5, H6), and rows of the store. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT_GRACE: Final = 86_400
 
 
 def header_of(text: str) -> tuple[str, str] | None:
-    """Return name and value of a ``Name: value`` text; None if it has another form, or the header is reserved (contract H4)."""
+    """Return name and value of a ``Name: value`` text; None if it is malformed or reserved (contract H4)."""
     match = _HEADER.fullmatch(text)
     if not match or _HEADER_CONTROLS.search(match[2]):
         return None
@@ -48,7 +48,7 @@ class EventPatterns(Strings):
     def _check(self, slot: Slot, value: Any) -> Any:
         patterns = super()._check(slot, value)
         if patterns and not all(map(is_well_formed, patterns)):
-            slot.refuse("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
+            slot.reject("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
         return patterns
 
 
@@ -62,7 +62,7 @@ class HeaderTexts(Strings):
         for index, header in enumerate(headers or ()):
             if header_of(header) is None:
                 must = "must be 'Name: value' in one line, and may not name a header that the service sets"
-                slot.refuse("bad_header", f"{must} (item {index})")
+                slot.reject("bad_header", f"{must} (item {index})")
         return headers
 
     def _form(self, limits: Any) -> Schema:
@@ -77,7 +77,7 @@ class Identifiers(Strings):
     def _check(self, slot: Slot, value: Any) -> Any:
         found = [as_uuid(text) for text in super()._check(slot, value) or ()]
         if None in found:
-            slot.refuse("not_a_uuid", "must hold UUIDs")
+            slot.reject("not_a_uuid", "must hold UUIDs")
         return tuple(dict.fromkeys(text for text in found if text))
 
 
@@ -89,7 +89,7 @@ class SigningSecret(Text):
     def _check(self, slot: Slot, value: Any) -> Any:
         secret = super()._check(slot, value)
         if isinstance(secret, str) and key_of(secret) is None:
-            slot.refuse("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
+            slot.reject("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
         return secret
 
     def _form(self, _limits: Any) -> Schema:
@@ -130,7 +130,7 @@ class OAuth:
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What the owner of a webhook decides (contract H1). In a request, an empty ``label`` means the host of the URL."""
+    """What the owner of a webhook decides (contract H1). An empty ``label`` means the host of the URL."""
 
     url: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""The worker that sends deliveries, in the process that serves requests. Several processes may run one (contract H14).
+"""The worker that sends deliveries. Each process of the service runs one (contract H14).
 
 A commit that queues a delivery wakes the worker; a timer wakes it for deliveries that are due later. It also looks periodically
 for deliveries of a process that was killed, because no commit announces these.
@@ -121,7 +121,7 @@ class Worker:
         )
 
     def _claim_next(self, tx: Transaction) -> tuple[list[DeliveryClaim], Problem | None]:
-        """Claim the next delivery, or return what prevents it: a problem must not undo what the transaction recorded before."""
+        """Claim the next delivery, or return the problem; it must not undo what was recorded before."""
         if self._stopping:
             return [], None
         try:
@@ -142,7 +142,7 @@ class Worker:
         return sweep if due is None else min(due, sweep)
 
     async def _send_all(self, attempts: Attempts, claimed: DeliveryClaim) -> None:
-        """Send claims one after the other, while any is due. One commit records an outcome and claims the next."""
+        """Send claims in turn, while any is due. One commit records an outcome and claims the next."""
         following_claim: DeliveryClaim | None = claimed
         while following_claim is not None:
             current = following_claim

@@ -1,4 +1,4 @@
-"""The query parameter ``filters`` of workspaces (contract W2): a JSON object of conditions, or a part of the label. Pure."""
+"""The query parameter ``filters`` of workspaces (contract W2). Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def read_filters(text: str | None) -> Filter:
-    """Return the filter that a text describes; all its conditions must hold. Without a text, every workspace passes.
+    """Return the filter that a text describes; without a text, every workspace passes.
 
     Strings are compared by code point, which is also the order of timestamps.
 

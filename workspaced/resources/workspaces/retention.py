@@ -53,7 +53,7 @@ def restore(tx: Transaction, workspace_id: str, *, now: int) -> None:
 
 
 async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -> int:
-    """Remove the workspaces that were deleted before an instant, with what ``steps`` remove of each, in their order.
+    """Remove the workspaces that were deleted before an instant; ``steps`` remove their contents in order.
 
     Each transaction removes a bounded number of rows, so that other writers do not wait long. An interrupted purge continues
     at the next call. Several processes may purge at once. Returns how many workspaces were removed.

@@ -81,7 +81,7 @@ async def get_workspace(call: Call) -> Response:
 
 
 def delete_workspace(call: Call) -> Work:
-    """Delete a workspace, so that an operator can restore it for a while (contract WS4). Respond with its last state."""
+    """Delete a workspace, which an operator can restore for a while (contract WS4)."""
 
     def act(tx: Transaction) -> Response:
         workspace = store.get_workspace(tx, call.workspace_id)

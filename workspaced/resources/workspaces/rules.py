@@ -1,4 +1,4 @@
-"""The members of the request bodies of workspaces: they validate a body and generate its JSON Schema. Pure."""
+"""The members of the request bodies of workspaces. Pure."""
 
 from __future__ import annotations
 

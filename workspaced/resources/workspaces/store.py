@@ -37,7 +37,7 @@ class StoredWorkspace(NamedTuple):
 
 
 class WorkspaceContents(NamedTuple):
-    """The ids of the blocks of a workspace, the root first, and of its available files, the oldest first (contract W4)."""
+    """The ids of a workspace's blocks, the root first, and of its available files (contract W4)."""
 
     blocks: tuple[str, ...] = ()
     attachments: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace
 def update_workspace(
     tx: Transaction, workspace: StoredWorkspace, changed: Mapping[str, str | bool], *, actor: str, now: int
 ) -> None:
-    """Write the changed fields. Without any, only the version rises, because a part of the record in another table changed."""
+    """Write the changed fields; without any, only raise the version, as another table changed the record."""
     values = {
         name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")
     }

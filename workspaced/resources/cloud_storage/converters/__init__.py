@@ -1,1 +1,1 @@
-"""Converters of files, one module for each kind. Each conversion runs in a process with limits (contract C6)."""
+"""Converters of files, one module for each kind. Each runs in a process with limits (contract C6)."""

@@ -52,7 +52,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 
 def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
-    """Return a file with the same text in UTF-8, and the original encoding: UTF-16 (by its mark), UTF-8 or Windows-1252.
+    """Return a file with the text in UTF-8, and its original encoding: UTF-16, UTF-8 or Windows-1252.
 
     Raises:
         ConversionRefused: it has another encoding, or is not text.

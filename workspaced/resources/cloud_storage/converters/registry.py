@@ -1,4 +1,4 @@
-"""Select the converter of a file by the ending of its name and by its media type. Pure; imports no converter."""
+"""The list of converters, by endings of names and by media types. Pure; imports no converter."""
 
 from __future__ import annotations
 

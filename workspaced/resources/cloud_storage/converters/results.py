@@ -17,7 +17,7 @@ class Produced:
 
 
 class ConversionRefused(Exception):
-    """The file can't be converted, and another attempt can't help. The text is a sentence for the user that uploaded it.
+    """The file can't be converted, also not by another attempt. The text is a sentence for its user.
 
     ``user``: the file is malformed. ``unsupported``: it is too large, or of an unsupported kind.
     """

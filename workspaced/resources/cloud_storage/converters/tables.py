@@ -1,4 +1,4 @@
-"""Types of columns, and previews of tables. A column stays text if a type would change the text of a value."""
+"""Types of columns, and previews of tables. A column stays text if a type would change a value."""
 
 from __future__ import annotations
 
