@@ -41,7 +41,7 @@ lint: $(STAMP)
 
 # What is free of them, and stays so: `make lint` refuses them here.
 CLEAN_WORDED := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs config bench examples connectors ingestd/client ingestd/core \
-                ingestd/process ingestd/sdk ingestd/wire ingestd/registry.py ingestd/schedule.py
+                ingestd/process ingestd/sdk ingestd/wire ingestd/registry.py ingestd/schedule.py ingestd/settings
 
 words: $(STAMP) ## refuse the words of tests/language/deprecated_words.txt
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)

@@ -80,7 +80,7 @@ class MountGuard:
         """Check that the share is mounted, if the folder exists.
 
         Raises:
-            SourceUnavailable: it is not.
+            SourceUnavailable: the share is not mounted.
         """
         if self._canary:
             if not self._holds_canary():

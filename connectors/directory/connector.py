@@ -1,4 +1,4 @@
-"""The directory connector: events start scans, scans choose the files, and acknowledged files leave."""
+"""The directory connector: events start scans, scans select files, and acknowledged files are archived or deleted."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class DirectoryConnector(Connector):
         if "offset" in cursor:  # the file was not read to its end
             return
         with translate_errors(self._folder):
-            self._state.guard.check()  # otherwise a file on an unmounted share would count as taken away
+            self._state.guard.check()  # otherwise a file on an unmounted share would count as removed
             self._acknowledger.acknowledge(partition.name, cursor, settlement)
 
     def failed(self, partition: Partition, reason: str) -> None:

@@ -72,7 +72,7 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
         return _move_across(path, target, identity, sha256, note)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
-            return False  # another program took it away
+            return False  # another program removed it
         raise SourceUnavailable(
             f"{path} can't be archived in {folder}: {describe_error(error)} It stays until it can."
         ) from error

@@ -42,7 +42,7 @@ class FileReader:
                 return
             opened = open_file(path, name)
         except FileNotFoundError:
-            return  # taken away since the scan, so nothing was read
+            return  # removed since the scan, so nothing was read
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
         except SourceBroken as error:

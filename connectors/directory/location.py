@@ -15,7 +15,7 @@ from connectors.filesystem import real_path
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000
-"""The number of names like one that are looked up in the archive."""
+"""The number of numbered variants of a name that are looked up in the archive."""
 _COARSE_SECONDS = 2
 _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 

@@ -1,4 +1,4 @@
-"""The files that this process has read, so that an unchanged file costs only a look at its status."""
+"""The files that this process has read, so that an unchanged file costs one stat call."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def run_checks(path: Path, resolve_format: Callable[[], object]) -> Iterator[Ste
 def describe_office_lock(path: Path) -> str:
     """Return a sentence if the lock file of an office program exists beside the file; else empty.
 
-    It does not stop reading.
+    The lock file does not prevent reading.
     """
     for lock in (
         path.with_name(f"~${path.name}"),

@@ -67,7 +67,7 @@ class FileConnector(Connector):
     def partitions(self) -> Iterable[Partition]:
         """Return the file once it is stable, unless it can't be read as it is.
 
-        Programs save by writing another file and renaming it, so the file may be missing for a moment. That is waited for.
+        Programs save by writing another file and renaming it, so the file may be missing for a moment; that is no error.
 
         Raises:
             SourceUnavailable: the file is missing, or its status can't be read.

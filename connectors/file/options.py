@@ -15,7 +15,7 @@ class FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: Path = Field(description="The file. While it is missing, the source is away and nothing is removed.")
+    path: Path = Field(description="The file. While it is missing, the source is unavailable and no entry is removed.")
     settle_seconds: float = Field(
         default=5,
         ge=0,

@@ -57,7 +57,7 @@ def hidden_name(path: Path) -> Path:
 
 
 def reserve(target: Path) -> Path:
-    """Create an empty file under the first free name like ``target``, and return that name.
+    """Create an empty file as ``target`` or its first free numbered variant, and return that name.
 
     An empty file under such a name is a reservation that a crash left, and is used again.
     """
@@ -73,7 +73,7 @@ def reserve(target: Path) -> Path:
 
 
 def existing_names(target: Path) -> Iterator[Path]:
-    """Yield the existing files under ``target`` and the names like it, up to the first free name."""
+    """Yield the existing files with the name ``target`` or a numbered variant of it, up to the first free name."""
     for candidate in _candidates(target):
         if not candidate.exists():
             return

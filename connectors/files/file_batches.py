@@ -56,7 +56,7 @@ class OpenFile:
         """Check that the file was not written to since it was opened.
 
         Raises:
-            SourceUnavailable: it was.
+            SourceUnavailable: the file was written to.
         """
         if not Identity.from_status(os.fstat(self.file.fileno())).has_same_content(self.identity):
             raise SourceUnavailable(
@@ -69,7 +69,7 @@ def open_file(path: Path, name: str) -> OpenFile:
 
     Raises:
         FileNotFoundError: the file does not exist any more.
-        SourceBroken: it is no regular file, or ingestd has no permission to read it.
+        SourceBroken: it is not a regular file, or ingestd has no permission to read it.
         OSError: its file system does not respond, or the process can open no more files.
     """
     try:

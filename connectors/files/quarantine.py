@@ -1,7 +1,7 @@
 """The quarantine file: the rejected rows of a file, for a person to correct and drop again.
 
-What was written is read back before it gets its name. If so few rows no longer show their encoding or dialect, they are
-written again in UTF-8 with a byte order mark.
+What was written is read back before it gets its name. If encoding or dialect cannot be detected from these rows, they
+are written again in UTF-8 with a byte order mark.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class QuarantineLayout:
 def choose_layout(source: QuarantineSource, first: RecordChunk) -> QuarantineLayout:
     """Return the layout for the rejected rows of a file; ``first`` is its first chunk.
 
-    It is that of the file if that is CSV or NDJSON. Rows of a format in which a field can be absent are written as NDJSON, and
-    those of every other format as CSV in UTF-8.
+    Rows of a CSV or NDJSON file keep its layout. Rows of another format are written as NDJSON if a field can be absent in that
+    format, else as CSV in UTF-8.
     """
     file_format, name = source.file_format, source.name
     while isinstance(file_format, Packed):

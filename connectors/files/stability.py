@@ -1,4 +1,4 @@
-"""Stability of files: since when each one is unchanged, as observed here: its own time can be wrong."""
+"""Stability of files: since when this process observes each one unchanged, because a file's own time can be wrong."""
 
 from __future__ import annotations
 

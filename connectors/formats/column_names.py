@@ -13,7 +13,7 @@ from ingestd.sdk import SourceBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """How columns without a name, and names that occur twice, are treated."""
+    """The treatment of columns without a name, and of repeated names."""
 
     unnamed: Literal["number", "refuse"] = "number"
     repeated: Literal["number", "refuse"] = "refuse"

@@ -1,4 +1,4 @@
-"""The files that this process follows, so that an append costs only a reading of the file's end."""
+"""The files that this process follows, so that only the end of a file is read after an append."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class FileMatcher:
         raise FilesChanging
 
     def _candidates(self, log: str) -> Mapping[str, Identity]:
-        """Return the files of the log and of no log, because a file may have a name that is not configured."""
+        """Return the files of this log and those of no log, because a rotated file may have a name that is not configured."""
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
@@ -98,9 +98,8 @@ class FileMatcher:
         last = log_cursor.parts[-1] if log_cursor.parts else None
         is_lost = last is not None and not known[-1].name and last.has_rows and not (last.lost or last.is_complete)
         known = [matched if matched.name else _mark_lost(matched) for matched in known]
-        ordered = sorted(
-            [*known, *new], key=lambda matched: matched.name == current
-        )  # stable: the current file is last
+        # The sort keeps the order of the other files and moves the current one to the end.
+        ordered = sorted([*known, *new], key=lambda matched: matched.name == current)
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:

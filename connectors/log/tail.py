@@ -23,10 +23,10 @@ from connectors.log.rows import GrowableFormat, RowReader, create_row_reader, pa
 from ingestd.sdk import SourceBroken
 
 _GRANULARITY_SECONDS = 2
-"""The time of a file can stay the same for so long although the file is written."""
+"""The resolution of file times on some file systems: a file that is written may keep its time for so long."""
 
 IsOverdue = Callable[[CursorPart, Identity, bool], bool]
-"""Whether the end of a file has waited long enough for its line end; the last argument: inside quotes."""
+"""Returns True if the end of a file has waited long enough for its line end; the last argument: inside quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ class _TailPass:
         return part, row
 
     def _advance(self, part: CursorPart, count: int) -> CursorPart:
-        """Remove so many bytes from the buffer, and return the part behind them."""
+        """Remove ``count`` bytes from the start of the buffer, and return the part with the offset after them."""
         self._prefix.add(self._buffer[:count])
         self._buffer = self._buffer[count:]
         return replace(part.with_mark(), offset=self._prefix.offset, sha256=self._prefix.sha256, half=0, half_row=0)

@@ -41,7 +41,7 @@ class RenewableKey:
         return changed
 
     def reject(self) -> None:
-        """Note that the service responded with 401."""
+        """Record that the service responded with 401."""
         self._rejected = True
 
 

@@ -47,7 +47,7 @@ class BodyCompression:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is of this machine."""
+    """Return True if a host name or address is of this machine."""
     if host == "localhost":
         return True
     try:

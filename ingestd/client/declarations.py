@@ -1,4 +1,4 @@
-"""From the signature of a method to the request that it sends.
+"""Declarations: the signature of a method defines the request that it sends.
 
 A method of a client is declared as a function without a body. Its parameters, its result and the operation's row define
 the request:

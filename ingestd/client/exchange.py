@@ -55,7 +55,7 @@ class OpenResponse:
 
 
 class _HttpxExchange:
-    """What both exchanges over httpx share."""
+    """The common part of both exchanges over httpx."""
 
     def __init__(self, builder: RequestBuilder, parser: OutcomeParser) -> None:
         self._builder = builder
@@ -68,7 +68,7 @@ class _HttpxExchange:
 
     @contextmanager
     def _failures(self, request: Request[Any], started: float) -> Iterator[None]:
-        """Turn an error in the block into a response.
+        """Convert an error in the block to a response.
 
         Raises:
             ResponseFailed: the block failed.

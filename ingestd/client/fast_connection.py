@@ -190,7 +190,7 @@ class FastConnection(asyncio.Protocol):
             self._watch()
 
     def _is_idle(self) -> bool:
-        """Whether nothing was received since the last check or, while bytes wait to be sent, none was sent."""
+        """Return True if nothing was received since the last check or, while bytes wait to be sent, none was sent."""
         moved, self._moved = self._moved, False
         if self._unsent is None or self._transport is None:
             return not moved

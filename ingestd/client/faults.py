@@ -1,4 +1,4 @@
-"""From exceptions to the faults of the outcome table. The text of an exception of httpx is dropped."""
+"""The faults of exceptions, for the outcome table. The text of an exception of httpx is not used."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(Generic[T]):
-    """A part of a list. ``more``: whether another page follows; None if the service does not say.
+    """A part of a list. ``more``: whether another page follows; None if the service does not report it.
 
     ``cursor``: of the next page, or empty.
     """
@@ -75,7 +75,7 @@ class PageReader(Generic[T]):
         if page.cursor and page.cursor != self._cursor:
             self._cursor = page.cursor
             return self._request({"cursor": page.cursor})
-        # A service that ignores `skip` returns the same page for ever, so a page without new records is the last.
+        # A service that ignores `skip` returns the same page forever, so a page without new records is the last.
         return self._request({"skip": str(self._skip)}) if new and self._has_more(page) else None
 
     def _has_more(self, page: ListPage[T]) -> bool:

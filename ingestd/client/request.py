@@ -15,7 +15,7 @@ from ingestd.client.operations import ApiOperation
 T = TypeVar("T")
 
 Read: TypeAlias = Callable[[bytes, Mapping[str, str]], T]
-"""From the body and the headers of a success to its value. Raises one of `faults.CONTENT_ERRORS`."""
+"""Converts the body and the headers of a success to its value. Raises one of `faults.CONTENT_ERRORS`."""
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 

@@ -1,4 +1,4 @@
-"""From a request to the message that httpx sends: path, headers and body. The API key goes into one header only."""
+"""The builder of httpx messages from requests: path, headers and body. The API key is in one header only."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class RequestBuilder:
         operation = request.operation
         headers = dict(request.headers)
         if request.url is None and (api_key := self.key.current()) is not None:
-            # Another address was named by a response. It contains what its server needs to know.
+            # `url` comes from a response. It contains all that its server needs, and that server must not get the key.
             headers[names.API_KEY] = api_key
         if operation.method != "GET":
-            # The interface document requires it of some operations. For the others it helps the audit log.
+            # The interface document requires the header for some operations; for the others, the audit log uses it.
             headers.setdefault(names.CLIENT_ID, self.client_id)
         if request.body is not None:
             headers.setdefault("Content-Type", names.JSON)

@@ -42,10 +42,10 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def is_refusal_of_proxy(self) -> bool:
-        """Whether the body shows that a proxy refused the request, not the service."""
+        """True if the body shows that a proxy refused the request, not the service."""
         return self.problem is not None and not self.problem.recognized
 
     @property
     def ok(self) -> bool:
-        """Whether the service did what the request asked for, and the response matches it."""
+        """True if the service did what the request asked for, and the response matches it."""
         return self.outcome.remedy == "none"

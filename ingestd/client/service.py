@@ -22,6 +22,7 @@ from ingestd.client.exchange import AsyncExchange, Exchange, ResponseFailed
 from ingestd.client.fast_connection import IdleTimeouts
 from ingestd.client.fast_exchange import FastExchange
 from ingestd.client.fast_transport import FastTransport
+from ingestd.client.operations import ApiOperation
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.readers import one_or_many, read_bulk, read_nothing, reader
 from ingestd.client.records.summaries import BulkResult, EntrySummary, SinkSummary, WorkspaceSummary
@@ -192,46 +193,24 @@ class ServiceClient:
         self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
         """Create an entry. ``body``: ``{"key","value","dataType"}``."""
-        return await self._entries.send(
-            Request(
-                operation=operations.CREATE_ENTRY,
-                read=_ENTRY,
-                path={"workspace": workspace, "sink": sink},
-                body=body,
-                headers={names.IDEMPOTENCY_KEY: idempotency_key},
-                check=lambda entry: check_key(entry.key, key),
-            )
-        )
+        path = {"workspace": workspace, "sink": sink}
+        return await self._entries.send(_entry_request(operations.CREATE_ENTRY, path, key, body, idempotency_key))
 
     async def mass_update_entry(
         self, workspace: str, sink: str, *, key: str, value: str, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
         """Replace an entry's value by the mass update of the interface document, which has a key and a value only."""
-        return await self._entries.send(
-            Request(
-                operation=operations.MASS,
-                read=_ENTRY,
-                path={"workspace": workspace, "sink": sink},
-                body=msgspec.json.encode({"key": key, "value": value}),
-                headers={names.IDEMPOTENCY_KEY: idempotency_key},
-                check=lambda entry: check_key(entry.key, key),
-            )
-        )
+        path = {"workspace": workspace, "sink": sink}
+        body = msgspec.json.encode({"key": key, "value": value})
+        return await self._entries.send(_entry_request(operations.MASS, path, key, body, idempotency_key))
 
     async def patch_entry(
         self, workspace: str, sink: str, *, key: str, value: str | None, data_type: str | None
     ) -> ServiceResponse[EntrySummary]:
         """Set an entry's value, and its data type unless it is None."""
-        body = {"value": value} if data_type is None else {"value": value, "dataType": data_type}
-        return await self._entries.send(
-            Request(
-                operation=operations.UPDATE_ENTRY,
-                read=_ENTRY,
-                path={"workspace": workspace, "sink": sink, "key": key},
-                body=msgspec.json.encode(body),
-                check=lambda entry: check_key(entry.key, key),
-            )
-        )
+        path = {"workspace": workspace, "sink": sink, "key": key}
+        body = msgspec.json.encode({"value": value} if data_type is None else {"value": value, "dataType": data_type})
+        return await self._entries.send(_entry_request(operations.UPDATE_ENTRY, path, key, body))
 
     async def delete_entry(self, workspace: str, sink: str, *, key: str) -> ServiceResponse[None]:
         """Remove an entry."""
@@ -277,3 +256,17 @@ class ServiceClient:
 
 def _whole_sink(workspace: str, sink: str) -> Request[SinkSummary]:
     return Request(operation=operations.GET_SINK, read=_SINK, path={"workspace": workspace, "sink": sink})
+
+
+def _entry_request(
+    operation: ApiOperation, path: Mapping[str, str], key: str, body: bytes, idempotency_key: str = ""
+) -> Request[EntrySummary]:
+    """Return a request about one entry; its response must have the same key."""
+    return Request(
+        operation=operation,
+        read=_ENTRY,
+        path=path,
+        body=body,
+        headers={names.IDEMPOTENCY_KEY: idempotency_key} if idempotency_key else {},
+        check=lambda entry: check_key(entry.key, key),
+    )

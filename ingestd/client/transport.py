@@ -1,4 +1,4 @@
-"""How the service is reached: timeouts, a proxy, trusted authorities, and a client certificate."""
+"""Options of the connections to the service: timeouts, proxy, trusted authorities, client certificate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ingestd.client.request_builder import BASE_HEADERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long each part of a request may make no progress, in seconds. A slow transfer is never cut off."""
+    """The longest time, in seconds, in which each part of a request may make no progress. A slow transfer is not ended."""
 
     connect_seconds: float = 5.0
     write_seconds: float = 60.0
@@ -28,7 +28,7 @@ class UnusableCertificate(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportOptions:
-    """The way to the service.
+    """Proxy and certificates of the connections.
 
     ``proxy``: ``http://…`` or ``https://…``, with user and password if it requires them. ``ca_file``: PEM, the only trusted
     authorities; None: those of certifi. ``client_certificate`` and ``client_key``: PEM; the certificate's file may contain
@@ -77,7 +77,7 @@ class TransportOptions:
 
 
 def httpx_settings(url: str, timeouts: Timeouts | None, options: TransportOptions | None) -> dict[str, Any]:
-    """Return the arguments of both clients of httpx, but for the transport.
+    """Return the arguments of both clients of httpx, except the transport.
 
     Raises:
         UnusableCertificate: a file of ``options`` can't be used.

@@ -1,4 +1,4 @@
-"""A circuit breaker for a service that is away: no request is sent until a wait is over, then a single probe for all lanes.
+"""A circuit breaker: while the service is unreachable, no request is sent until a wait is over, then a single probe.
 
 ::
 
@@ -22,7 +22,7 @@ from ingestd.core.backoff import Backoff
 FAILURES_TO_OPEN = 5
 
 Decision: TypeAlias = Literal["send", "probe", "wait"]
-"""send: the service runs, as far as is known · probe: send one request for all · wait: for the probe, or until it is due."""
+"""send: the circuit is closed · probe: send one request for all lanes · wait: for the probe, or until it is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the service is away."""
+        """True if the service is unreachable or overloaded, so that only a probe may be sent."""
         return self.until is not None
 
     def decide(self, now: float) -> Decision:

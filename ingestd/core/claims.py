@@ -108,7 +108,7 @@ def _names(claim: FileClaim) -> Iterator[Glob]:
     for pattern in claim.patterns:
         name = pattern.rpartition("/")[2]
         if "/" in pattern and "*" in pattern:
-            # The last star may match folders too: then only the text after it is certain to belong to the name.
+            # The last star may match folders, too, so only the text after it certainly belongs to the name.
             end = pattern.rpartition("*")[2]
             name = end.rpartition("/")[2] if "/" in end else f"*{end}"
         yield globs.within_folder(globs.parse(name))

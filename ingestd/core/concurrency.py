@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 FEW_QUEUED = 1.5
-"""Up to this number in the queue, one more request may be in flight."""
+"""With at most this number of requests in the queue, the limit grows by one."""
 
 MANY_QUEUED = 4.0
-"""From this number on, too many requests are in flight."""
+"""With at least this number of requests in the queue, the limit shrinks."""
 
 MIN_ROUND = 5
 """The least number of responses in a round; the lowest of single latencies would be arbitrary."""

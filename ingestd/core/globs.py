@@ -14,7 +14,7 @@ from functools import lru_cache
 
 SEPARATOR = "/"
 _USUAL = "ax1_-."
-"""Tried first, so that the example looks like a file name."""
+"""Characters that are tried first, so that the example looks like a file name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,15 +302,15 @@ def classify(facts: Facts) -> Outcome:
 
 @cache
 def _accepted(status: int) -> Outcome:
-    """Return the same value for each of thousands of successes."""
+    """Return the outcome of a success, cached because most responses are successes."""
     rule = rule_for(Facts(status=status))
     return Outcome(word=rule.word, remedy=rule.remedy, sentence=rule.sentence.format(status=status))
 
 
 def service_is_away(outcome: Outcome, status: int | None) -> bool:
-    """Return whether the service as a whole is away, as opposed to a refusal of one request.
+    """Return True if the service as a whole is unreachable or overloaded; False for a refusal of one request.
 
-    That is: no response, a response of a proxy (502, 504, or a 2xx that is not credible), or a 503.
+    True for: no response, a response of a proxy (502, 504, or a 2xx that is not credible), or a 503.
     """
     if status is None or status in {502, 503, 504}:
         return outcome.remedy == "retry"

@@ -1,4 +1,4 @@
-"""The configuration file: model, loading, mistakes with their location, and JSON Schema."""
+"""The configuration file: its model, loading, mistakes with their location, and its JSON Schema."""
 
 from ingestd.settings.loader import find_configuration, load_settings
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings

@@ -1,130 +1,111 @@
-"""Cron expressions of five fields, checked field by field so that a mistake can be pointed at.
+"""Cron expressions of five fields: minute, hour, day of the month, month, day of the week. The only importer of cronsim.
 
-What passes is written so that the scheduler, which counts weekdays from Monday, means the same days as cron.
+The rules follow crontab(5) of Debian; the rules for changes of the clock apply to more expressions than there:
+
+* Weekdays 0 and 7 are Sunday. If the day of the month and the weekday are both restricted, either is sufficient.
+* A local time that does not exist, because the clock is put forward over it, runs at the first instant after it.
+  Several such times run once.
+* A local time that exists twice, because the clock is put back, runs the first time only.
+* An expression that selects every hour follows real time: it neither misses nor repeats an hour.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
-from ingestd.settings.node import nearest, shortened
+from cronsim import CronSim, CronSimError
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_ITEM = re.compile(r"(?P<first>\*|[0-9]{1,4}|[a-z]+)(?:-(?P<last>[0-9]{1,4}|[a-z]+))?(?:/(?P<step>[0-9]{1,4}))?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
-    name: str
-    lowest: int
-    highest: int
-    values: int
-    words: tuple[str, ...] = ()
-    """Names of the values, the first one for ``lowest``."""
-
+from ingestd.settings.node import shortened
 
 _FIELDS = (
-    _Field(name="minute", lowest=0, highest=59, values=60),
-    _Field(name="hour", lowest=0, highest=23, values=24),
-    _Field(name="day of the month", lowest=1, highest=31, values=31),
-    _Field(name="month", lowest=1, highest=12, values=12, words=_MONTHS),
-    _Field(name="day of the week", lowest=0, highest=7, values=7, words=_DAYS),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31"),
+    ("month", "1 to 12 or jan to dec"),
+    ("day of the week", "0 to 7 (0 and 7 are Sunday) or sun to sat"),
 )
+_WEEKDAY = 4
+_LARGEST_STEP = (59, 23, 30, 11, 6)
+_ITEM = re.compile(r"(\*|[0-9]{1,3}|[a-z]{3})(-([0-9]{1,3}|[a-z]{3}))?(/(?P<step>[0-9]{1,3}))?")
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class CronError(ValueError):
-    """An expression that can't be read; ``position`` is the 0-based offset of the field."""
+    """An expression that cannot be used; ``position`` is the 0-based offset of the field."""
 
     def __init__(self, sentence: str, position: int) -> None:
         self.position = position
         super().__init__(sentence)
 
 
-def normal_cron(text: str) -> str:
-    """``text`` with its weekdays listed by name (``1-5`` → ``mon,tue,…``), because programs number them differently.
-
-    0 and 7 are Sunday, as in crontab(5). The other fields stay as they are written, in small letters. Restricting both
-    the day of the month and the day of the week is refused: programs differ on whether either or both must hold.
+def check_cron(text: str) -> str:
+    """Return ``text``.
 
     Raises:
         CronError: a sentence that names the field.
     """
+    _parse(text, _ANY_TIME)
+    return text
+
+
+def next_cron_run(text: str, timezone: str, *, after: float) -> float:
+    """Return the first time after ``after`` that ``text`` selects in ``timezone``, both in seconds since the epoch.
+
+    Raises:
+        CronError: see `check_cron`.
+    """
+    times = _parse(text, datetime.fromtimestamp(after, ZoneInfo(timezone)))
+    # During the second pass of a repeated hour, cronsim also returns times of the first pass.
+    return next(found for time in times if (found := time.timestamp()) > after)
+
+
+def _parse(text: str, after: datetime) -> CronSim:
     words = list(re.finditer(r"\S+", text))
     if len(words) != len(_FIELDS):
         raise CronError(
             f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
         )
-    chosen = [_chosen(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)]
-    days, months, weekdays = chosen[2:]
-    if len(days) < _FIELDS[2].values and len(weekdays) < _FIELDS[4].values:
-        raise CronError(
-            "Both the day of the month and the day of the week are restricted, which programs read differently; leave "
-            "one of them '*'.",
-            words[2].start(),
-        )
-    if min(days) > max(_LONGEST[month - 1] for month in months):
-        raise CronError(f"No month that is chosen has a day {min(days)}, so this would never run.", words[2].start())
-    every_day = len(weekdays) == len(_DAYS)
-    last = "*" if every_day else ",".join(_DAYS[day] for day in sorted(weekdays))
-    return " ".join([*(word[0].lower() for word in words[:4]), last])
+    fields = [_field(index, word[0].lower(), word.start()) for index, word in enumerate(words)]
+    if CronSim(f"0 {fields[1]} * * *", _ANY_TIME).hours == {*range(24)}:
+        fields[1] = "*"
+    else:
+        # cronsim handles changes of the clock as this module promises only if neither field begins with '*'.
+        fields[0], fields[1] = fields[0].replace("*", "0-59"), fields[1].replace("*", "0-23")
+    try:
+        return CronSim(" ".join(fields), after)
+    except CronSimError:
+        raise CronError("No selected month has such a day, so this would never run.", words[2].start()) from None
 
 
-def _chosen(field: _Field, text: str, position: int) -> frozenset[int]:
-    chosen: set[int] = set()
+def _field(index: int, text: str, position: int) -> str:
+    """Return the field with each range of weekdays over the end of the week (``sat-mon``) as two ranges."""
+    name, values = _FIELDS[index]
+    items = []
     for item in text.split(","):
         found = _ITEM.fullmatch(item)
-        if found is None or (found["first"] == "*" and found["last"]):
+        two_ranges = item.replace("-", "-7,0-")
+        if found is not None and _is_readable(index, item):
+            items.append(item)
+        elif found is not None and index == _WEEKDAY and not found["step"] and _is_readable(index, two_ranges):
+            items.append(two_ranges)
+        else:
             raise CronError(
-                f"The {field.name} '{shortened(item)}' can't be read; expected *, a value, a range such as 1-5, or one of "
-                "them with a step such as */10.",
+                f"The {name} '{shortened(item)}' cannot be used; expected a value from {values}, a range such as 1-5 with "
+                "the smaller value first, or *, and for a range or * a step such as */10.",
                 position,
             )
-        first, last = _bounds(field, found, position)
-        step = int(found["step"] or 1)
-        if found["step"] and not 1 <= step <= max(last - first, 1):
+        if found["step"] and int(found["step"]) > _LARGEST_STEP[index]:
             raise CronError(
-                f"The {field.name} '{shortened(item)}' has a step of {step}; expected 1 to {max(last - first, 1)}.",
-                position,
+                f"The {name} '{item}' has a step of {found['step']}; expected 1 to {_LARGEST_STEP[index]}.", position
             )
-        chosen.update(field.lowest + (value - field.lowest) % field.values for value in range(first, last + 1, step))
-    return frozenset(chosen)
+    return ",".join(items)
 
 
-def _bounds(field: _Field, item: re.Match[str], position: int) -> tuple[int, int]:
-    """The first and the last value of a range; a range of weekdays may go over the week's end (sat-mon)."""
-    if item["first"] == "*":
-        return field.lowest, field.lowest + field.values - 1
-    first = _number(field, item["first"], position)
-    last = _number(field, item["last"], position) if item["last"] else field.highest if item["step"] else first
-    if last < first and field.words is _DAYS:
-        last += 7
-    if first > last:
-        raise CronError(
-            f"The {field.name} '{shortened(item[0])}' runs backwards; write the smaller value first, or two ranges.",
-            position,
-        )
-    if field.words is _MONTHS and (
-        (item["last"] and item["first"].isdigit() != item["last"].isdigit())
-        or (item["step"] and item["first"].isalpha())
-    ):
-        raise CronError(
-            f"The month '{shortened(item[0])}' mixes names with numbers; write numbers only, or names without a step.",
-            position,
-        )
-    return first, last
-
-
-def _number(field: _Field, word: str, position: int) -> int:
-    if word in field.words:
-        return field.lowest + field.words.index(word)
-    if not word.isdigit():
-        raise CronError(f"The {field.name} '{shortened(word)}' is unknown.{nearest(word, field.words)}", position)
-    number = int(word)
-    if not field.lowest <= number <= field.highest:
-        raise CronError(
-            f"The {field.name} {number} is out of range; expected {field.lowest} to {field.highest}.", position
-        )
-    return number
+def _is_readable(index: int, item: str) -> bool:
+    try:
+        CronSim(" ".join(item if position == index else "*" for position in range(len(_FIELDS))), _ANY_TIME)
+    except CronSimError:
+        return False
+    return True

@@ -19,7 +19,7 @@ from ingestd.settings.quotes import offsets_in
 MAX_NODES = 100_000
 MAX_DEPTH = 64
 
-_PARSER_SLIPS = (
+_PARSER_ERRORS = (
     YAMLError,
     ArithmeticError,
     AssertionError,
@@ -32,29 +32,29 @@ _PARSER_SLIPS = (
 _TEXT_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
 _PLAIN_TAGS = {"map": events.MappingStartEvent, "seq": events.SequenceStartEvent}
 _EXPLAINED = {
-    "mapping values are not allowed": "A ':' stands where no key can begin. Is the line before it complete, the indentation "
-    "right, a text with ': ' in quotes?",
-    "that cannot start any token": "This character can't begin a value; put the text in quotes. Lines are indented with "
-    "blanks, never with tabs.",
-    "expected <block end>": "This does not belong here: keys of one mapping and dashes of one list stand in one column, and "
-    "nothing follows a closing quote.",
-    "could not find expected ':'": "A key without ':' and a value.",
-    "could not find expected": "A key without ':' and a value.",
-    "found unexpected end of stream": "A quote is opened and never closed.",
-    "but found '<stream end>'": "A bracket or brace is opened and never closed.",
-    "expected ',' or": "A ',' or the closing bracket or brace is missing. Within braces or brackets a text that holds "
-    "some itself, such as ${env:NAME}, needs quotes.",
-    "sequence entries are not allowed": "A list can't begin here; put '-' on a line of its own, indented below its key.",
-    "unknown escape character": "This is no escape sequence of a text in double quotes; use single quotes, or write '\\\\'.",
+    "mapping values are not allowed": "A ':' is not allowed here. Check the line before it and the indentation, and put a "
+    "text that contains ': ' in quotes.",
+    "that cannot start any token": "This character can't begin a value; put the text in quotes. Indent lines with "
+    "spaces, not with tabs.",
+    "expected <block end>": "This is not allowed here. Keys of one mapping and dashes of one list begin in the same column, "
+    "and nothing follows a closing quote.",
+    "could not find expected ':'": "This key has no ':' and no value. Write 'key: value'.",
+    "could not find expected": "This key has no ':' and no value. Write 'key: value'.",
+    "found unexpected end of stream": "A quote is opened and not closed.",
+    "but found '<stream end>'": "A bracket or brace is opened and not closed.",
+    "expected ',' or": "A ',' or the closing bracket or brace is missing. Within braces or brackets, put a text that "
+    "contains some, such as ${env:NAME}, in quotes.",
+    "sequence entries are not allowed": "A list can't begin here; write '-' on a new line, indented below its key.",
+    "unknown escape character": "A text in double quotes has no such escape sequence; use single quotes, or write '\\\\'.",
 }
 
 
 class DocumentError(Exception):
-    """The file is not valid YAML; with a sentence and the location of the error."""
+    """The file is not valid YAML; has the sentence and the location of the error."""
 
-    def __init__(self, sentence: str, place: ConfigLocation) -> None:
+    def __init__(self, sentence: str, location: ConfigLocation) -> None:
         self.sentence = sentence
-        self.place = place
+        self.location = location
         super().__init__(sentence)
 
 
@@ -70,8 +70,8 @@ def read_document(text: str) -> Document:
     """Read one YAML document.
 
     Raises:
-        DocumentError: the text is no YAML, nests deeper than 64 levels, or holds more than 100 000 values with its
-            aliases written out.
+        DocumentError: the text is not YAML, is nested deeper than 64 levels, or has more than 100 000 values after its
+            aliases are expanded.
     """
     builder = _Builder(lines=text.split("\n"))
     try:
@@ -79,23 +79,23 @@ def read_document(text: str) -> Document:
     except ReaderError as error:
         code = ord(error.character) if isinstance(error.character, str) else error.character
         raise DocumentError(
-            f"The character U+{code:04X} may not stand in YAML.", _place_at(text, error.position)
+            f"The character U+{code:04X} is not allowed in YAML. Remove it.", _location_at(text, error.position)
         ) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = (
+        location = (
             ConfigLocation(line=mark.line + 1, column=mark.column + 1)
             if mark is not None
             else ConfigLocation(line=1, column=1)
         )
-        raise DocumentError(_explained(str(error.problem or error.context or "")), place) from error
-    except _PARSER_SLIPS as error:
-        # The parser meets some malformed texts with errors of its own making; none of them tells a place.
-        raise DocumentError("This is no YAML that can be read.", builder.seen) from error
+        raise DocumentError(_explained(str(error.problem or error.context or "")), location) from error
+    except _PARSER_ERRORS as error:
+        # The parser raises these for some malformed texts, without a location.
+        raise DocumentError("This is not valid YAML near this location.", builder.seen) from error
     return Document(root=root, faults=tuple(builder.faults))
 
 
-def _place_at(text: str, position: int) -> ConfigLocation:
+def _location_at(text: str, position: int) -> ConfigLocation:
     before = text[:position]
     return ConfigLocation(line=before.count("\n") + 1, column=position - (before.rfind("\n") + 1) + 1)
 
@@ -104,7 +104,7 @@ def _explained(problem: str) -> str:
     for part, sentence in _EXPLAINED.items():
         if part in problem:
             return sentence
-    return f"This is no YAML: {shortened(problem)}."
+    return f"This is not valid YAML: {shortened(problem)}."
 
 
 _BEGIN = ConfigLocation(line=1, column=1)
@@ -112,7 +112,7 @@ _BEGIN = ConfigLocation(line=1, column=1)
 
 @dataclass(slots=True, kw_only=True)
 class _Builder:
-    """Converts events to nodes. ``sizes``: the number of values of a node with expanded aliases."""
+    """Converts events to nodes. ``sizes``: the number of values in a node after its aliases are expanded."""
 
     lines: list[str]
     faults: list[tuple[ConfigLocation, str, str]] = field(default_factory=list)
@@ -128,12 +128,14 @@ class _Builder:
                 if root is not None:
                     break
                 root = self._node(next(stream), stream, "", 0)
-        return root if root is not None else Scalar(place=ConfigLocation(line=1, column=1), text="", plain=True)
+        return root if root is not None else Scalar(location=ConfigLocation(line=1, column=1), text="", plain=True)
 
     def _check_start(self, event: Any, *, first: bool) -> None:
         if not first:
             self._fault(
-                _mark(event), "", "A second document begins here; a configuration is one document. Remove the '---'."
+                _mark(event),
+                "",
+                "A second document begins here, but a configuration is one document. Remove the '---'.",
             )
         if event.version and tuple(event.version) != (1, 2):
             version = ".".join(str(number) for number in event.version)
@@ -142,11 +144,11 @@ class _Builder:
             )
 
     def _node(self, event: Any, stream: Iterator[Any], key: str, depth: int) -> Node:
-        place = self.seen = _mark(event)
+        location = self.seen = _mark(event)
         if depth > MAX_DEPTH:
-            raise DocumentError(f"Values are nested deeper than {MAX_DEPTH} levels.", place)
+            raise DocumentError(f"Values are nested deeper than {MAX_DEPTH} levels. Nest them less deeply.", location)
         if isinstance(event, events.AliasEvent):
-            return self._aliased(event.anchor, place)
+            return self._aliased(event.anchor, location)
         anchor = event.anchor
         if anchor:
             self.anchors[anchor] = None
@@ -156,31 +158,34 @@ class _Builder:
             node = self._scalar(event, key)
             size = 1
         elif isinstance(event, events.SequenceStartEvent):
-            node = self._list(place, stream, key, depth)
+            node = self._list(location, stream, key, depth)
             size = 1 + sum(self.sizes[id(item)] for item in node.items)
         else:
-            node = self._mapping(place, stream, key, depth)
+            node = self._mapping(location, stream, key, depth)
             size = 1 + sum(self.sizes[id(item)] for _, item in node.items)
-        self._note(node, size)
+        self._record_size(node, size)
         if anchor:
             self.anchors[anchor] = node
         return node
 
-    def _note(self, node: Node, size: int) -> None:
+    def _record_size(self, node: Node, size: int) -> None:
         if size > MAX_NODES:
-            raise DocumentError(f"With its aliases written out this holds more than {MAX_NODES} values.", node.place)
+            raise DocumentError(
+                f"After its aliases are expanded, this has more than {MAX_NODES} values. Use fewer aliases.",
+                node.location,
+            )
         self.sizes[id(node)] = size
 
-    def _aliased(self, anchor: str, place: ConfigLocation) -> Node:
+    def _aliased(self, anchor: str, location: ConfigLocation) -> Node:
         if anchor not in self.anchors:
             raise DocumentError(
                 f"There is no anchor '&{shortened(anchor)}' before this alias.{nearest(anchor, self.anchors)}"
                 " Put a text that begins with '*' in quotes.",
-                place,
+                location,
             )
         node = self.anchors[anchor]
         if node is None:
-            raise DocumentError(f"The alias '*{shortened(anchor)}' stands within its own anchor.", place)
+            raise DocumentError(f"The alias '*{shortened(anchor)}' is inside its own anchor. Remove it.", location)
         return node
 
     def _scalar(self, event: Any, key: str) -> Scalar:
@@ -189,12 +194,12 @@ class _Builder:
             self._fault(
                 _mark(event),
                 key,
-                "Half of a surrogate pair is no character; write the character itself, or \\UXXXXXXXX.",
+                "Half of a surrogate pair is not a character; write the character itself, or \\UXXXXXXXX.",
             )
             text = text.encode("utf-8", "replace").decode()
         single_line = event.start_mark.line == event.end_mark.line
         return Scalar(
-            place=_mark(event),
+            location=_mark(event),
             text=text,
             plain=event.style is None or event.style == "" if event.tag is None else False,
             offsets=offsets_in(self.lines[event.start_mark.line], event.start_mark.column, event.style, text)
@@ -202,13 +207,13 @@ class _Builder:
             else (),
         )
 
-    def _list(self, place: ConfigLocation, stream: Iterator[Any], key: str, depth: int) -> ListNode:
+    def _list(self, location: ConfigLocation, stream: Iterator[Any], key: str, depth: int) -> ListNode:
         items: list[Node] = []
         while not isinstance(event := next(stream), events.SequenceEndEvent):
             items.append(self._node(event, stream, f"{key}[{len(items)}]", depth + 1))
-        return ListNode(place=place, items=tuple(items))
+        return ListNode(location=location, items=tuple(items))
 
-    def _mapping(self, place: ConfigLocation, stream: Iterator[Any], path: str, depth: int) -> MappingNode:
+    def _mapping(self, location: ConfigLocation, stream: Iterator[Any], path: str, depth: int) -> MappingNode:
         items: dict[str, tuple[Scalar, Node]] = {}
         while not isinstance(event := next(stream), events.MappingEndEvent):
             name = self._node(event, stream, path, depth + 1)
@@ -216,18 +221,18 @@ class _Builder:
                 self._fault(
                     _mark(event),
                     path,
-                    "A key is one text; found a list or a mapping. Put a text that begins with '[' or '{' in quotes.",
+                    "Expected a text as the key, found a list or a mapping. Put a text that begins with '[' or '{' in quotes.",
                 )
                 self._node(next(stream), stream, path, depth + 1)
                 continue
             key = f"{path}.{name.text}" if path else name.text
             node = self._node(next(stream), stream, key, depth + 1)
             if name.text in items:
-                first = items[name.text][0].place
+                first = items[name.text][0].location
                 self._fault(
                     _mark(event),
                     key,
-                    f"The key '{shortened(name.text)}' stands here a second time; the first is in line {first.line}.",
+                    f"The key '{shortened(name.text)}' is repeated; line {first.line} has it already. Remove one of them.",
                 )
             elif name.text == "<<" and name.plain:
                 self._fault(
@@ -237,7 +242,7 @@ class _Builder:
                 )
             else:
                 items[name.text] = (name, node)
-        return MappingNode(place=place, items=tuple(items.values()))
+        return MappingNode(location=location, items=tuple(items.values()))
 
     def _check_tag(self, event: Any, key: str) -> None:
         tag = None if event.tag is None else str(event.tag)
@@ -247,11 +252,11 @@ class _Builder:
             return
         shown = shortened(tag.replace("tag:yaml.org,2002:", "!!"))
         self._fault(
-            _mark(event), key, f"The tag '{shown}' is not allowed; a configuration holds plain values only. Remove it."
+            _mark(event), key, f"The tag '{shown}' is not allowed; a configuration has plain values only. Remove it."
         )
 
-    def _fault(self, place: ConfigLocation, key: str, sentence: str) -> None:
-        self.faults.append((place, key, sentence))
+    def _fault(self, location: ConfigLocation, key: str, sentence: str) -> None:
+        self.faults.append((location, key, sentence))
 
 
 def _mark(event: Any) -> ConfigLocation:

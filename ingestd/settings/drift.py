@@ -13,17 +13,17 @@ from ingestd.settings.schedule import Every, duration_seconds
 from ingestd.settings.validation import problem, validated
 
 Mode: TypeAlias = Literal["report", "repair", "adopt"]
-"""What is done about drift: nothing; the mirror's values are sent again; the service's values are taken for the truth."""
+"""The reaction to drift: only report it; send the mirror's values again; accept the values of the service."""
 
 RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
-"""Which entries that no source explains are removed: none; those that this daemon is known to have written; all of them."""
+"""Which entries without a source are removed: none; those that the mirror records as delivered; all of them."""
 
 DAILY = "1d"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftPlan:
-    """``every`` is None if a sink is read back only on request. ``remove_added``: a repair removes added keys."""
+    """``every`` is None if a sink is read only on request. ``remove_added``: a repair removes added keys."""
 
     mode: Mode = "report"
     every: Every | None = None
@@ -31,20 +31,20 @@ class DriftPlan:
 
 
 class DriftNotation(BaseModel):
-    """Read the pipeline's sink back again and again, and compare."""
+    """Read the pipeline's sink periodically and compare it with the delivered values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = Field(
         default="report",
-        description="report: tell what differs; repair: send it again; adopt: take the service's value for the truth.",
+        description="report: list differences; repair: send the delivered values again; adopt: accept the values of the service.",
     )
     every: Duration = Field(
-        default=DAILY, description="The time from one reading back to the next, from 1s to 366d.", examples=["1d", "6h"]
+        default=DAILY, description="The time between two comparisons, from 1s to 366d.", examples=["1d", "6h"]
     )
     added: Literal["keep", "remove"] = Field(
         default="keep",
-        description="What a repair does with keys that somebody else has added; remove only where nobody else may write there.",
+        description="What a repair does with keys that others have added. Set remove only if nothing else writes to the sink.",
     )
 
 
@@ -52,7 +52,7 @@ DriftInput: TypeAlias = Mode | DriftNotation
 
 
 def read_drift(found: Any) -> DriftPlan:
-    """``report``, ``repair``, ``adopt`` or a mapping; a value of our own passes as it is."""
+    """Return the plan of a mode or a mapping; a `DriftPlan` is returned unchanged."""
     if isinstance(found, DriftPlan):
         return found
     if isinstance(found, str) and found in get_args(Mode):

@@ -32,10 +32,10 @@ def find_configuration(
 ) -> Path:
     """Return the file to read: ``explicit`` (--config), INGESTD_CONFIG, ./ingestd.yaml, or the system's file.
 
-    An explicitly named file is never replaced by another one. Loading checks whether it can be read.
+    If a file is named explicitly, no other file is used. Loading checks whether it can be read.
 
     Raises:
-        ConfigurationError: nothing is named and neither of the usual files exists; the sentence lists what was tried.
+        ConfigurationError: no file is named and neither of the usual files exists; the sentence lists what was tried.
     """
     if explicit is not None:
         return explicit
@@ -47,8 +47,8 @@ def find_configuration(
     raise ConfigurationError((
         Mistake(
             file=_NAME, line=0, column=0, key="",
-            sentence=f"There is no configuration. Tried: --config (not given), {_VARIABLE} (not set), {cwd / _NAME}, {system}. "
-            "Write one of these files, or name yours with --config.",
+            sentence="There is no configuration file. Tried: --config (not given), "
+            f"{_VARIABLE} (not set), {cwd / _NAME}, {system}. Create one of these files, or name yours with --config.",
         ),
     ))  # fmt: skip
 
@@ -60,13 +60,13 @@ def load_settings(
     environment: Mapping[str, str],
     secrets: bool = True,
 ) -> Settings:
-    """Read, fill in and check the file at ``path``. Its secrets are masked in every log line from then on.
+    """Read the file at ``path``, fill its placeholders and validate it; mask its secrets in all later log lines.
 
-    ``secrets`` False is for who only reads the state file: what can't be filled in below ``service`` and in a source's options
-    is no mistake then (`SourceSettings.complete`).
+    ``secrets`` False is for commands that only read the state file. Placeholders of ``service`` and of a source's options
+    may then stay unfilled (`SourceSettings.complete`).
 
-    ``options_of`` gives the connector of a name and raises `ConnectorUnusable` where there is none. Relative paths come
-    back joined to the file's folder.
+    ``options_of`` returns the connector of a name, or raises `ConnectorUnusable`. Relative paths are joined to the
+    file's folder.
 
     Raises:
         ConfigurationError: every mistake in the file, in the order of the file.
@@ -79,24 +79,24 @@ def load_settings(
         values = values.without_secrets()
     settings, mistakes = validate(document.root, values, options_of, secrets=secrets)
     found = {
-        *((place, key, sentence) for place, key, sentence in document.faults),
-        *((place, dotted(at), sentence) for at, (place, sentence) in values.unfilled.items()),
+        *((location, key, sentence) for location, key, sentence in document.faults),
+        *((location, dotted(at), sentence) for at, (location, sentence) in values.unfilled.items()),
         *mistakes,
     }
     if settings is None or found:
         raise ConfigurationError(tuple(_mistake(path, *one) for one in sorted(found)))
-    placed = _placed(settings, base)
-    if found := set(overlaps(document.root, placed.pipelines, options_of, base)):
+    resolved = _with_absolute_paths(settings, base)
+    if found := set(overlaps(document.root, resolved.pipelines, options_of, base)):
         raise ConfigurationError(tuple(_mistake(path, *one) for one in sorted(found)))
     if secrets:
         mask_secrets(secret_texts(settings))
         if (text := values.outside.get(("service", "api_key"))) is not None:
-            placed.service._api_key_source = placeholders.again(text)  # noqa: SLF001 - of the model, and no setting
-    return placed
+            resolved.service._api_key_source = placeholders.again(text)  # noqa: SLF001 - not a setting
+    return resolved
 
 
 def secret_texts(value: object) -> Iterator[str]:
-    """Yield the secrets in a part of the settings: texts that are secret by their type."""
+    """Yield the texts of type ``SecretStr`` in a part of the settings."""
     match value:
         case SecretStr():
             yield value.get_secret_value()
@@ -116,11 +116,11 @@ def _document(path: Path) -> Document:
         text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
-        place = ConfigLocation(
+        location = ConfigLocation(
             line=before.count(b"\n") + 1, column=len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
         )
         raise ConfigurationError(
-            (_mistake(path, place, "", "The file is not UTF-8 text. Save it as UTF-8."),)
+            (_mistake(path, location, "", "The file is not UTF-8 text. Save it as UTF-8."),)
         ) from None
     except FileNotFoundError:
         raise ConfigurationError((_mistake(path, None, "", "There is no such file."),)) from None
@@ -130,22 +130,22 @@ def _document(path: Path) -> Document:
     try:
         return read_document(text)
     except DocumentError as error:
-        raise ConfigurationError((_mistake(path, error.place, "", error.sentence),)) from None
+        raise ConfigurationError((_mistake(path, error.location, "", error.sentence),)) from None
 
 
-def _mistake(path: Path, place: ConfigLocation | None, key: str, sentence: str) -> Mistake:
-    line, column = (place.line, place.column) if place is not None else (0, 0)
+def _mistake(path: Path, location: ConfigLocation | None, key: str, sentence: str) -> Mistake:
+    line, column = (location.line, location.column) if location is not None else (0, 0)
     return Mistake(file=str(path), line=line, column=column, key=key, sentence=sentence)
 
 
-def _placed(settings: Settings, base: Path) -> Settings:
-    """The same with every relative path joined to ``base``: of the state file, the certificates, a connector's options."""
+def _with_absolute_paths(settings: Settings, base: Path) -> Settings:
+    """Return the settings with relative paths joined to ``base``: state file, certificates, options of connectors."""
 
-    def pipeline(one: PipelineSettings) -> PipelineSettings:
+    def rebased_pipeline(one: PipelineSettings) -> PipelineSettings:
         options = _rebased(one.source.options, base)
         return one.model_copy(update={"source": one.source.model_copy(update={"options": options})})
 
-    pipelines = tuple(pipeline(one) for one in settings.pipelines)
+    pipelines = tuple(rebased_pipeline(one) for one in settings.pipelines)
     service = _rebased(settings.service, base)
     return settings.model_copy(update={"service": service, "state": base / settings.state, "pipelines": pipelines})
 

@@ -1,7 +1,7 @@
 """Validation of a file's values, with the location in the file of each mistake.
 
-A sentence never quotes what a placeholder brought in, nor a setting that is secret by its type: where validation fails,
-it is done once more with harmless words in their stead, and only what is said then is shown.
+A sentence never quotes the value of a placeholder or of a secret setting. If validation fails, it is repeated with other
+values in their place, and only the sentences of that second validation are shown.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ingestd.settings.shape import CONNECTOR, Shape, known_keys
 from ingestd.settings.validation import ConnectorKind, Reading, validated
 from ingestd.settings.values import Values, at
 
-Placed: TypeAlias = tuple[ConfigLocation, str, str]
-"""A mistake: where, the dotted key, the sentence."""
+LocatedMistake: TypeAlias = tuple[ConfigLocation, str, str]
+"""A mistake: its location, the dotted key, the sentence."""
 
 
 def validate(
     root: Node, values: Values, options_of: Callable[[str], type[ConnectorKind]], *, secrets: bool = True
-) -> tuple[Settings | None, list[Placed]]:
+) -> tuple[Settings | None, list[LocatedMistake]]:
     """Return the settings, or None, and all mistakes. ``secrets``: see `Reading`.
 
-    Both may come: settings that pydantic accepts may still have a key that a connector's options pass over.
+    Valid settings may have mistakes, too: a key that the options model of a connector ignores.
     """
     options_of = functools.cache(options_of)
     settings, errors = _attempt(values.data, options_of, secrets=secrets)
@@ -37,7 +37,7 @@ def validate(
     if refused and (numbers := values.with_numbers(refused)) is not None:
         settings, errors = _attempt(numbers.data, options_of, secrets=secrets)
     shape = Shape(root=root, reading=Reading(options_of=options_of))
-    return settings, [*_Report(root=root, values=values, shape=shape).mistakes(errors), *_passed_over(root, shape)]
+    return settings, [*_Report(root=root, values=values, shape=shape).mistakes(errors), *_ignored_keys(root, shape)]
 
 
 def _attempt(
@@ -49,8 +49,8 @@ def _attempt(
         return None, refused.errors(include_url=False, include_input=False)
 
 
-def _passed_over(root: Node, shape: Shape) -> Iterator[Placed]:
-    """Yield keys that a connector's options model would silently ignore."""
+def _ignored_keys(root: Node, shape: Shape) -> Iterator[LocatedMistake]:
+    """Yield a mistake for each key that a connector's options model ignores."""
     pipelines = find(root, ("pipelines",)).node
     count = len(pipelines.items) if isinstance(pipelines, ListNode) else 0
     for index in range(count):
@@ -63,11 +63,11 @@ def _passed_over(root: Node, shape: Shape) -> Iterator[Placed]:
             continue
         for key, _ in source.node.items:
             if key.text != CONNECTOR and key.text not in known_keys(options):
-                yield key.place, dotted((*path, key.text)), sentences.unknown(key.text, shape.fields(path))
+                yield key.location, dotted((*path, key.text)), sentences.unknown(key.text, shape.fields(path))
 
 
 class _Report:
-    """Converts one file's validation errors to sentences."""
+    """Converts the validation errors of one file to mistakes."""
 
     def __init__(self, *, root: Node, values: Values, shape: Shape) -> None:
         self._root = root
@@ -76,36 +76,35 @@ class _Report:
         self._secret: set[Path] = set()
         self._harmless: dict[tuple[tuple[str | int, ...], str], ErrorDetails] = {}
 
-    def mistakes(self, errors: list[ErrorDetails]) -> Iterator[Placed]:
+    def mistakes(self, errors: list[ErrorDetails]) -> Iterator[LocatedMistake]:
         if not errors:
             return
         self._secret = {path for path in _scalars(self._root, ()) if self._shape.secret(path)}
         hidden = {*self._values.outside, *self._secret}
-        # Without anything to hide the words said first are as harmless as any.
-        said = self._said_without(hidden) if hidden else errors
-        self._harmless = {(error["loc"], error["type"]): error for error in reversed(said)}
+        shown = self._errors_without(hidden) if hidden else errors
+        self._harmless = {(error["loc"], error["type"]): error for error in reversed(shown)}
         kinds: dict[Path, list[tuple[str, sentences.Context]]] = {}
-        places = [self._end(error) for error in errors]
+        ends = [self._end(error) for error in errors]
         for error in errors:
             found = find(self._root, error["loc"])
-            if self._explained_already(error, found):
+            if self._is_consequence(error, found):
                 continue
             if error["type"] == "missing":
                 yield self._missing(error, found)
             elif error["type"] == "extra_forbidden":
                 names = self._shape.fields(found.path[:-1])
-                yield found.key_place, dotted(found.path), sentences.unknown(str(error["loc"][-1]), names)
+                yield found.key_location, dotted(found.path), sentences.unknown(str(error["loc"][-1]), names)
             elif sentences.expected(error["type"], error.get("ctx", {})) is None:
-                yield self._place(error, found), dotted(found.path), self._words(error, found)
-            elif not any(len(end) > len(found.path) and end[: len(found.path)] == found.path for end in places):
-                # Something wrong further down tells which of several alternatives was meant.
+                yield self._location_of(error, found), dotted(found.path), self._sentence(error, found)
+            elif not any(len(end) > len(found.path) and end[: len(found.path)] == found.path for end in ends):
+                # A mistake below this one shows which of several alternatives was intended.
                 kinds.setdefault(found.path, []).append((error["type"], error.get("ctx", {})))
         for path, wrong in kinds.items():
             found = find(self._root, path)
-            yield found.node.place, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
+            yield found.node.location, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
 
-    def _said_without(self, hidden: set[Path]) -> list[ErrorDetails]:
-        """Return the errors of a validation without secret values; the closest one to the real values first."""
+    def _errors_without(self, hidden: set[Path]) -> list[ErrorDetails]:
+        """Return the errors of validations without secret values; those with the most similar values come first."""
         readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (True, False))
         return [error for data in readings for error in _attempt(data, self._shape.reading.options_of)[1]]
 
@@ -113,35 +112,35 @@ class _Report:
         found = find(self._root, error["loc"])
         return (*found.path, error["loc"][-1]) if error["type"] == "missing" else found.path
 
-    def _explained_already(self, error: ErrorDetails, found: FoundNode) -> bool:
+    def _is_consequence(self, error: ErrorDetails, found: FoundNode) -> bool:
         """Return True for an error that only follows from an unfilled placeholder, which is reported separately."""
         if found.path in self._values.unfilled:
             return True
-        tells = error["type"] in sentences.TELLS_THE_VALUE
-        return tells and any(path[: len(found.path)] == found.path for path in self._values.unfilled)
+        quotes = error["type"] in sentences.QUOTES_THE_VALUE
+        return quotes and any(path[: len(found.path)] == found.path for path in self._values.unfilled)
 
-    def _missing(self, error: ErrorDetails, found: FoundNode) -> Placed:
+    def _missing(self, error: ErrorDetails, found: FoundNode) -> LocatedMistake:
         key = str(error["loc"][-1])
         path = (*found.path, key)
-        return found.node.place, dotted(path), sentences.missing(key, self._shape.field(path))
+        return found.node.location, dotted(path), sentences.missing(key, self._shape.field(path))
 
-    def _place(self, error: ErrorDetails, found: FoundNode) -> ConfigLocation:
+    def _location_of(self, error: ErrorDetails, found: FoundNode) -> ConfigLocation:
         position = error.get("ctx", {}).get("position")
-        # Offsets in a text hold for the file only where the text is the file's own.
+        # The offset applies to the file only if the text comes from the file.
         if (
             isinstance(position, int)
             and isinstance(found.node, Scalar)
             and at(self._values.data, found.path) == found.node.text
         ):
-            return found.node.place_of(position)
-        return found.node.place
+            return found.node.location_of(position)
+        return found.node.location
 
-    def _words(self, error: ErrorDetails, found: FoundNode) -> str:
+    def _sentence(self, error: ErrorDetails, found: FoundNode) -> str:
         harmless = self._harmless.get((error["loc"], error["type"]))
         if harmless is None:
             field = self._shape.field(found.path)
             return sentences.withheld(field, self._values.outside.get(found.path))
-        return sentences.own_words(harmless["type"], harmless["msg"], harmless.get("ctx", {}))
+        return sentences.from_message(harmless["type"], harmless["msg"], harmless.get("ctx", {}))
 
 
 def _scalars(node: Node, path: Path) -> Iterator[Path]:

@@ -1,6 +1,6 @@
-"""What a configuration says, as frozen values. The descriptions become the JSON Schema and the documentation.
+"""The model of a configuration, as frozen values. The descriptions appear in the JSON Schema and in error sentences.
 
-A ``repr`` shows names only: any text in the file may come from a secret.
+A ``repr`` shows names only, because any text in the file may come from a secret.
 """
 
 from __future__ import annotations
@@ -45,24 +45,26 @@ _NAME = r"[a-z0-9]+([-_][a-z0-9]+)*"
 
 def _name(name: str, info: ValidationInfo) -> str:
     if not re.fullmatch(_NAME, name):
-        raise problem("Expected small letters and digits, in words joined by '-' or '_', such as mass-budget.")
+        raise problem("Expected lower-case letters and digits, in words joined by '-' or '_', such as mass-budget.")
     if isinstance(info.context, Reading):
         if name in info.context.names:
-            raise problem(f"Another pipeline is called '{name}' already; give each one a name of its own.")
+            raise problem(f"Another pipeline has the name '{name}' already. Give each pipeline a different name.")
         info.context.names.add(name)
     return name
 
 
 class SourceSettings(SettingsPart):
-    """One configured connector. In the file the options stand beside ``connector``."""
+    """One configured connector. In the file, ``connector`` and its options are keys of the same mapping."""
 
-    connector: str = Field(description="The kind of system that is read.")
-    options: SerializeAsAny[BaseModel] = Field(repr=False, description="The connector's options, checked by itself.")
+    connector: str = Field(description="The connector that reads the source.")
+    options: SerializeAsAny[BaseModel] = Field(
+        repr=False, description="The connector's options, validated by its own model."
+    )
     _complete: bool = PrivateAttr(default=True)
 
     @property
     def complete(self) -> bool:
-        """False if a secret of the options was not filled in: then they are unchecked, and no connector can use them."""
+        """False if a placeholder in the options is not filled; they are not validated, and no connector can use them."""
         return self._complete
 
     @model_validator(mode="wrap")
@@ -92,26 +94,26 @@ class SourceSettings(SettingsPart):
             source = cls(connector=name, options=reading.connector.Options.model_construct(**options))
             source._complete = False
             return source
-        except Exception as error:  # a connector is somebody else's code
-            what = f"The connector '{name}' failed while it checked its options ({type(error).__name__})"
-            raise problem(f"{what}. That is a fault of the connector; report it to its author.") from error
+        except Exception as error:  # a connector may be foreign code
+            what = f"The connector '{name}' failed while it validated its options ({type(error).__name__})"
+            raise problem(f"{what}. This is a bug of the connector; report it to its author.") from error
         return cls(connector=name, options=checked)
 
 
 class PipelineSettings(SettingsPart):
-    """From a source by a mapping to a sink."""
+    """A source, a mapping and a sink."""
 
     name: Annotated[str, AfterValidator(_name)] = Field(
         description="The pipeline's name in commands, logs and metrics; unique in the file.",
         examples=["mass-budget"],
         json_schema_extra={"pattern": f"^{_NAME}$"},
     )
-    source: SourceSettings = Field(description="What is read: a connector and its options.")
+    source: SourceSettings = Field(description="The connector to read with, and its options.")
     entries: Annotated[tuple[EntrySpec, ...], PlainValidator(read_entries, json_schema_input_type=EntriesInput)] = (
-        Field(repr=False, description="What becomes of a record: one mapping, or a list of them.")
+        Field(repr=False, description="The entries that a record makes: one mapping, or a list of mappings.")
     )
     sink: Annotated[SinkAddress, PlainValidator(read_sink, json_schema_input_type=SinkNotation)] = Field(
-        repr=False, description="Where the entries go: a data sink in a workspace."
+        repr=False, description="The data sink of a workspace that receives the entries."
     )
     schedule: Annotated[Schedule, PlainValidator(read_schedule, json_schema_input_type=ScheduleInput)] = Field(
         default=OnChange(),
@@ -123,54 +125,55 @@ class PipelineSettings(SettingsPart):
     drift: Annotated[DriftPlan, PlainValidator(read_drift, json_schema_input_type=DriftInput)] = Field(
         default_factory=DriftPlan,
         repr=False,
-        description="Read the sink back on a schedule, and what to do about keys that somebody else added, changed or removed: "
-        "report, repair, adopt, or {mode: ..., every: ..., added: ...}. Left out: only when `ingestd drift` asks.",
+        description="Compare the sink periodically with the delivered values, and what to do about differences: report, repair, "
+        "adopt, or {mode: ..., every: ..., added: ...}. Default: compare only when `ingestd drift` runs.",
     )
 
     unexplained: RemoveUnexplained = Field(
         default="own",
-        description="What becomes of entries of the sink that no source explains, once every pipeline that writes the sink was "
-        "read completely and each has deletes: remove. own: remove those that this daemon is known to have written; keep: only "
-        "list them; remove: remove all of them, which is right only if nothing else writes the sink.",
+        description="What happens to entries of the sink that no source has, once every pipeline of the sink was read completely "
+        "and each has deletes: remove. own: remove those that the mirror records as delivered; keep: only list them; remove: "
+        "remove all of them. Set remove only if nothing else writes to the sink.",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _forget_the_last_source(cls, found: Any, info: ValidationInfo) -> Any:
+    def _reset_connector(cls, found: Any, info: ValidationInfo) -> Any:
         if isinstance(info.context, Reading):
             info.context.connector = None
         return found
 
 
 class RejectedSettings(SettingsPart):
-    """How much of what is rejected is kept. Nothing is forgotten by itself unless this says so."""
+    """How long rejected records and entries are kept. Without these settings they are kept forever."""
 
     keep_days: float | None = Field(
-        default=None, gt=0, le=36_600, description="Forget what was rejected last longer ago than so many days."
+        default=None, gt=0, le=36_600, description="Delete rejections after this many days."
     )
-    keep_rows: int | None = Field(default=None, ge=1, description="Forget the oldest beyond so many.")
+    keep_rows: int | None = Field(
+        default=None, ge=1, description="Keep at most this many rejections; the oldest are deleted first."
+    )
 
 
 class Settings(SettingsPart):
-    """Everything that a configuration file says."""
+    """The whole configuration file."""
 
     service: ServiceSettings = Field(description="The workspace service.")
     state: Path = Field(
         repr=False,
-        description="The daemon's own file (SQLite); a relative path starts at this file's folder.",
+        description="The state file of the daemon (SQLite). A relative path starts at the folder of this file.",
         examples=["var/ingestd.db"],
     )
     rejected: RejectedSettings = Field(
-        default_factory=RejectedSettings, description="How much of what is rejected is kept; left out: all of it."
+        default_factory=RejectedSettings,
+        description="How long rejected records and entries are kept. Default: forever.",
     )
-    pipelines: tuple[PipelineSettings, ...] = Field(
-        min_length=1, description="What is kept in step, one item a pipeline."
-    )
+    pipelines: tuple[PipelineSettings, ...] = Field(min_length=1, description="The pipelines.")
 
     @field_validator("pipelines")
     @classmethod
     def _unique(cls, pipelines: tuple[PipelineSettings, ...]) -> tuple[PipelineSettings, ...]:
         names = [pipeline.name for pipeline in pipelines]
         if len(set(names)) < len(names):
-            raise problem("Every pipeline needs a name of its own.")
+            raise problem("Two pipelines have the same name. Give each pipeline a different name.")
         return pipelines

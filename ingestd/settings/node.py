@@ -23,7 +23,7 @@ Path: TypeAlias = tuple[Key, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ConfigLocation:
-    """Line and column, counted from 1."""
+    """A line and a column of the file, counted from 1."""
 
     line: int
     column: int
@@ -33,36 +33,36 @@ class ConfigLocation:
 class Scalar:
     """One value.
 
-    ``text`` is what it says; ``plain``: written without quotes or a tag. ``offsets``, for a value on one line: for each
-    character of ``text`` its distance in columns from ``place``; else empty.
+    ``text``: the content. ``plain``: written without quotes or a tag. ``offsets``: for a value on one line, the distance
+    of each character of ``text`` from ``location`` in columns; else empty.
     """
 
-    place: ConfigLocation
+    location: ConfigLocation
     text: str
     plain: bool = False
     offsets: tuple[int, ...] = ()
 
     @property
     def value(self) -> str | int | float | bool | None:
-        """The value by the rules of YAML 1.2."""
+        """The value according to YAML 1.2."""
         return resolve(self.text) if self.plain else self.text
 
-    def place_of(self, position: int) -> ConfigLocation:
+    def location_of(self, position: int) -> ConfigLocation:
         """Return the location of the character at ``position``; the scalar's own location if it is unknown."""
         if not 0 <= position < len(self.offsets):
-            return self.place
-        return ConfigLocation(line=self.place.line, column=self.place.column + self.offsets[position])
+            return self.location
+        return ConfigLocation(line=self.location.line, column=self.location.column + self.offsets[position])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingNode:
     """Keys and values in the order of the file; keys are unique."""
 
-    place: ConfigLocation
+    location: ConfigLocation
     items: tuple[tuple[Scalar, Node], ...]
 
     def entry(self, key: Key) -> tuple[Scalar, Node] | None:
-        """The pair whose key is ``key``."""
+        """Return the pair with the key ``key``."""
         return next(((name, node) for name, node in self.items if name.text == key), None)
 
 
@@ -70,7 +70,7 @@ class MappingNode:
 class ListNode:
     """A list."""
 
-    place: ConfigLocation
+    location: ConfigLocation
     items: tuple[Node, ...]
 
 
@@ -83,36 +83,36 @@ class FoundNode:
 
     path: Path
     node: Node
-    key_place: ConfigLocation
-    """Where the key of this value stands; the value's own place in a list."""
+    key_location: ConfigLocation
+    """The location of the key of this value; in a list, the location of the value."""
     left: Path
 
 
 def find(root: Node, asked: Sequence[Key]) -> FoundNode:
     """Return the node at the longest existing prefix of ``asked``.
 
-    Steps that the file doesn't have are passed over: a pydantic location also names the alternatives of a union, and one
-    mapping may stand for a list of one.
+    Steps that the file does not have are skipped: a pydantic location also names the alternatives of a union, and one
+    mapping may be written instead of a list of one.
     """
-    node, key_place = root, root.place
+    node, key_location = root, root.location
     path: list[Key] = []
     left: list[Key] = []
     for step in asked:
         match node:
             case MappingNode() if isinstance(step, str) and (entry := node.entry(step)) is not None:
-                key_place, node = entry[0].place, entry[1]
+                key_location, node = entry[0].location, entry[1]
             case ListNode() if isinstance(step, int) and step < len(node.items):
                 node = node.items[step]
-                key_place = node.place
+                key_location = node.location
             case _:
                 left.append(step)
                 continue
         path.append(step)
-    return FoundNode(path=tuple(path), node=node, key_place=key_place, left=tuple(left))
+    return FoundNode(path=tuple(path), node=node, key_location=key_location, left=tuple(left))
 
 
 def dotted(path: Iterable[Key]) -> str:
-    """``("pipelines", 0, "source")`` as people write it: ``pipelines[0].source``."""
+    """Return ``pipelines[0].source`` for ``("pipelines", 0, "source")``."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -135,7 +135,7 @@ def resolve(text: str) -> str | int | float | bool | None:
 
 
 def described(node: Node) -> str:
-    """Describe the node for people: the number 007, 'abc', nothing, a list."""
+    """Return a phrase for an error sentence: the number 007, 'abc', nothing, a list."""
     match node:
         case MappingNode():
             return described_value({})
@@ -146,7 +146,7 @@ def described(node: Node) -> str:
 
 
 def described_value(value: object, written: str | None = None) -> str:
-    """The same for plain data; ``written`` is how the file spells it."""
+    """Return a phrase for plain data; ``written`` is its text in the file."""
     shown = shortened(str(value) if written is None else written)
     match value:
         case dict():
@@ -163,12 +163,12 @@ def described_value(value: object, written: str | None = None) -> str:
 
 
 def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
-    """``text`` on one line and not too long for a sentence."""
+    """Return ``text`` as one printable line of at most ``limit`` characters and an ellipsis."""
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return line if len(line) <= limit else f"{line[:limit]}…"
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """`` Did you mean 'path'?`` with a blank in front, or nothing where no name is near."""
+    """Return `` Did you mean 'path'?`` with a leading space, or an empty text if no name is similar."""
     near = difflib.get_close_matches(word[:_DIGITS_AT_MOST], sorted(names), n=1, cutoff=0.6)
     return f" Did you mean '{near[0]}'?" if near else ""

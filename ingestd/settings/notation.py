@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -16,18 +15,15 @@ from pydantic import (
 )
 
 from ingestd.core.address import SinkAddress
-from ingestd.settings.cron import CronError, normal_cron
+from ingestd.settings.cron import CronError, check_cron
 from ingestd.settings.node import described_value, nearest
+from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
 from ingestd.settings.validation import Reading, problem, validated
 
 ON_CHANGE = "on-change"
 
 Read = TypeVar("Read")
-
-
-class _Notation(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def _with_unit(found: Any) -> Any:
@@ -37,7 +33,7 @@ def _with_unit(found: Any) -> Any:
 
 
 def _sentences(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """``read`` as a validator, whose ValueError is a sentence for people."""
+    """Return ``read`` as a validator that reports its ValueError as a sentence."""
 
     def validator(text: str) -> Read:
         try:
@@ -48,7 +44,7 @@ def _sentences(read: Callable[[str], Read]) -> Callable[[str], Read]:
     return validator
 
 
-def _a_duration(text: str) -> str:
+def _duration(text: str) -> str:
     duration_seconds(text)
     return text
 
@@ -56,26 +52,29 @@ def _a_duration(text: str) -> str:
 Duration: TypeAlias = Annotated[
     str,
     BeforeValidator(_with_unit),
-    AfterValidator(_sentences(_a_duration)),
+    AfterValidator(_sentences(_duration)),
     Field(json_schema_extra={"pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"}),
 ]
-"""A duration as the file has it; `duration_seconds` reads it."""
+"""A duration as written in the file; `duration_seconds` parses it."""
 
 
-class SinkNotation(_Notation):
-    """A data sink in a workspace: by label, by id or by visible id, exactly one of them."""
+class SinkNotation(SettingsPart):
+    """A data sink in a workspace, named by exactly one of label, id and visible id."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": [name]} for name in ("label", "id", "visible_id")]}
     )
 
-    workspace: str = Field(min_length=1, description="The workspace's id or label.")
+    workspace: str = Field(min_length=1, description="The id or the label of the workspace.")
     label: str | None = Field(
-        default=None, min_length=1, max_length=255, description="The sink's label; it is created where there is none."
+        default=None,
+        min_length=1,
+        max_length=255,
+        description="The label of the sink, which is created if it does not exist.",
     )
-    id: str | None = Field(default=None, min_length=1, description="The sink's id; it must exist.")
+    id: str | None = Field(default=None, min_length=1, description="The id of an existing sink.")
     visible_id: str | None = Field(
-        default=None, validate_default=True, min_length=1, description="The sink's visible id; it must exist."
+        default=None, validate_default=True, min_length=1, description="The visible id of an existing sink."
     )
 
     @field_validator("visible_id")
@@ -85,13 +84,15 @@ class SinkNotation(_Notation):
             given = [name for name in ("label", "id") if info.data[name] is not None]
             given += ["visible_id"] if visible_id is not None else []
             if not given:
-                raise problem("A sink is named by one of 'label', 'id' and 'visible_id'; found none of them.")
+                raise problem("A sink needs one of 'label', 'id' and 'visible_id'; found none of them.")
             if len(given) > 1:
-                raise problem(f"A sink is named by one of 'label', 'id' and 'visible_id'; found {' and '.join(given)}.")
+                raise problem(
+                    f"A sink has one of 'label', 'id' and 'visible_id'; found {' and '.join(given)}. Keep one of them."
+                )
         return visible_id
 
     def address(self) -> SinkAddress:
-        """The same as one value."""
+        """Return the address of the sink."""
         if self.label is not None:
             return SinkAddress(workspace=self.workspace, by="label", name=self.label)
         if self.id is not None:
@@ -99,24 +100,24 @@ class SinkNotation(_Notation):
         return SinkAddress(workspace=self.workspace, by="visible_id", name=self.visible_id or "")
 
 
-class EveryNotation(_Notation):
-    """At a fixed distance."""
+class EveryNotation(SettingsPart):
+    """Run at an interval."""
 
     every: Duration = Field(
-        description="The time from the beginning of one run to that of the next, from 1s to 366d.",
+        description="The time between the starts of two runs, from 1s to 366d.",
         examples=["15m", "1h30m"],
     )
 
 
-class CronNotation(_Notation):
-    """At the times of a cron expression."""
+class CronNotation(SettingsPart):
+    """Run at the times of a cron expression."""
 
-    cron: Annotated[str, AfterValidator(_sentences(normal_cron))] = Field(
+    cron: Annotated[str, AfterValidator(_sentences(check_cron))] = Field(
         description="Minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), as in crontab.",
         examples=["0 2 * * *", "*/10 6-18 * * mon-fri"],
     )
     timezone: Annotated[str, AfterValidator(_sentences(known_timezone))] = Field(
-        default="UTC", description="The time zone of the expression, by its IANA name.", examples=["Europe/Berlin"]
+        default="UTC", description="The IANA name of the time zone of the expression.", examples=["Europe/Berlin"]
     )
 
 
@@ -124,16 +125,16 @@ ScheduleInput: TypeAlias = Literal["on-change"] | EveryNotation | CronNotation
 
 
 def read_sink(found: Any) -> SinkAddress:
-    """A mapping; a value of our own passes as it is."""
+    """Return the address that a mapping names; a `SinkAddress` is returned unchanged."""
     return found if isinstance(found, SinkAddress) else validated(SinkNotation, found).address()
 
 
 def read_schedule(found: Any, info: ValidationInfo) -> Schedule:
-    """``on-change``, ``{every: …}`` or ``{cron: …, timezone: …}``; a value of our own passes as it is."""
+    """Return the schedule of ``on-change``, ``{every: …}`` or ``{cron: …, timezone: …}``; a `Schedule` is returned unchanged."""
     if isinstance(found, OnChange | Every | Cron):
-        return _possible(found, info)
+        return _check_source(found, info)
     if found == ON_CHANGE:
-        return _possible(OnChange(), info)
+        return _check_source(OnChange(), info)
     if isinstance(found, dict) and "cron" in found:
         notation = validated(CronNotation, found)
         return Cron(expression=notation.cron, timezone=notation.timezone)
@@ -146,7 +147,7 @@ def read_schedule(found: Any, info: ValidationInfo) -> Schedule:
     )
 
 
-def _possible(schedule: Schedule, info: ValidationInfo) -> Schedule:
+def _check_source(schedule: Schedule, info: ValidationInfo) -> Schedule:
     reading = info.context
     if (
         isinstance(schedule, OnChange)
@@ -154,5 +155,5 @@ def _possible(schedule: Schedule, info: ValidationInfo) -> Schedule:
         and reading.connector
         and reading.connector.scheduled_only
     ):
-        raise problem("This source can't tell when it changed; give it 'schedule: {every: 15m}' or a cron expression.")
+        raise problem("This source does not report changes, so it needs 'schedule: {every: 15m}' or a cron expression.")
     return schedule

@@ -1,4 +1,4 @@
-"""What every part of a configuration has in common."""
+"""The base class of all parts of a configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class SettingsPart(BaseModel):
-    """Frozen; a key that it does not know is a mistake; infinity is no number of seconds."""
+    """A frozen model that rejects unknown keys and infinite numbers."""
 
-    # A default is checked too where a field asks for it.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -6,10 +6,10 @@ _ESCAPE_LENGTHS = {"x": 4, "u": 6, "U": 10}
 
 
 def offsets_in(line: str, column: int, style: str | None, text: str) -> tuple[int, ...]:
-    """For each character of ``text``, which is written in ``line`` from ``column`` on, its distance from ``column``.
+    """Return the distance from ``column`` of each character of ``text``, which is written in ``line`` at ``column``.
 
-    ``style`` is the quote, or None or empty for a plain value. Nothing comes back where the two can't be matched (a
-    block of lines, a byte order mark before the first line).
+    ``style`` is the quote, or None or empty for a plain value. Returns an empty tuple if text and line do not match (a
+    value of several lines, a byte order mark before the first line).
     """
     if not style:
         offsets = tuple(range(len(text)))

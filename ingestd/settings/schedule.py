@@ -1,4 +1,4 @@
-"""When a pipeline reads its source, as a configuration says it, and how the two notations are read."""
+"""The schedule of a pipeline, and the parsers of durations and time zones."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LONGEST_SECONDS: Final = 366 * 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnChange:
-    """Whenever the source tells that something changed."""
+    """Run when the source reports a change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
-    """Again and again: ``seconds`` from the beginning of one run to that of the next, from 1 to 366 days."""
+    """Run at an interval: ``seconds`` between the starts of two runs, from 1 second to 366 days."""
 
     seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """At the times that a cron expression of five fields names, on the clock of an IANA time zone."""
+    """Run at the times of a cron expression of five fields, in an IANA time zone."""
 
     expression: str
     timezone: str = "UTC"
@@ -38,7 +38,7 @@ Schedule: TypeAlias = OnChange | Every | Cron
 
 
 def duration_seconds(text: str) -> int:
-    """``1h30m`` → 5400.
+    """Return the seconds of a duration such as ``1h30m``: 5400.
 
     Raises:
         ValueError: a sentence.
@@ -56,7 +56,7 @@ def duration_seconds(text: str) -> int:
 
 
 def known_timezone(name: str) -> str:
-    """``name``, if the system's time zone database has it.
+    """Return ``name`` if the time zone database of the system has it.
 
     Raises:
         ValueError: a sentence with the nearest name.

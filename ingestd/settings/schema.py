@@ -16,7 +16,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PLACEHOLDER = {
     "type": "string",
     "pattern": r"\$\{(env|file|credential):[^}]+\}",
-    "description": "A value kept outside this file: an environment variable, a file, a systemd credential.",
+    "description": "A value from outside this file: an environment variable, a file or a systemd credential.",
 }
 _SOURCE = "SourceSettings"
 _NARROWING = {"enum", "const", "pattern"}
@@ -24,9 +24,9 @@ _ABOUT = ("title", "description", "default", "examples", "deprecated", "readOnly
 
 
 def configuration_schema(connectors: Mapping[str, type[ConnectorKind]]) -> dict[str, Any]:
-    """The schema of a configuration file; ``connectors`` are those that it may name, in the order of their names here.
+    """Return the schema of a configuration file that uses ``connectors``.
 
-    A setting that takes a number, a truth value or one of a few words also takes a placeholder.
+    A setting that takes a number, a boolean or one of several words also takes a placeholder.
 
     Raises:
         ConnectorUnusable: a connector's options can't be described.
@@ -42,29 +42,29 @@ def configuration_schema(connectors: Mapping[str, type[ConnectorKind]]) -> dict[
         "description": definitions[_SOURCE]["description"],
         **({"oneOf": choices} if choices else {"type": "object"}),
     }
-    definitions = {name: _open(_untitled(definition)) for name, definition in definitions.items()}
+    definitions = {name: _with_placeholders(_untitled(definition)) for name, definition in definitions.items()}
     definitions["Placeholder"] = dict(PLACEHOLDER)
     return {
         "$schema": DIALECT,
         "title": "Configuration of ingestd",
-        **_open(_untitled(schema)),
+        **_with_placeholders(_untitled(schema)),
         "$defs": dict(sorted(definitions.items())),
     }
 
 
 def schema_text(connectors: Mapping[str, type[ConnectorKind]]) -> str:
-    """The same as a file: UTF-8, indented, with a line end; the same connectors give the same bytes."""
+    """Return the schema as the text of a file, indented and with a line end; equal connectors give equal texts."""
     return json.dumps(configuration_schema(connectors), indent=2, ensure_ascii=False) + "\n"
 
 
 def _source(name: str, connector: type[ConnectorKind]) -> dict[str, Any]:
-    """The definitions of one connector: its options beside ``connector: name``, and what they refer to."""
+    """Return the definitions of one connector: ``connector: name``, its options, and the models that they use."""
     try:
         options = connector.Options.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
     except PydanticInvalidForJsonSchema as error:
         raise ConnectorUnusable(f"The options of the connector '{name}' can't be described: {error}") from error
     inner = {f"{name}.{model}": definition for model, definition in options.pop("$defs", {}).items()}
-    # A connector's class says what it does; its options model mostly has nothing to add.
+    # Most options models have no docstring; the connector's class has one.
     description = options.pop("description", None) or (connector.__doc__ or "").strip().partition("\n")[0]
     about = SourceSettings.model_fields[CONNECTOR].description
     return {
@@ -81,7 +81,7 @@ def _source(name: str, connector: type[ConnectorKind]) -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """Without the titles that pydantic makes of the names; a property that is called title stays."""
+    """Return the schema without the titles that pydantic generates; a property with the name title stays."""
     if isinstance(schema, list):
         return [_untitled(item) for item in schema]
     if not isinstance(schema, dict):
@@ -93,30 +93,30 @@ def _untitled(schema: Any) -> Any:
     }
 
 
-def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """Let a placeholder stand wherever a value of another kind, or of a few words, is asked for."""
+def _with_placeholders(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with a placeholder permitted for each value that is not any text."""
     changed = dict(schema)
     if "properties" in schema:
-        # The connector selects what else is allowed, so an editor must be able to read it.
+        # An editor selects the other properties by the connector, so it cannot be a placeholder.
         changed["properties"] = {
-            name: part if name == CONNECTOR and "const" in part else _opened(part)
+            name: part if name == CONNECTOR and "const" in part else _with_placeholder(part)
             for name, part in schema["properties"].items()
         }
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), dict):
-            changed[word] = _opened(schema[word])
+            changed[word] = _with_placeholder(schema[word])
     return changed
 
 
-def _opened(part: dict[str, Any]) -> dict[str, Any]:
+def _with_placeholder(part: dict[str, Any]) -> dict[str, Any]:
     reference = {"$ref": "#/$defs/Placeholder"}
     if "anyOf" in part:
-        choices = [_open(choice) for choice in part["anyOf"]]
+        choices = [_with_placeholders(choice) for choice in part["anyOf"]]
         free = any(choice.get("type") == "string" and not _NARROWING & choice.keys() for choice in choices)
         narrow = any(_narrow(choice) for choice in choices)
         return {**part, "anyOf": [*choices, reference] if narrow and not free else choices}
     if not _narrow(part):
-        return _open(part)
+        return _with_placeholders(part)
     about = {word: part[word] for word in _ABOUT if word in part}
     return {**about, "anyOf": [{word: value for word, value in part.items() if word not in about}, reference]}
 

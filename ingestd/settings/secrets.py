@@ -1,8 +1,8 @@
-"""Values that are kept outside the configuration file.
+"""Placeholders for values that are stored outside the configuration file.
 
-``${env:NAME}`` stands for an environment variable, ``${file:PATH}`` for a file's content, ``${credential:NAME}`` for the
-file NAME in systemd's credentials directory; ``$${`` stands for the characters ``${``. A sentence about one of them names
-the variable or the file, never what it holds.
+``${env:NAME}`` is an environment variable, ``${file:PATH}`` the content of a file, ``${credential:NAME}`` the file NAME in
+the credentials directory of systemd, and ``$${`` the characters ``${``. Error sentences name the variable or the file and
+never quote its content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CREDENTIAL_NAME = re.compile(r"(?!\.{1,2}\Z)[^/\0]{1,255}")
 
 
 class PlaceholderError(Exception):
-    """A placeholder can't be filled; ``position`` is its 0-based offset in the text."""
+    """A placeholder cannot be filled; ``position`` is its 0-based offset in the text."""
 
     def __init__(self, sentence: str, position: int) -> None:
         self.position = position
@@ -32,7 +32,7 @@ class PlaceholderError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """A text with its placeholders filled. ``secret``: something in it came from outside the file."""
+    """A text with filled placeholders. ``secret`` is True if it had a placeholder."""
 
     text: str
     secret: bool
@@ -68,14 +68,14 @@ class Placeholders:
                 continue
             if not token["end"]:
                 raise PlaceholderError(
-                    "'${' has no '}'; write '$${' where the characters themselves are meant.", token.start()
+                    "'${' has no '}'. Write '$${' for the characters '${' themselves.", token.start()
                 )
             parts.append(self._value(token["body"], token.start()))
             secret = True
         return Filled(text="".join([*parts, text[end:]]), secret=secret)
 
     def again(self, text: str) -> RepeatedSecret:
-        """A text with placeholders that are filled at each use, for secrets that may change."""
+        """Return a text with placeholders that are filled at each use, for secrets that may change."""
         return RepeatedSecret(text=text, placeholders=self)
 
     def _value(self, body: str, position: int) -> str:
@@ -83,8 +83,8 @@ class Placeholders:
         if kind not in _KINDS or not colon or not name:
             shown = shortened(body)
             raise PlaceholderError(
-                f"'${{{shown}}}' is no placeholder; expected ${{env:NAME}}, ${{file:PATH}} or ${{credential:NAME}}."
-                f"{nearest(kind, _KINDS) if kind not in _KINDS else ''} Write '$${{' where the characters themselves are meant.",
+                f"'${{{shown}}}' is not a placeholder; expected ${{env:NAME}}, ${{file:PATH}} or ${{credential:NAME}}."
+                f"{nearest(kind, _KINDS) if kind not in _KINDS else ''} Write '$${{' for the characters '${{' themselves.",
                 position,
             )
         try:
@@ -101,24 +101,24 @@ class Placeholders:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise _Missing(f"The environment variable {shortened(name)} does not hold UTF-8 text.") from None
+            raise _Missing(f"The environment variable {shortened(name)} is not UTF-8 text.") from None
         return value
 
     def _credential(self, name: str) -> Path:
         folder = self.environment.get("CREDENTIALS_DIRECTORY")
         if not folder:
             raise _Missing(
-                f"The credential '{shortened(name)}' can't be read: CREDENTIALS_DIRECTORY is not set. It is set where systemd "
-                "starts the program with LoadCredential=; elsewhere use ${file:PATH} or ${env:NAME}."
+                f"The credential '{shortened(name)}' can't be read: CREDENTIALS_DIRECTORY is not set. systemd "
+                "sets it for a unit with LoadCredential=; otherwise use ${file:PATH} or ${env:NAME}."
             )
         if not _CREDENTIAL_NAME.fullmatch(name):
-            raise _Missing(f"'{shortened(name)}' is no credential's name: it is one file name, without '/'.")
+            raise _Missing(f"'{shortened(name)}' is not the name of a credential. Write one file name, without '/'.")
         return Path(folder) / name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedSecret:
-    """A secret in the notation of the file. An environment variable never changes; a file may."""
+    """A secret with its placeholders, which are filled at each use because a file may change."""
 
     text: str
     placeholders: Placeholders
@@ -133,7 +133,7 @@ class RepeatedSecret:
 
 
 class _Missing(Exception):
-    """Return why a placeholder has no value."""
+    """A placeholder has no value; the message is the reason."""
 
 
 def _content(path: Path) -> str:
@@ -147,7 +147,7 @@ def _content(path: Path) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        raise _Missing(f"The file {path} does not hold UTF-8 text.") from None
+        raise _Missing(f"The file {path} is not UTF-8 text.") from None
     return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
 
 
@@ -161,13 +161,13 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes:
     """Return the content of a regular file of at most ``limit_bytes``; never block on a pipe or a device.
 
     Raises:
-        OSError: it can't be opened or read, is no regular file, or is larger.
-        ValueError: the path holds a NUL.
+        OSError: the file cannot be opened or read, is not a regular file, or is larger.
+        ValueError: the path contains a NUL character.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is no regular file")
+            raise OSError(0, "it is not a regular file")
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise OSError(0, f"it is larger than {limit_bytes} bytes")

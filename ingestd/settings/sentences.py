@@ -1,4 +1,4 @@
-"""Converts errors of pydantic to sentences for the author of the file."""
+"""Converts errors of pydantic to sentences for the author of the configuration."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _WRONG_VALUE: Final[Mapping[str, Callable[[Context], str]]] = {
     "literal_error": lambda context: str(context["expected"]),
     "enum": lambda context: str(context["expected"]),
 }
-_OLD_TRUTHS: Final = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
-TELLS_THE_VALUE: Final = frozenset({SENTENCE, "value_error", "assertion_error"})
-"""Errors whose text a validator wrote; it may quote what it was given."""
+_YAML_1_1_BOOLEANS: Final = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+QUOTES_THE_VALUE: Final = frozenset({SENTENCE, "value_error", "assertion_error"})
+"""Errors with a text from a validator, which may quote the value."""
 
 
 def expected(kind: str, context: Context) -> str | None:
@@ -65,7 +65,7 @@ def expected(kind: str, context: Context) -> str | None:
 def mismatch(kinds: list[tuple[str, Context]], found: FoundNode, *, hidden: bool) -> str:
     """Return a sentence with the expected alternatives and the value found."""
     if isinstance(found.node, Scalar):
-        # Pydantic measures a secret text as it measures a list.
+        # Pydantic reports a secret text of the wrong length like a list.
         kinds = [(f"string_{kind}" if kind in {"too_short", "too_long"} else kind, context) for kind, context in kinds]
     phrases = list(dict.fromkeys(phrase for kind, context in kinds if (phrase := expected(kind, context))))
     node = found.node
@@ -90,15 +90,15 @@ def missing(key: str, field: FieldInfo | None) -> str:
 def withheld(field: FieldInfo | None, written: str | None) -> str:
     """Return the sentence for an error with a reason that may contain a secret."""
     meaning = f" Expected: {field.description}" if field is not None and field.description else ""
-    what = f"The value of {shortened(written)}" if written is not None else "What stands here"
-    return f"{what} is refused. The reason might quote a secret value and is not shown.{meaning}"
+    what = f"The value of {shortened(written)}" if written is not None else "This value"
+    return f"{what} is not valid. The reason may contain a secret, so it is not shown.{meaning}"
 
 
-def own_words(kind: str, message: str, context: Context) -> str:
+def from_message(kind: str, message: str, context: Context) -> str:
     """Return the message of a validator or of pydantic as a sentence."""
     if kind == SENTENCE:
         return str(context["sentence"])
-    text = re.sub(r"^(Value error|Assertion failed), ", "", message).strip() or "This value is refused"
+    text = re.sub(r"^(Value error|Assertion failed), ", "", message).strip() or "This value is not valid"
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
@@ -108,8 +108,8 @@ def _hint(kind: str, context: Context, node: Node) -> str:
     if kind in {"literal_error", "enum"}:
         return nearest(node.text, re.findall(r"'([^']*)'", str(context["expected"])))
     wanted = WRONG_KIND.get(kind)
-    if wanted == "true or false" and node.text.lower() in _OLD_TRUTHS:
-        return f" In YAML 1.2 '{node.text}' is a text; write {_OLD_TRUTHS[node.text.lower()]}."
+    if wanted == "true or false" and node.text.lower() in _YAML_1_1_BOOLEANS:
+        return f" In YAML 1.2 '{node.text}' is a text; write {_YAML_1_1_BOOLEANS[node.text.lower()]}."
     if wanted in {"a number", "a whole number"}:
         return _number_hint(node)
     return ""

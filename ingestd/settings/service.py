@@ -1,4 +1,4 @@
-"""The workspace service: where it is, how it is reached, how this daemon presents itself, and how hard it may press."""
+"""Settings of the connection to the workspace service: address, authentication, timeouts and limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS_AT_MOST = 3_600.0
 
 
 def client_id_of(host: str) -> str:
-    """A host's name as a client id: visible ASCII, 1 to 128 characters."""
+    """Return a host name as a client id: 1 to 128 visible ASCII characters."""
     return re.sub(r"[^!-~]+", "-", host)[:128] or "ingestd"
 
 
@@ -29,17 +29,17 @@ def _service_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        # No resolver is asked about a name with an empty or endless label; it would not be a fault of the network.
+        # A resolver rejects a name with an empty or too long label; that is not a failure of the network.
         (parts.hostname or "").encode("idna")
     except ValueError:
         usable = False
     else:
         if usable and (parts.username is not None or parts.password is not None):
             raise problem(
-                "The address holds a user name or a password; the service knows its clients by 'api_key'. Remove them."
+                "The address contains a user name or a password. Remove them; the service authenticates clients by 'api_key'."
             )
         if usable and (parts.query or parts.fragment):
-            raise problem(f"{expected}: nothing may follow its path ('?' or '#').")
+            raise problem(f"{expected}, without a query ('?') or a fragment ('#').")
     if not usable or re.search(r"[^!-~]", text):
         raise problem(f"{expected}.")
     return text.rstrip("/")
@@ -47,13 +47,15 @@ def _service_url(text: str) -> str:
 
 def _api_key(key: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[!-~]+", key.get_secret_value()):
-        raise problem("The API key is empty or holds a blank, a line end or a character beyond ASCII; copy it again.")
+        raise problem(
+            "The API key is empty or contains a space, a line end or a character that is not ASCII. Copy it again."
+        )
     return key
 
 
 def _client_id(text: str) -> str:
     if not re.fullmatch(_CLIENT_ID, text):
-        raise problem("Expected 1 to 128 visible ASCII characters without blanks.")
+        raise problem("Expected 1 to 128 visible ASCII characters without spaces.")
     return text
 
 
@@ -66,107 +68,113 @@ def _proxy(address: SecretStr) -> SecretStr:
         usable = False
     if not usable or re.search(r"[^!-~]", text):
         raise problem(
-            "Expected a proxy's address, such as http://proxy.example:3128 or http://user:password@proxy:3128."
+            "Expected the address of a proxy, such as http://proxy.example:3128 or http://user:password@proxy:3128."
         )
     return address
 
 
 class ServiceSettings(SettingsPart):
-    """The workspace service, and how this daemon presents itself to it."""
+    """The workspace service and the connection to it."""
 
     url: Annotated[str, AfterValidator(_service_url)] = Field(
-        repr=False, description="The service's address.", examples=["http://127.0.0.1:8400"]
+        repr=False, description="The address of the service.", examples=["http://127.0.0.1:8400"]
     )
     api_key: Annotated[SecretStr, AfterValidator(_api_key)] = Field(
         repr=False,
-        description="The key that the service gave; keep it outside this file.",
+        description="The API key that the service issued; store it outside this file.",
         examples=["${env:INGESTD_API_KEY}", "${credential:api-key}"],
     )
     client_id: Annotated[str, AfterValidator(_client_id)] = Field(
         default_factory=lambda: client_id_of(socket.gethostname()),
         repr=False,
-        description="The name by which subscribers recognise what this daemon wrote; the host's name where it is left out.",
+        description="The name that events of the service show for changes by this daemon. Default: the host name.",
         examples=["bench-3"],
     )
     connect_timeout_seconds: float = Field(
-        default=5.0, gt=0, le=_SECONDS_AT_MOST, description="How long a connection may take to come about."
+        default=5.0, gt=0, le=_SECONDS_AT_MOST, description="The longest time to establish a connection."
     )
     read_timeout_seconds: float = Field(
-        default=30.0, gt=0, le=_SECONDS_AT_MOST, description="How long the service may be silent while it answers."
+        default=30.0,
+        gt=0,
+        le=_SECONDS_AT_MOST,
+        description="The longest time without data from the service while it responds.",
     )
     write_timeout_seconds: float = Field(
-        default=30.0, gt=0, le=_SECONDS_AT_MOST, description="How long sending may stand still."
+        default=30.0,
+        gt=0,
+        le=_SECONDS_AT_MOST,
+        description="The longest time in which the service accepts no data of a request.",
     )
     proxy: Annotated[SecretStr, AfterValidator(_proxy)] | None = Field(
         default=None,
         repr=False,
-        description="A proxy on the way to the service, with user and password where it asks for them. The environment's "
-        "HTTP_PROXY is not looked at.",
+        description="A proxy for all requests to the service, with user and password if it needs them. The environment variable "
+        "HTTP_PROXY is not used.",
         examples=["http://proxy.example:3128"],
     )
     ca_file: Path | None = Field(
         default=None,
         repr=False,
-        description="Whose certificates are trusted: a PEM file, instead of the usual authorities.",
+        description="A PEM file with the trusted certificate authorities, instead of those of the system.",
         examples=["company-ca.pem"],
     )
     client_certificate: Path | None = Field(
-        default=None, repr=False, description="A certificate that shows the service who we are (PEM)."
+        default=None, repr=False, description="The certificate that authenticates this daemon to the service (PEM)."
     )
     client_key: Path | None = Field(
         default=None,
         repr=False,
-        description="The key of client_certificate, where it stands in a file of its own (PEM).",
+        description="The key of client_certificate, if it is in a separate file (PEM).",
     )
     client_key_password: SecretStr | None = Field(
-        default=None, repr=False, description="The password of the key, where it is encrypted."
+        default=None, repr=False, description="The password of the key, if it is encrypted."
     )
     requests_at_most: int = Field(
         default=32,
         ge=1,
         le=256,
-        description="How many requests may be under way at once. It begins with one and finds by itself how many are best.",
+        description="The most concurrent requests. The daemon begins with one and adapts the number to the service.",
     )
     retry_after_at_most_seconds: float = Field(
         default=300.0,
         gt=0,
         le=86_400.0,
-        description="How long a wait that the service asks for (Retry-After) is kept at the most.",
+        description="The longest wait that the service can request with Retry-After.",
     )
     gather_seconds: float = Field(
         default=0.0,
         ge=0,
         le=60,
-        description="How long to wait for more entries before the first of a batch is sent; 0: what is there goes at once.",
+        description="How long to collect entries before a batch is sent; 0 sends pending entries immediately.",
     )
     compress: Literal["auto", "never"] = Field(
         default="auto",
-        description="Bodies by gzip: auto (to a service that takes it and is not on this machine) or never.",
+        description="Compress request bodies with gzip: auto (if the service accepts it and is not on this machine) or never.",
     )
     update_with: UpdateWith = Field(
         default="mass",
-        description="How an entry is updated where the service takes no batches: mass or patch (the document has both).",
+        description="The request that updates an entry if the service does not accept batches: mass or patch.",
     )
     missing_sink: Literal["create", "stop"] = Field(
         default="create",
-        description="When somebody has deleted a sink: create it again with all its entries, or stop and say so.",
+        description="If the service deleted a sink: create it again with all entries, or stop its delivery and report it.",
     )
 
     _api_key_source: RepeatedSecret | None = PrivateAttr(default=None)
 
     def read_api_key(self) -> SecretStr:
-        """The API key as it is now: a file that it is kept in may have changed since the configuration was read.
+        """Return the current API key; its file may have changed since the configuration was read.
 
         Raises:
-            PlaceholderError: the file can't be read.
-            ValueError: what it holds can't be a key.
+            PlaceholderError: the file cannot be read.
+            ValueError: its content is not an API key.
         """
         if self._api_key_source is None:
             return self.api_key
         return _api_key(SecretStr(self._api_key_source.read()))
 
     @model_validator(mode="after")
-    def _key_belongs_to_a_certificate(self) -> Self:
+    def _check_certificate(self) -> Self:
         if self.client_certificate is None and (self.client_key is not None or self.client_key_password is not None):
-            raise problem("A client key needs the certificate it belongs to: set 'client_certificate', too.")
+            raise problem("'client_key' is set without a certificate. Set 'client_certificate', too.")
         return self

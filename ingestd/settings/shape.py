@@ -1,4 +1,4 @@
-"""The permitted keys and values at a path of the file, from the models."""
+"""The keys and fields that the models permit at a path of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECTOR = "connector"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The settings that a file may have, with the options of the connectors that it names."""
+    """The settings that a file may have, including the options of the connectors that it names."""
 
     root: Node
     reading: Reading

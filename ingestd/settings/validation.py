@@ -1,4 +1,4 @@
-"""The shared context of the validators, and their errors."""
+"""The context that validators share, and their errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ingestd.core.errors import IngestdError
 Model = TypeVar("Model", bound=BaseModel)
 
 SENTENCE = "ingestd_sentence"
-"""The type of a pydantic error that is a sentence already; ``ctx`` holds it, and the offset in the text where it has one."""
+"""The type of a pydantic error with a complete sentence; ``ctx`` has the sentence and the offset in the text or None."""
 
 
 class ConnectorKind(Protocol):
-    """The class interface of a connector for the configuration; implemented by `ingestd.sdk.Connector`."""
+    """What the configuration uses of a connector class; `ingestd.sdk.Connector` implements it."""
 
     Options: ClassVar[type[BaseModel]]
     scheduled_only: ClassVar[bool]
@@ -32,16 +32,16 @@ class ConnectorKind(Protocol):
 
 
 class ConnectorUnusable(IngestdError):
-    """There is no connector of that name, or it can't be loaded; the sentence says why and what to do."""
+    """No connector has that name, or it cannot be loaded; the sentence has the reason and what to do."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
     """The context of one validation of a file.
 
-    Pydantic reads fields in the order of their declaration, so what a pipeline's source says is known when its schedule
-    is read, and the names of the pipelines before it when its own is. ``secrets`` False: placeholders of sources may be left
-    as they are, and their options unchecked.
+    Pydantic validates fields in the order of their declaration: a pipeline's source before its schedule, and earlier
+    pipelines before later ones. ``secrets`` False: options of sources with unfilled placeholders are not validated.
+    ``names``: the names of earlier pipelines. ``connector``: the connector of the current pipeline.
     """
 
     options_of: Callable[[str], type[ConnectorKind]]
@@ -51,19 +51,19 @@ class Reading:
 
 
 def problem(sentence: str, position: int | None = None) -> PydanticCustomError:
-    """Return an error with a sentence; ``position``: its 0-based offset in the text."""
+    """Return an error with a sentence; ``position`` is the 0-based offset of the mistake in the text."""
     return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence, "position": position})
 
 
 def refuse(at: tuple[str | int, ...], what: PydanticCustomError | str, found: Any) -> NoReturn:
-    """Raise ``what`` (or an error type of pydantic's, such as ``missing``) for the value at ``at`` below this one."""
+    """Raise ``what``, an error or the name of a pydantic error type, for the value at the relative path ``at``."""
     raise ValidationError.from_exception_data("", [InitErrorDetails(type=what, loc=at, input=found)])
 
 
 def validated(model: type[Model], found: Any, context: Reading | None = None) -> Model:
-    """``found``, plain data as JSON has it, as a ``model``: strictly, so that a number is never taken for a text.
+    """Validate ``found``, plain JSON data, in strict mode: a number is not accepted as a text.
 
     Raises:
-        ValidationError: everything that does not fit; raised in a validator it keeps its places.
+        ValidationError: all mistakes; a validator that raises it keeps their paths.
     """
     return model.model_validate_json(json.dumps(found), strict=True, context=context)

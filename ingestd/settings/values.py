@@ -1,4 +1,4 @@
-"""The tree of a file as plain data with filled placeholders, and the origin of each value."""
+"""The tree of a file as plain data with filled placeholders."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ingestd.settings.secrets import PlaceholderError, Placeholders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """``data`` is what validation reads.
+    """The data to validate, and which of it came from placeholders.
 
-    ``outside``: the paths of the values that a placeholder filled, each with the text that the file has instead.
-    ``unfilled``: the paths whose placeholder could not be filled, each with the place and the reason.
+    ``outside``: the paths of values from placeholders, each with its text in the file.
+    ``unfilled``: the paths of placeholders that could not be filled, each with its location and the reason.
     """
 
     data: Any = field(repr=False)
@@ -25,10 +25,9 @@ class Values:
     unfilled: dict[Path, tuple[ConfigLocation, str]]
 
     def with_numbers(self, paths: Iterable[Path]) -> Values | None:
-        """The same with the values at ``paths`` read as YAML would read them without quotes: a number, true or false.
+        """Return the values with those at ``paths`` resolved like unquoted YAML (numbers, booleans); None if none changes.
 
-        A placeholder always gives text; only where a setting refused it as text is it tried as something else. None
-        where that makes no difference.
+        A placeholder always gives text. Callers use this for settings that do not accept the text.
         """
         data = copy.deepcopy(self.data)
         changed = False
@@ -41,28 +40,28 @@ class Values:
         return Values(data=data, outside=self.outside, unfilled=self.unfilled) if changed else None
 
     def without_secrets(self) -> Values:
-        """The same for a reader of the state file, which neither calls the service nor opens a source.
+        """Return the values for a command that only reads the state file: it calls no service and opens no source.
 
-        What could not be filled in there is left out or replaced by a word; elsewhere it stays a mistake.
+        Unfilled values of the service are removed or replaced, those of sources stay; all others remain mistakes.
         """
         data, unfilled = copy.deepcopy(self.data), dict(self.unfilled)
         for path in self.unfilled:
             match path:
                 case ("service", ("url" | "api_key") as name):
-                    put(data, path, _STAND_INS[name])
+                    put(data, path, _REPLACEMENTS[name])
                 case ("service", str()):
                     del data["service"][path[1]]
                 case ("pipelines", int(), "source", str() as name, *_) if name != "connector":
-                    pass  # `SourceSettings` takes it as it is
+                    pass  # `SourceSettings` accepts it
                 case _:
                     continue
             del unfilled[path]
         return Values(data=data, outside=self.outside, unfilled=unfilled)
 
     def harmless(self, hidden: Iterable[Path], *, addresses: bool) -> Any:
-        """The data with the file's own text for what came from outside, and a word for what else is ``hidden``.
+        """Return the data without secrets: values from placeholders have their text in the file, others at ``hidden`` a word.
 
-        With ``addresses`` a hidden URL becomes another URL of the same build, so that what is wrong beside it still shows.
+        With ``addresses`` a hidden URL is replaced by a URL of the same form, so that other mistakes in it are still found.
         """
         data = copy.deepcopy(self.data)
         for path in hidden:
@@ -73,18 +72,18 @@ class Values:
         return data
 
 
-_STAND_INS = {"url": "http://not-filled-in.invalid", "api_key": "not-filled-in"}
+_REPLACEMENTS = {"url": "http://not-filled-in.invalid", "api_key": "not-filled-in"}
 
 
 def _masked(url: str) -> str:
-    """Another URL with the same scheme and the same separators; nothing else of ``url`` remains."""
+    """Return a URL with the scheme and the separators of ``url``, but with other letters and digits."""
     scheme, mark, rest = url.partition("://")
     known = scheme if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,30}", scheme) else "hidden"
     return known + mark + re.sub(r"[^/:@.?=&]", lambda found: "1" if found[0].isdigit() else "x", rest)
 
 
 def filled(root: Node, placeholders: Placeholders) -> Values:
-    """Convert a tree to data. A placeholder that can't be filled remains unchanged."""
+    """Convert a tree to data. A placeholder that cannot be filled remains unchanged."""
     outside: dict[Path, str] = {}
     unfilled: dict[Path, tuple[ConfigLocation, str]] = {}
 
@@ -95,7 +94,7 @@ def filled(root: Node, placeholders: Placeholders) -> Values:
         try:
             text = placeholders.fill(value)
         except PlaceholderError as error:
-            unfilled[path] = (node.place_of(error.position), str(error))
+            unfilled[path] = (node.location_of(error.position), str(error))
             outside[path] = node.text
             return value
         if text.secret:

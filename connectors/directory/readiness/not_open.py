@@ -24,7 +24,7 @@ class NotOpen(ReadinessRule):
     def evaluate(self, view: FileView) -> NotReady | Invalid | None:
         """Wait while a writer is found.
 
-        Its closing of the file is an event, which leads to another evaluation.
+        When the writer closes the file, an event starts another evaluation.
         """
         if writers := find_writers(view.path):
             return NotReady(sentence=f"it is open for writing by {writers}")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 class NotReady:
     """The file is not ready; ``sentence`` says what it waits for.
 
-    ``at_most``: after so many seconds the rule no longer applies, and the reading shows what is wrong with the file.
+    ``at_most``: seconds after which the file is read although it is not ready, so that the reading reports what is wrong.
     """
 
     sentence: str

@@ -57,7 +57,7 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
 
 
 def _share_alike(records: Sequence[list[str]], columns: int) -> float:
-    """Return the share of records with so many fields.
+    """Return the share of records with ``columns`` fields.
 
     If all differ but most have several fields, it is slightly above 0.
     """

@@ -36,7 +36,7 @@ from connectors.formats.parser_process.messages import (
 from ingestd.sdk import SourceBroken, limit_process, limit_work
 
 _OUTPUT_BYTES = 2**20
-# A process that keeps more memory after a file is replaced, so that the next file has the whole limit.
+# If a process keeps more memory than this after a file, a new process replaces it, so that the next file has the whole limit.
 _KEPT_BYTES = 512 * 2**20
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

@@ -146,7 +146,7 @@ class Parsers:
         """Check that there was no interruption.
 
         Raises:
-            SourceUnavailable: there was.
+            SourceUnavailable: the reading was interrupted.
         """
         if self.is_interrupted:
             raise SourceUnavailable(

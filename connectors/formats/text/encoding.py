@@ -38,9 +38,9 @@ _SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0
 _LONGEST_SEQUENCE = 4
 _ZEROS_OF_UTF_16 = 0.4
 _ZEROS_OF_UTF_32 = 0.9
-# In text with two bytes for each character, one line in so many may be valid UTF-8 by coincidence.
 _TWO_BYTES = frozenset({"cp932", "euc_jp", "euc_kr", "cp949", "big5", "gb18030"})
 _ONE_SHORT_SEQUENCE = re.compile(rb"[\x00-\x7f]*[\xc2-\xdf][\x80-\xbf][\x00-\x7f]*")
+# In text with two bytes for each character, one line in this many may be valid UTF-8 by coincidence.
 _LINES_PER_COINCIDENCE = 20
 
 

@@ -45,7 +45,7 @@ class TextFile:
         """Continue from this offset in the file, if the file is UTF-8.
 
         Raises:
-            io.UnsupportedOperation: it is not.
+            io.UnsupportedOperation: the file is not UTF-8.
         """
         if self._decoder is not None:
             raise io.UnsupportedOperation(f"{self.encoding.name} can only be read from the start")

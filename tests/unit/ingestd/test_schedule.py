@@ -19,12 +19,10 @@ def at(text: str, zone: ZoneInfo = BERLIN) -> float:
 
 
 def runs(expression: str, after: str, count: int, zone: str = "Europe/Berlin") -> list[str]:
-    moment: float | None = at(after, ZoneInfo(zone))
+    moment = at(after, ZoneInfo(zone))
     out = []
     for _ in range(count):
-        assert moment is not None
         moment = next_run(Cron(expression=expression, timezone=zone), after=moment)
-        assert moment is not None
         out.append(datetime.fromtimestamp(moment, ZoneInfo(zone)).strftime("%a %m-%d %H:%M%z"))
     return out
 
@@ -101,10 +99,6 @@ def test_a_day_of_the_month_and_a_weekday_are_each_enough() -> None:
     assert [run[:9] for run in runs("0 0 15 * 1", "2026-11-10T00:00", 3)] == ["Sun 11-15", "Mon 11-16", "Mon 11-23"]
 
 
-def test_a_day_that_never_comes_is_never_due() -> None:
-    assert next_run(Cron(expression="0 2 31 2 *"), after=at("2026-11-19T12:00")) is None
-
-
 @pytest.mark.parametrize(
     "zone", ["Asia/Beirut", "America/Havana", "Africa/Cairo", "Europe/Berlin", "Africa/Casablanca"]
 )
@@ -112,7 +106,7 @@ def test_a_day_that_never_comes_is_never_due() -> None:
 def test_a_daily_run_happens_once_on_every_day_of_a_year_with_all_its_changes(zone: str, expression: str) -> None:
     moment, end = at("2026-01-01T12:00", ZoneInfo(zone)), at("2027-01-01T12:00", ZoneInfo(zone))
     days = []
-    while (due := next_run(Cron(expression=expression, timezone=zone), after=moment)) is not None and due < end:
+    while (due := next_run(Cron(expression=expression, timezone=zone), after=moment)) < end:
         assert due > moment
         moment = due
         days.append(datetime.fromtimestamp(due, ZoneInfo(zone)).date())

@@ -73,10 +73,10 @@ def test_a_library_is_heard_from_warning_on_with_its_name() -> None:
     stream = io.StringIO()
     configure_logs(stream=stream, level="debug")
     logging.getLogger("httpx").info("HTTP Request: GET /")
-    logging.getLogger("apscheduler.scheduler").warning("job %s was late", "mass")
+    logging.getLogger("watchdog.observers").warning("job %s was late", "mass")
     (line,) = lines(stream)
     assert (line["level"], line["event"]) == ("warning", "library_log")
-    assert (line["library"], line["message"]) == ("apscheduler.scheduler", "job mass was late")
+    assert (line["library"], line["message"]) == ("watchdog.observers", "job mass was late")
 
 
 def test_no_secret_gets_through_by_field_by_text_or_by_traceback() -> None:

@@ -23,7 +23,7 @@ def faults(text: str) -> list[tuple[int, int, str, str]]:
 def refusal(text: str) -> tuple[int, int, str]:
     with pytest.raises(DocumentError) as caught:
         read_document(text)
-    return caught.value.place.line, caught.value.place.column, caught.value.sentence
+    return caught.value.location.line, caught.value.location.column, caught.value.sentence
 
 
 @pytest.mark.parametrize(
@@ -82,28 +82,28 @@ def test_aliases_that_blow_up_are_refused_before_they_do() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     line, _, sentence = refusal("\n".join(lines))
     assert line == 5
-    assert sentence == "With its aliases written out this holds more than 100000 values."
+    assert sentence == "After its aliases are expanded, this has more than 100000 values. Use fewer aliases."
 
 
 def test_deep_nesting_is_refused() -> None:
-    assert refusal("[" * 100_000)[2] == f"Values are nested deeper than {MAX_DEPTH} levels."
+    assert refusal("[" * 100_000)[2] == f"Values are nested deeper than {MAX_DEPTH} levels. Nest them less deeply."
     assert plain(read_document("[" * MAX_DEPTH + "]" * MAX_DEPTH).root)
 
 
 @pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
-        ("a:\n\t- b", 2, 1, "never with tabs"),
-        ("a: [1,", 1, 7, "opened and never closed"),
-        ("a: 'x", 1, 6, "A quote is opened and never closed"),
-        ("a: b: c", 1, 5, "A ':' stands where no key can begin"),
-        ("a:\n  b: 1\n c: 2", 3, 2, "one column"),
+        ("a:\n\t- b", 2, 1, "not with tabs"),
+        ("a: [1,", 1, 7, "opened and not closed"),
+        ("a: 'x", 1, 6, "A quote is opened and not closed"),
+        ("a: b: c", 1, 5, "A ':' is not allowed here"),
+        ("a:\n  b: 1\n c: 2", 3, 2, "the same column"),
         ("a: @x", 1, 4, "put the text in quotes"),
         ("a: *x", 1, 4, "There is no anchor '&x' before this alias"),
-        ("a: &a [*a]", 1, 8, "within its own anchor"),
-        ("a: \x07", 1, 4, "U+0007 may not stand in YAML"),
-        ('a: "\\q"', 1, 6, "no escape sequence"),
-        ('a: "\\UFFFFFFFF"', 1, 1, "This is no YAML"),
+        ("a: &a [*a]", 1, 8, "inside its own anchor"),
+        ("a: \x07", 1, 4, "U+0007 is not allowed in YAML"),
+        ('a: "\\q"', 1, 6, "no such escape sequence"),
+        ('a: "\\UFFFFFFFF"', 1, 1, "This is not valid YAML"),
     ],
 )
 def test_text_that_is_no_yaml_is_a_sentence_with_a_place(text: str, line: int, column: int, words: str) -> None:
@@ -116,7 +116,7 @@ def test_every_duplicate_key_is_a_fault_and_the_first_one_counts() -> None:
     document = read_document("a:\n  b: 1\n  b: 2\n  'b': 3\n")
     assert plain(document.root) == {"a": {"b": 1}}
     assert [(place.line, key) for place, key, _ in document.faults] == [(3, "a.b"), (4, "a.b")]
-    assert document.faults[0][2] == "The key 'b' stands here a second time; the first is in line 2."
+    assert document.faults[0][2] == "The key 'b' is repeated; line 2 has it already. Remove one of them."
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_every_duplicate_key_is_a_fault_and_the_first_one_counts() -> None:
         ),
         ("a: !mine 1", (1, 4, "a", "The tag '!mine' is not allowed")),
         ("a: {<<: *x}".replace("*x", "{}"), (1, 5, "a", "Merge keys ('<<') are not part of YAML 1.2")),
-        ("a: {[1]: 2}", (1, 5, "a", "A key is one text; found a list or a mapping.")),
-        ('a: "\\ud800"', (1, 4, "a", "Half of a surrogate pair is no character")),
+        ("a: {[1]: 2}", (1, 5, "a", "Expected a text as the key, found a list or a mapping.")),
+        ('a: "\\ud800"', (1, 4, "a", "Half of a surrogate pair is not a character")),
         ("a: 1\n---\nb: 2\n", (2, 1, "", "A second document begins here")),
         ("%YAML 1.1\n---\na: 1\n", (2, 1, "", "The file declares YAML 1.1")),
     ],
@@ -158,19 +158,23 @@ def test_a_character_of_a_value_has_its_column(text: str, position: int, column:
     found = find(read_document(text).root, ["k"]).node
     assert isinstance(found, Scalar)
     assert text[column - 1] == "{"
-    assert found.place_of(position) == ConfigLocation(line=1, column=column)
+    assert found.location_of(position) == ConfigLocation(line=1, column=column)
 
 
 def test_a_character_of_a_text_on_several_lines_has_the_place_of_the_text() -> None:
     found = find(read_document("k: |\n  a\n  {b\n").root, ["k"]).node
     assert isinstance(found, Scalar)
-    assert found.place_of(2) == ConfigLocation(line=1, column=4)
+    assert found.location_of(2) == ConfigLocation(line=1, column=4)
 
 
 def test_a_path_is_followed_as_far_as_the_file_has_it() -> None:
     root = read_document("a:\n  - b: {c: 1}\n").root
     found = find(root, ("a", 0, "b", "str", "c"))
-    assert (found.path, found.left, found.key_place) == (("a", 0, "b", "c"), ("str",), ConfigLocation(line=2, column=9))
+    assert (found.path, found.left, found.key_location) == (
+        ("a", 0, "b", "c"),
+        ("str",),
+        ConfigLocation(line=2, column=9),
+    )
     assert find(root, ("a", 1, "x")).left == (1, "x")
     assert dotted(("pipelines", 0, "source", "path")) == "pipelines[0].source.path"
 

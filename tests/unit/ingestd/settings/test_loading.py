@@ -85,7 +85,7 @@ def test_entries_may_be_a_list_of_mappings_and_may_name_columns(tmp_path: Path) 
         ("{every: 1h30m}", Every(seconds=5400)),
         ("{every: 1d2h3m4s}", Every(seconds=93784)),
         ('{cron: "0 2 * * *", timezone: Europe/Berlin}', Cron(expression="0 2 * * *", timezone="Europe/Berlin")),
-        ('{cron: "*/10 6-18 * * mon-fri"}', Cron(expression="*/10 6-18 * * mon,tue,wed,thu,fri", timezone="UTC")),
+        ('{cron: "*/10 6-18 * * mon-fri"}', Cron(expression="*/10 6-18 * * mon-fri", timezone="UTC")),
     ],
 )
 def test_a_schedule_has_three_notations(notation: str, expected: object, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_missing_variable_is_named_and_nothing_else_is_said_about_its_setting(
 
 def test_a_connector_that_cannot_watch_needs_a_schedule(tmp_path: Path) -> None:
     text = with_source("{connector: poll}")
-    expected = "This source can't tell when it changed; give it 'schedule: {every: 15m}' or a cron expression."
+    expected = "This source does not report changes, so it needs 'schedule: {every: 15m}' or a cron expression."
     assert mistakes(text, tmp_path) == [f"ingestd.yaml:4:5: pipelines[0]: {expected}"]
     assert mistakes(f"{text}    schedule: on-change\n", tmp_path) == [
         f"ingestd.yaml:8:15: pipelines[0].schedule: {expected}"
@@ -226,7 +226,7 @@ def test_a_pipeline_without_a_source_does_not_inherit_the_needs_of_the_one_befor
     second = "  - {name: two, entries: {key: a, value: b}, sink: {workspace: w, label: l}}\n"
     found = mistakes(f"{with_source('{connector: poll}')}    schedule: {{every: 1h}}\n{second}", tmp_path)
     assert found == [
-        "ingestd.yaml:9:5: pipelines[1].source: The key 'source' is missing: What is read: a connector and its options."
+        "ingestd.yaml:9:5: pipelines[1].source: The key 'source' is missing: The connector to read with, and its options."
     ]
 
 
@@ -238,7 +238,7 @@ def test_options_that_let_unknown_keys_pass_are_checked_all_the_same(tmp_path: P
 
 def test_a_connector_whose_validator_fails_is_a_sentence_and_not_a_crash(tmp_path: Path) -> None:
     [line] = mistakes(with_source("{connector: faulty, depth: 3}"), tmp_path)
-    assert "The connector 'faulty' failed while it checked its options (KeyError)." in line
+    assert "The connector 'faulty' failed while it validated its options (KeyError)." in line
 
 
 def test_a_template_is_pointed_at_where_it_goes_wrong(tmp_path: Path) -> None:
@@ -264,10 +264,10 @@ def test_a_template_is_pointed_at_where_it_goes_wrong(tmp_path: Path) -> None:
             GOOD.replace("label: Bench", "label: 00417"),
             'Expected text, found the number 00417. Put it in quotes: "00417".',
         ),
-        (GOOD.replace("http://127.0.0.1", "http://me:pw@127.0.0.1"), "The address holds a user name or a password"),
+        (GOOD.replace("http://127.0.0.1", "http://me:pw@127.0.0.1"), "The address contains a user name or a password"),
         (GOOD.replace("http://127.0.0.1:8400", "localhost:8400"), "Expected the service's address"),
         (GOOD.replace("http://127.0.0.1:8400", "http://h:99999"), "Expected the service's address"),
-        (GOOD.replace("name: bench", "name: Bench 3"), "Expected small letters and digits"),
+        (GOOD.replace("name: bench", "name: Bench 3"), "Expected lower-case letters and digits"),
         (GOOD.replace('value: "{mass}"', "value: x, type: 3d"), "Expected a data type such as scalar"),
         (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must contain {column}"),
         (
@@ -348,5 +348,5 @@ def test_settings_can_be_made_without_a_file() -> None:
     service = ServiceSettings.model_validate({"url": "http://h", "api_key": "k"})
     settings = Settings(service=service, state=Path("s"), pipelines=(pipeline,))
     assert settings.pipelines[0].source.options == RigOptions(path=Path("drop"))
-    with pytest.raises(ValueError, match="Every pipeline needs a name of its own"):
+    with pytest.raises(ValueError, match="Two pipelines have the same name"):
         Settings(service=service, state=Path("s"), pipelines=(pipeline, pipeline))

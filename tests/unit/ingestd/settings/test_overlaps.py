@@ -80,5 +80,5 @@ def test_pipelines_that_leave_each_other_s_files_alone_are_none(tmp_path: Path, 
 
 def test_the_sentence_names_an_example_and_what_to_do(tmp_path: Path) -> None:
     (sentence,) = mistakes(tmp_path, ARCHIVE + ", pattern: '*.csv'", KEEP + ", pattern: 'run*'")
-    assert f"both read files such as {tmp_path}/drop/run.csv, and 'mass' takes away what it has read" in sentence
-    assert "Give each a folder or a pattern of its own, or set after: keep in both." in sentence
+    assert f"both read files such as {tmp_path}/drop/run.csv, and 'mass' removes files that it has read" in sentence
+    assert "Give each pipeline a different folder or pattern, or set after: keep in both." in sentence

@@ -51,7 +51,7 @@ def test_a_credential_never_leaves_its_directory(name: str, tmp_path: Path) -> N
     (tmp_path / "key").write_text("k")
     (tmp_path / "credentials").mkdir()
     _, sentence = refusal(f"${{credential:{name}}}", tmp_path, CREDENTIALS_DIRECTORY=str(tmp_path / "credentials"))
-    assert "is no credential's name" in sentence
+    assert "is not the name of a credential" in sentence
 
 
 def test_a_large_file_is_refused_and_not_read_to_its_end(tmp_path: Path) -> None:
@@ -59,12 +59,12 @@ def test_a_large_file_is_refused_and_not_read_to_its_end(tmp_path: Path) -> None
     assert len(fill("${file:big}", tmp_path)) == MAX_SECRET_BYTES
     (tmp_path / "big").write_bytes(b"x" * (MAX_SECRET_BYTES + 1))
     assert "it is larger than 65536 bytes" in refusal("${file:big}", tmp_path)[1]
-    assert "it is no regular file" in refusal("${file:/dev/zero}", tmp_path)[1]
+    assert "it is not a regular file" in refusal("${file:/dev/zero}", tmp_path)[1]
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert "it is no regular file" in refusal("${file:pipe}", tmp_path)[1]
+    assert "it is not a regular file" in refusal("${file:pipe}", tmp_path)[1]
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
         ("${env:HOEM}", 0, "Did you mean 'HOME'?"),
         ("x ${file:none}", 2, "There is no file"),
         ("${credential:a}", 0, "CREDENTIALS_DIRECTORY is not set"),
-        ("a${vault:b}", 1, "'${vault:b}' is no placeholder"),
+        ("a${vault:b}", 1, "'${vault:b}' is not a placeholder"),
         ("${en:b}", 0, "Did you mean 'env'?"),
-        ("${HOME}", 0, "'${HOME}' is no placeholder"),
-        ("${env:}", 0, "'${env:}' is no placeholder"),
+        ("${HOME}", 0, "'${HOME}' is not a placeholder"),
+        ("${env:}", 0, "'${env:}' is not a placeholder"),
         ("ab ${env:A", 3, "'${' has no '}'"),
-        ("${env:BYTES}", 0, "The environment variable BYTES does not hold UTF-8 text."),
-        ("${file:bytes}", 0, "does not hold UTF-8 text"),
+        ("${env:BYTES}", 0, "The environment variable BYTES is not UTF-8 text."),
+        ("${file:bytes}", 0, "is not UTF-8 text"),
     ],
 )
 def test_a_placeholder_that_cannot_be_filled_is_a_sentence(
