@@ -27,8 +27,16 @@ def _sum(compiler: Compiler, node: exp.Binary) -> Typed:
     return _checked(compiler.step(result), node, combined(left, right))
 
 
-def _product(compiler: Compiler, node: exp.Mul) -> Typed:
+def _operands(compiler: Compiler, node: exp.Mul | exp.Div) -> tuple[Typed, Typed]:
     left, right = compiler.number(node.this), compiler.number(node.expression)
+    if not left.columns and not right.columns:
+        # Polars computes an expression of literals only as one row.
+        left = replace(left, expr=compiler.step(left.expr))
+    return left, right
+
+
+def _product(compiler: Compiler, node: exp.Mul) -> Typed:
+    left, right = _operands(compiler, node)
     return _rounding(
         compiler,
         node,
@@ -39,7 +47,7 @@ def _product(compiler: Compiler, node: exp.Mul) -> Typed:
 
 
 def _quotient(compiler: Compiler, node: exp.Div) -> Typed:
-    left, right = compiler.number(node.this), compiler.number(node.expression)
+    left, right = _operands(compiler, node)
     if right.constant is not None and number.decimal_of(right.constant) == 0:
         raise ExpressionError(f"{shown(node)} divides by zero.", position_of(node.expression))
     operands = combined(left, right)

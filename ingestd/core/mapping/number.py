@@ -13,8 +13,8 @@ import polars as pl
 
 DECIMALS = 18
 NUMBER = pl.Decimal(38, DECIMALS)
-LIMIT = Decimal(10) ** 19
-"""An absolute value from here on doesn't fit."""
+LIMIT_DIGITS = 19
+"""A number with more digits before the point doesn't fit."""
 
 _SCALE = 10**DECIMALS
 _SURE_BYTES = 19
@@ -39,10 +39,10 @@ def decimal_of(text: str) -> Decimal | None:
 def exact_number(text: str) -> Decimal | None:
     """Return the number that a text is; None if it is none or doesn't fit."""
     value = decimal_of(text)
-    if value is None or not value.is_finite() or abs(value) >= LIMIT:
+    if value is None or (value and value.adjusted() >= LIMIT_DIGITS):
         return None
     try:
-        return value.quantize(_UNIT, context=_EXACT)
+        return (value or Decimal(0)).quantize(_UNIT, context=_EXACT)
     except DecimalException:
         return None
 
@@ -69,7 +69,7 @@ def number_text(number: pl.Expr) -> pl.Expr:
 
 def too_large(result: pl.Expr) -> pl.Expr:
     """Return whether a result doesn't fit."""
-    return digits_above(result, 19)
+    return digits_above(result, LIMIT_DIGITS)
 
 
 def digits_above(number: pl.Expr, digits: int) -> pl.Expr:
