@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 import polars as pl
 from sqlglot import exp
@@ -35,13 +36,17 @@ def _operands(compiler: Compiler, node: exp.Mul | exp.Div) -> tuple[Typed, Typed
     return left, right
 
 
+def _constant_of(found: Typed) -> Decimal | None:
+    return number.decimal_of(found.constant) if found.constant is not None else None
+
+
 def _product(compiler: Compiler, node: exp.Mul) -> Typed:
     left, right = _operands(compiler, node)
     return _rounding(
         compiler,
         node,
         combined(left, right),
-        number.multiply(left.expr, right.expr),
+        number.multiply(left.expr, right.expr, _constant_of(right)),
         lambda product: number.is_exact_product(product, left.expr, right.expr),
     )
 
@@ -51,14 +56,16 @@ def _quotient(compiler: Compiler, node: exp.Div) -> Typed:
     if right.constant is not None and number.decimal_of(right.constant) == 0:
         raise ExpressionError(f"{shown(node)} divides by zero.", position_of(node.expression))
     operands = combined(left, right)
-    by_zero = Fault(
-        bad=right.expr.to_physical() == 0, columns=operands.columns, sentence=f"{shown(node)} divides by zero."
-    )
+    if right.constant is None:
+        by_zero = Fault(
+            bad=right.expr.to_physical() == 0, columns=operands.columns, sentence=f"{shown(node)} divides by zero."
+        )
+        operands = replace(operands, faults=(*operands.faults, by_zero))
     return _rounding(
         compiler,
         node,
-        replace(operands, faults=(*operands.faults, by_zero)),
-        number.divide(left.expr, right.expr),
+        operands,
+        number.divide(left.expr, right.expr, _constant_of(right)),
         lambda quotient: number.is_exact_quotient(quotient, left.expr, right.expr),
     )
 
@@ -67,14 +74,17 @@ def _rounding(
     compiler: Compiler,
     node: exp.Mul | exp.Div,
     operands: Typed,
-    result: tuple[pl.Expr, pl.Expr],
+    result: tuple[pl.Expr, pl.Expr | None],
     is_exact: Callable[[pl.Expr], pl.Expr],
 ) -> Typed:
     """Return the result of an operation that may round or overflow. ``result``: of `number.multiply` or `number.divide`."""
-    rounded, safe = map(compiler.step, result)
-    large = Fault(bad=~safe, columns=operands.columns, sentence=_size_sentence(node))
+    rounded, safe = compiler.step(result[0]), result[1]
+    faults = operands.faults
+    if safe is not None:
+        bad = compiler.step(~safe)
+        faults = (*faults, Fault(bad=bad, columns=operands.columns, sentence=_size_sentence(node)))
     exact = compiler.step(is_exact(rounded))
-    checked = _checked(rounded, node, replace(operands, faults=(*operands.faults, large)))
+    checked = _checked(rounded, node, replace(operands, faults=faults))
     rounds = "is a number with more than 18 decimals" if isinstance(node, exp.Mul) else "has no exact result"
     inexact = Fault(
         bad=~exact,

@@ -79,8 +79,13 @@ def digits_above(number: pl.Expr, digits: int) -> pl.Expr:
     return (scaled >= _wide(limit)) | (scaled <= _wide(-limit))
 
 
-def multiply(left: pl.Expr, right: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return the products, and whether the operands are so small that a product can be computed; else it is null."""
+def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:
+    """Return the products, and whether the operands are so small that a product can be computed; else it is null.
+
+    ``constant``: the value of ``right``, if it is one. None as the second result: every product can be computed.
+    """
+    if constant is not None and abs(constant) <= 10:
+        return left * right, None
     safe = _size(left) * _size(right) < 9e19
     return pl.when(safe).then(pl.when(safe).then(left).otherwise(_ZERO) * right_of(safe, right)), safe
 
@@ -90,8 +95,10 @@ def right_of(safe: pl.Expr, operand: pl.Expr) -> pl.Expr:
     return pl.when(safe).then(operand).otherwise(_ONE)
 
 
-def divide(left: pl.Expr, right: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return the quotients, and whether the operands are such that a quotient can be computed; else it is null."""
+def divide(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:
+    """Return the quotients, and whether the operands are such that a quotient can be computed; as `multiply`."""
+    if constant is not None and abs(constant) >= Decimal("0.1"):
+        return left / right, None
     safe = (right.to_physical() != 0) & (_size(left) < 9e19 * _size(right))
     return pl.when(safe).then(left / right_of(safe, right)), safe
 

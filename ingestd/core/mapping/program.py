@@ -42,14 +42,13 @@ class Program:
         for output in outputs.values():
             faults += [replace(fault, bad=included & fault.bad) for fault in output.faults]
         bad: dict[int, tuple[str, str]] = {}
-        if faults:
+        if faults and frame.select(pl.any_horizontal([fault.bad for fault in faults]).any()).item():
             frame = frame.with_columns(_first(faults).alias("\0fault"))
             faulty = frame.filter(pl.col("\0fault").is_not_null())
             for record in faulty.iter_rows(named=True):
                 fault = faults[record["\0fault"]]
                 bad[record[ORDER]] = fault.reason(record), fault.columns[0] if fault.columns else ""
-            if bad:
-                frame = frame.filter(pl.col("\0fault").is_null())
+            frame = frame.filter(pl.col("\0fault").is_null())
         if self.where is not None:
             frame = frame.filter(included)
         return frame.with_columns([output.text().alias(name) for name, output in outputs.items()]), bad
