@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationInfo, field_validator
 
 from ingestd.core.mapping import COLUMN, EntrySpec, parse_template
-from ingestd.core.mapping.compiler import Compiler
 from ingestd.core.mapping.conversion import ValueRules
-from ingestd.core.mapping.expression import expression_compiler
 from ingestd.core.mapping.specification import ColumnSelection, name_parts
 from ingestd.core.mapping.typed import ExpressionError
 from ingestd.settings.entry_texts import checked_by, data_type, template
@@ -18,6 +16,9 @@ from ingestd.settings.entry_values import ValueSettings
 from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.validation import problem, refuse, validated
+
+if TYPE_CHECKING:
+    from ingestd.core.mapping.compiler import Compiler
 
 _PART = "file.part."
 _RESERVED = ("units.", "file.")
@@ -56,10 +57,13 @@ class ColumnChoice(SettingsPart):
         return ColumnSelection(match=(match,) if isinstance(match, str) else match, excluded=self.except_)
 
 
-def _compiler(info: ValidationInfo) -> Compiler:
+def _compiler(let: Mapping[str, str]) -> Compiler:
     """Return a compiler that knows the expressions of ``let``."""
+    # A configuration without expressions does not wait for the import of sqlglot.
+    from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
+
     compiler = expression_compiler()
-    for name, text in info.data["let"].items():
+    for name, text in let.items():
         compiler.define(name, text)
     return compiler
 
@@ -138,7 +142,9 @@ class EntrySettings(SettingsPart):
     @field_validator("let")
     @classmethod
     def _check_let(cls, let: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        compiler = expression_compiler()
+        if not let:
+            return let
+        compiler = _compiler({})
         for name, text in let.items():
             if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
                 refuse(
@@ -156,7 +162,7 @@ class EntrySettings(SettingsPart):
     @classmethod
     def _check_where(cls, where: str | None, info: ValidationInfo) -> str | None:
         if where is not None and "let" in info.data:
-            compiler = _compiler(info)
+            compiler = _compiler(info.data["let"])
             try:
                 _check_parts(compiler.condition(where).columns, info)
             except ExpressionError as error:
@@ -167,7 +173,7 @@ class EntrySettings(SettingsPart):
     @classmethod
     def _check_value(cls, value: str | ValueExpression | None, info: ValidationInfo) -> str | ValueExpression | None:
         if isinstance(value, ValueExpression) and "let" in info.data:
-            compiler = _compiler(info)
+            compiler = _compiler(info.data["let"])
             try:
                 _check_parts(compiler.compile(value.expr).columns, info)
             except ExpressionError as error:

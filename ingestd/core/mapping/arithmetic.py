@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from ingestd.core.mapping import number
 from ingestd.core.mapping.compiler import Compiler, Handler, handled
-from ingestd.core.mapping.typed import ExpressionError, Fault, Typed, any_fault, combined, position_of, shown
+from ingestd.core.mapping.typed import ExpressionError, RecordFault, Typed, any_fault, combined, position_of, shown
 
 _TEXT_TYPES = {exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR}
 _WHOLE_TYPES = {exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
@@ -57,7 +57,7 @@ def _quotient(compiler: Compiler, node: exp.Div) -> Typed:
         raise ExpressionError(f"{shown(node)} divides by zero.", position_of(node.expression))
     operands = combined(left, right)
     if right.constant is None:
-        by_zero = Fault(
+        by_zero = RecordFault(
             bad=right.expr.to_physical() == 0, columns=operands.columns, sentence=f"{shown(node)} divides by zero."
         )
         operands = replace(operands, faults=(*operands.faults, by_zero))
@@ -82,11 +82,11 @@ def _rounding(
     faults = operands.faults
     if safe is not None:
         bad = compiler.step(~safe)
-        faults = (*faults, Fault(bad=bad, columns=operands.columns, sentence=_size_sentence(node)))
+        faults = (*faults, RecordFault(bad=bad, columns=operands.columns, sentence=_size_sentence(node)))
     exact = compiler.step(is_exact(rounded))
     checked = _checked(rounded, node, replace(operands, faults=faults))
     rounds = "is a number with more than 18 decimals" if isinstance(node, exp.Mul) else "has no exact result"
-    inexact = Fault(
+    inexact = RecordFault(
         bad=~exact,
         columns=operands.columns,
         sentence=f"{shown(node)} {rounds}; ROUND({shown(node, '')}, n) rounds it to n decimals.",
@@ -95,7 +95,7 @@ def _rounding(
 
 
 def _checked(result: pl.Expr, node: exp.Expr, operands: Typed) -> Typed:
-    large = Fault(bad=number.too_large(result), columns=operands.columns, sentence=_size_sentence(node))
+    large = RecordFault(bad=number.too_large(result), columns=operands.columns, sentence=_size_sentence(node))
     return Typed(expr=result, kind="number", columns=operands.columns, faults=(*operands.faults, large))
 
 
@@ -118,7 +118,7 @@ def _round(compiler: Compiler, node: exp.Round) -> Typed:
     faults = found.faults
     if found.inexact is not None:
         exact, fault = found.inexact
-        tie = Fault(
+        tie = RecordFault(
             bad=~exact & number.is_tie(found.expr, decimals),
             columns=found.columns,
             sentence=f"{shown(node.this)} can't be rounded to {decimals} decimals: its first 18 decimals don't decide.",
@@ -155,7 +155,7 @@ def _cast(compiler: Compiler, node: exp.Cast) -> Typed:
         else:
             digits, decimals = size
             result = compiler.step(number.rounded(found.expr, decimals))
-            fault = Fault(
+            fault = RecordFault(
                 bad=(result != found.expr) | (number.digits_above(result, digits - decimals)),
                 columns=found.columns,
                 sentence=f"{shown(node.this)} does not fit into {to.sql()}; the cast would lose digits.",

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, reduce
+from itertools import product
 from operator import xor
 
 import polars as pl
@@ -74,7 +75,7 @@ class _Group:
     values: ValueRules | None
 
     def columns_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the fields and facts that some names stand for."""
+        """Return the fields and facts of some names."""
         if self.program is None:
             return tuple(names)
         return tuple(column for name in names for column in self.program.columns_of(name))
@@ -286,14 +287,9 @@ class Mapping:
         found: list[str] = []
         for spec in self._specs:
             if spec.selection is not None:
-                template = parse_template(spec.key)
-                for rest in (".+?", ".+"):
-                    parts = [
-                        f"(?P<column>{rest})" if part == Field(COLUMN) else
-                        re.escape(part.text) if isinstance(part, Literal) else "(?:.+?)"
-                        for part in template.bind({}).parts
-                    ]  # fmt: skip
-                    match = re.fullmatch(_once("".join(parts)), key, re.DOTALL)
+                parts = parse_template(spec.key).parts
+                for column, other in product((".+?", ".+"), repeat=2):
+                    match = re.fullmatch(_key_pattern(parts, column, other), key, re.DOTALL)
                     found += [match["column"]] if match else []
         return tuple(dict.fromkeys(found))
 
@@ -370,10 +366,17 @@ def _converted(mapped: pl.DataFrame, rules: ValueRules, field: str, bad: dict[in
     return converted.filter(pl.col("value").is_not_null())
 
 
-def _once(pattern: str) -> str:
-    """Return a pattern in which only the first group is named; a key may name the column twice."""
-    head, mark, rest = pattern.partition("(?P<column>")
-    return head + mark + rest.replace("(?P<column>", "(?:")
+def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> str:
+    """Return a pattern of keys in which the group ``column`` is the column; ``column`` and ``other`` match fields."""
+    pattern = ""
+    for part in parts:
+        if isinstance(part, Literal):
+            pattern += re.escape(part.text)
+        elif part.name != COLUMN:
+            pattern += f"(?:{other})"
+        else:
+            pattern += "(?P=column)" if "(?P<column>" in pattern else f"(?P<column>{column})"
+    return pattern
 
 
 def _no_unit(name: str) -> str:

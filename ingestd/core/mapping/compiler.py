@@ -12,7 +12,7 @@ from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from ingestd.core.mapping import number
-from ingestd.core.mapping.typed import ExpressionError, Fault, Typed, position_of, shown
+from ingestd.core.mapping.typed import ExpressionError, RecordFault, Typed, position_of, shown
 
 MAX_CHARACTERS = 4000
 AT_MOST = "at most 19 digits before and 18 behind the point"
@@ -131,7 +131,7 @@ class Compiler:
         if key not in self._numbers:
             text = found.expr if found.raw else self.step(found.expr)
             numbers = self.step(text.map_batches(number.read_numbers, return_dtype=number.NUMBER))
-            fault = Fault(
+            fault = RecordFault(
                 bad=self.step(text.is_not_null() & numbers.is_null()),
                 columns=found.columns,
                 sentence=f"{shown(node)} is used as a number, which has {AT_MOST}.",
@@ -212,6 +212,6 @@ def _syntax_error(error: SqlglotError, text: str) -> ExpressionError:
     if highlight.upper() in {"SELECT", "WITH", "FROM"}:
         return ExpressionError("An expression has no SELECT: it sees one record at a time.", position)
     return ExpressionError(
-        f"Something is missing or too much at '{highlight}'. A column whose name is no single word needs double quotes.",
+        f"Something is missing or too much at '{highlight}'. Put a column name of several words in double quotes.",
         position,
     )

@@ -209,7 +209,7 @@ def _date(text: str, rule: DateRule) -> str:
 
 
 def _has_time(text: str, form: str) -> bool:
-    return len(text) > len("2026-01-02") if form == "iso" else re.search(r"%[HIMSfpcXT]", form) is not None
+    return len(text) > len("2026-01-02") if form == "iso" else re.search(r"%[HMISfpcXT]", form) is not None
 
 
 def _local(found: datetime, zone: ZoneInfo, text: str) -> datetime:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ingestd.core.mapping.expression import expression_compiler
 from ingestd.core.mapping.specification import EntrySpec
-from ingestd.core.mapping.typed import Fault, Typed
+from ingestd.core.mapping.typed import RecordFault, Typed
 
 VALUE = "\0value"
 """The name of the expression of the value, beside the names of ``let``."""
@@ -26,7 +25,7 @@ class Program:
     outputs: Mapping[str, Typed]
 
     def columns_of(self, name: str) -> tuple[str, ...]:
-        """Return the fields that a name stands for: those of its expression, or the field itself."""
+        """Return the fields of a name: those of its expression, or the field itself."""
         return self.outputs[name].columns if name in self.outputs else (name,)
 
     def run(self, frame: pl.DataFrame, used: Iterable[str]) -> tuple[pl.DataFrame, dict[int, tuple[str, str]]]:
@@ -60,8 +59,11 @@ def compile_program(spec: EntrySpec) -> Program | None:
     Raises:
         ExpressionError: an expression can't be compiled.
     """
-    if not (spec.let or spec.where or spec.expression):
+    if not spec.let and spec.where is None and spec.expression is None:
         return None
+    # A configuration without expressions does not wait for the import of sqlglot.
+    from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
+
     compiler = expression_compiler()
     outputs: dict[str, Typed] = {}
     for name, text in spec.let:
@@ -72,6 +74,6 @@ def compile_program(spec: EntrySpec) -> Program | None:
     return Program(steps=tuple(compiler.steps), where=where, outputs=outputs)
 
 
-def _first(faults: list[Fault]) -> pl.Expr:
+def _first(faults: list[RecordFault]) -> pl.Expr:
     """Return the index of the first fault of a record."""
     return pl.coalesce([pl.when(fault.bad).then(pl.lit(index)) for index, fault in enumerate(faults)])

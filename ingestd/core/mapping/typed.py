@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
-from sqlglot import exp
 
 from ingestd.core.mapping import number
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 Kind: TypeAlias = Literal["text", "number", "boolean", "null"]
 
@@ -23,7 +25,7 @@ class ExpressionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class RecordFault:
     """A reason to reject the records for which ``bad`` is true. The sentence is followed by the values of ``columns``."""
 
     bad: pl.Expr
@@ -46,10 +48,10 @@ class Typed:
     expr: pl.Expr
     kind: Kind
     columns: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RecordFault, ...] = ()
     raw: bool = False
     constant: str | None = None
-    inexact: tuple[pl.Expr, Fault] | None = None
+    inexact: tuple[pl.Expr, RecordFault] | None = None
     """Of a product or quotient: whether it is exact, and the fault of the records for which it is not."""
 
     def text(self) -> pl.Expr:
@@ -61,7 +63,7 @@ class Typed:
         return self.expr.cast(pl.String)
 
 
-def any_fault(faults: Sequence[Fault]) -> pl.Expr:
+def any_fault(faults: Sequence[RecordFault]) -> pl.Expr:
     """Return whether a record has one of the faults."""
     return pl.any_horizontal([fault.bad.fill_null(value=False) for fault in faults]) if faults else pl.lit(value=False)
 
@@ -74,7 +76,7 @@ def guarded(found: Typed, condition: pl.Expr) -> Typed:
 def combined(*found: Typed) -> Typed:
     """Return the columns and faults of several expressions; the caller replaces the rest."""
     columns = tuple(dict.fromkeys(name for item in found for name in item.columns))
-    faults: list[Fault] = []
+    faults: list[RecordFault] = []
     for item in found:
         faults += [fault for fault in item.faults if not any(fault is known for known in faults)]
     return Typed(expr=found[0].expr, kind=found[0].kind, columns=columns, faults=tuple(faults))
