@@ -336,14 +336,14 @@ def _apply(
         _has_fields(key, data_type).alias("\0has_fields"),
         *([_text(rule.unit.bind(bound)).alias("\0unit")] if group.values is not None else ()),
     )  # fmt: skip
-    valid = pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul
-    invalid = mapped.select(~valid).to_series()
-    if invalid.any():
+    valid = mapped.select(pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul).to_series()
+    if not valid.all():
+        invalid = ~valid
         for row, record in zip(
             mapped.filter(invalid).iter_rows(named=True), scope.filter(invalid).iter_rows(named=True), strict=True
         ):
             bad.setdefault(row[ORDER], _reason(key, data_type, row["key"], record))
-    mapped = mapped.filter(valid & pl.col("value").is_not_null())
+    mapped = mapped.filter(valid & mapped["value"].is_not_null())
     if group.values is None:
         return mapped
     fields = group.columns_of(rule.value.fields)
