@@ -235,7 +235,7 @@ _FAR_CORNER = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD
     ("name", "content", "error_class", "words"),
     [
         pytest.param("a.xlsx", xlsx({"S": rows(["a"])})[:500], "user", "damaged", id="half a workbook"),
-        pytest.param("a.xlsx", b"not a workbook", "user", "no workbook", id="text called a workbook"),
+        pytest.param("a.xlsx", b"not a workbook", "user", "not a workbook", id="text called a workbook"),
         pytest.param("a.xlsx", _encrypted(), "user", "password", id="a workbook with a password"),
         pytest.param("a.xlsx", xlsx({"S": ""}), "user", "no sheet with cells", id="an empty workbook"),
         pytest.param("a.xlsx", zipped({"a.txt": "a"}), "user", "can't be read", id="another zip"),
