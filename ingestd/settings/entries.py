@@ -68,16 +68,30 @@ def _compiler(let: Mapping[str, str]) -> Compiler:
     return compiler
 
 
+class UnknownPart(ExpressionError):
+    """A template or an expression uses a part that ``file_name`` does not have."""
+
+
+def _check_template_parts(text: str, info: ValidationInfo) -> None:
+    try:
+        _check_parts(parse_template(text).fields, info)
+    except UnknownPart as unknown:
+        raise problem(str(unknown)) from None
+
+
 def _check_parts(names: Iterable[str], info: ValidationInfo) -> None:
-    """Check that the parts of the file's name that a template or an expression uses are parts of ``file_name``."""
+    """Check that the parts of the file's name that a template or an expression uses are parts of ``file_name``.
+
+    Raises:
+        UnknownPart: one is not.
+    """
     if "file_name" in info.data:
         form = info.data["file_name"]
         known = {f"{_PART}{name}" for name in name_parts(form).groupindex} if form is not None else set()
         for name in names:
             if name.startswith(_PART) and name not in known:
-                raise problem(
-                    f"{{{name}}} is no part of 'file_name'; its parts are {', '.join(sorted(known)) or 'none'}."
-                )
+                parts = ", ".join(sorted(known)) or "none"
+                raise UnknownPart(f"{{{name}}} is no part of 'file_name'; its parts are {parts}.")
 
 
 class EntrySettings(SettingsPart):
@@ -136,7 +150,7 @@ class EntrySettings(SettingsPart):
     @field_validator("key", "type")
     @classmethod
     def _check_template(cls, text: str, info: ValidationInfo) -> str:
-        _check_parts(parse_template(text).fields, info)
+        _check_template_parts(text, info)
         return text
 
     @field_validator("let")
@@ -179,7 +193,7 @@ class EntrySettings(SettingsPart):
             except ExpressionError as error:
                 refuse(("expr",), problem(str(error), error.position), value.expr)
         elif isinstance(value, str):
-            _check_parts(parse_template(value).fields, info)
+            _check_template_parts(value, info)
         return value
 
     @field_validator("columns")
