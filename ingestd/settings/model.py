@@ -1,6 +1,7 @@
-"""The model of a configuration, as frozen values. The descriptions appear in the JSON Schema and in error sentences.
+"""The model of a configuration, as frozen values.
 
-A ``repr`` shows names only, because any text in the file may come from a secret.
+The descriptions of the fields appear in the JSON Schema and in error sentences. A ``repr`` shows names only, because any text
+in the file may come from a secret.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from ingestd.settings.validation import ConnectorUnusable, Reading, problem, ref
 _NAME = r"[a-z0-9]+([-_][a-z0-9]+)*"
 
 
-def _name(name: str, info: ValidationInfo) -> str:
+def _check_name(name: str, info: ValidationInfo) -> str:
     if not re.fullmatch(_NAME, name):
         raise problem("Expected lower-case letters and digits, in words joined by '-' or '_', such as mass-budget.")
     if isinstance(info.context, Reading):
@@ -64,12 +65,16 @@ class SourceSettings(SettingsPart):
 
     @property
     def complete(self) -> bool:
-        """False if a placeholder in the options is not filled; they are not validated, and no connector can use them."""
+        """False if a placeholder in the options is not filled.
+
+        Such options are not validated, and no connector can use them.
+        """
         return self._complete
 
     @model_validator(mode="wrap")
     @classmethod
-    def _by_connector(cls, found: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+    def _validate_options(cls, found: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Validate the options with the model of the connector."""
         reading = info.context
         if not isinstance(reading, Reading):
             return handler(found)
@@ -103,14 +108,14 @@ class SourceSettings(SettingsPart):
 class PipelineSettings(SettingsPart):
     """A source, a mapping and a sink."""
 
-    name: Annotated[str, AfterValidator(_name)] = Field(
+    name: Annotated[str, AfterValidator(_check_name)] = Field(
         description="The pipeline's name in commands, logs and metrics; unique in the file.",
         examples=["mass-budget"],
         json_schema_extra={"pattern": f"^{_NAME}$"},
     )
     source: SourceSettings = Field(description="The connector to read with, and its options.")
     entries: Annotated[tuple[EntrySpec, ...], PlainValidator(read_entries, json_schema_input_type=EntriesInput)] = (
-        Field(repr=False, description="The entries that a record makes: one mapping, or a list of mappings.")
+        Field(repr=False, description="How a record becomes entries: one mapping, or a list of mappings.")
     )
     sink: Annotated[SinkAddress, PlainValidator(read_sink, json_schema_input_type=SinkNotation)] = Field(
         repr=False, description="The data sink of a workspace that receives the entries."
@@ -125,15 +130,16 @@ class PipelineSettings(SettingsPart):
     drift: Annotated[DriftPlan, PlainValidator(read_drift, json_schema_input_type=DriftInput)] = Field(
         default_factory=DriftPlan,
         repr=False,
-        description="Compare the sink periodically with the delivered values, and what to do about differences: report, repair, "
-        "adopt, or {mode: ..., every: ..., added: ...}. Default: compare only when `ingestd drift` runs.",
+        description="Whether the sink is compared periodically with the delivered values, and what happens to differences: "
+        "report, repair, adopt, or {mode: ..., every: ..., added: ...}. Default: compare only when `ingestd drift` runs.",
     )
 
     unexplained: RemoveUnexplained = Field(
         default="own",
-        description="What happens to entries of the sink that no source has, once every pipeline of the sink was read completely "
-        "and each has deletes: remove. own: remove those that the mirror records as delivered; keep: only list them; remove: "
-        "remove all of them. Set remove only if nothing else writes to the sink.",
+        description="What happens to entries of the sink that no source has. `own` removes those that the mirror records as "
+        "delivered, `keep` only lists them, and `remove` removes all of them. Entries are removed only after every pipeline of "
+        "the sink was read completely, and only if each has `deletes: remove`. Set `remove` only if nothing else writes to the "
+        "sink.",
     )
 
     @model_validator(mode="before")
@@ -161,7 +167,7 @@ class Settings(SettingsPart):
     service: ServiceSettings = Field(description="The workspace service.")
     state: Path = Field(
         repr=False,
-        description="The state file of the daemon (SQLite). A relative path starts at the folder of this file.",
+        description="The state file of the daemon (SQLite). A relative path starts at the folder of the configuration file.",
         examples=["var/ingestd.db"],
     )
     rejected: RejectedSettings = Field(

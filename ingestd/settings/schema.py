@@ -19,7 +19,7 @@ PLACEHOLDER = {
     "description": "A value from outside this file: an environment variable, a file or a systemd credential.",
 }
 _SOURCE = "SourceSettings"
-_NARROWING = {"enum", "const", "pattern"}
+_RESTRICTIONS = {"enum", "const", "pattern"}
 _ABOUT = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
 
 
@@ -94,32 +94,34 @@ def _untitled(schema: Any) -> Any:
 
 
 def _with_placeholders(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with a placeholder permitted for each value that is not any text."""
+    """Return the schema with a placeholder permitted for each value that is not free text."""
     changed = dict(schema)
     if "properties" in schema:
-        # An editor selects the other properties by the connector, so it cannot be a placeholder.
+        # An editor selects the other properties by the connector, so the connector cannot be a placeholder.
         changed["properties"] = {
-            name: part if name == CONNECTOR and "const" in part else _with_placeholder(part)
+            name: part if name == CONNECTOR and "const" in part else _permit_placeholder(part)
             for name, part in schema["properties"].items()
         }
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), dict):
-            changed[word] = _with_placeholder(schema[word])
+            changed[word] = _permit_placeholder(schema[word])
     return changed
 
 
-def _with_placeholder(part: dict[str, Any]) -> dict[str, Any]:
+def _permit_placeholder(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of one value, with a placeholder permitted unless the value is free text."""
     reference = {"$ref": "#/$defs/Placeholder"}
     if "anyOf" in part:
         choices = [_with_placeholders(choice) for choice in part["anyOf"]]
-        free = any(choice.get("type") == "string" and not _NARROWING & choice.keys() for choice in choices)
-        narrow = any(_narrow(choice) for choice in choices)
-        return {**part, "anyOf": [*choices, reference] if narrow and not free else choices}
-    if not _narrow(part):
+        free = any(choice.get("type") == "string" and not _RESTRICTIONS & choice.keys() for choice in choices)
+        restricted = any(_is_restricted(choice) for choice in choices)
+        return {**part, "anyOf": [*choices, reference] if restricted and not free else choices}
+    if not _is_restricted(part):
         return _with_placeholders(part)
     about = {word: part[word] for word in _ABOUT if word in part}
     return {**about, "anyOf": [{word: value for word, value in part.items() if word not in about}, reference]}
 
 
-def _narrow(part: dict[str, Any]) -> bool:
-    return part.get("type") in {"integer", "number", "boolean"} or bool(_NARROWING & part.keys())
+def _is_restricted(part: dict[str, Any]) -> bool:
+    """Return True for a number, a boolean, or text of which only some values are permitted."""
+    return part.get("type") in {"integer", "number", "boolean"} or bool(_RESTRICTIONS & part.keys())

@@ -19,7 +19,7 @@ _Mark = Annotated[str, StringConstraints(pattern=r"^[!-/:-@\[-`{-~\t ]$")]
 
 
 class Csv(Format):
-    """Rows of fields under a header: comma, semicolon, tab or whatever separates them."""
+    """Rows of fields below a header, separated by a comma, a semicolon, a tab or another character."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".tab")
 
@@ -34,7 +34,7 @@ class Csv(Format):
     )
     delimiter: Literal["detect"] | _Mark = Field(
         default="detect",
-        description='What separates fields; `detect` chooses comma, semicolon, tab ("\\t") or bar by the first rows.',
+        description='What separates fields; `detect` chooses comma, semicolon, tab ("\\t") or `|` by the first rows.',
     )
     quote: Literal[""] | _Mark = Field(
         default='"', description="What encloses fields that hold separators; empty if quotes are ordinary text."
@@ -46,8 +46,8 @@ class Csv(Format):
         default=None,
         ge=1,
         description=(
-            "The header's row number as a spreadsheet counts. By default the header is the first row. If all rows below have"
-            " more fields, it is the first row that has as many and looks like names."
+            "The header's row number as a spreadsheet counts. By default the header is the first row. If most rows below it"
+            " have more fields, the header is the first row that has as many fields as most rows, and looks like names."
         ),
     )
     columns: list[Annotated[str, Field(min_length=1)]] | None = Field(
@@ -59,7 +59,9 @@ class Csv(Format):
     )
     ragged: Literal["park", "fill"] = Field(
         default="park",
-        description="How a row with too few fields is treated: rejected (park), or read with its last fields absent (fill).",
+        description=(
+            "What happens to a row with too few fields: it is rejected (park), or read with its last fields absent (fill)."
+        ),
     )
     unnamed_columns: Literal["number", "refuse"] = Field(
         default="number",
@@ -71,7 +73,7 @@ class Csv(Format):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_characters_and_columns(self) -> Self:
         given = [mark for mark in (self.delimiter, self.quote, self.comment) if len(mark) == 1]
         if len(set(given)) < len(given):
             raise ValueError("delimiter, quote and comment must be different characters")
@@ -79,7 +81,7 @@ class Csv(Format):
             if self.header_row is not None or self.units_row:
                 raise ValueError("columns is for files without a header: leave out header_row and units_row")
             if len(set(self.columns)) < len(self.columns):
-                raise ValueError("columns names a column twice")
+                raise ValueError("columns has a name twice")
         return self
 
     @property

@@ -15,7 +15,7 @@ from connectors.formats.parser_process import IsolatedFormat
 from connectors.formats.record_chunk import RecordChunk
 
 
-def _is_area(text: str) -> str:
+def _check_area(text: str) -> str:
     parse_area(text)
     return text
 
@@ -31,7 +31,7 @@ class Excel(IsolatedFormat):
         default=None,
         description="The sheet's name, or its number from 1. Default: the first visible sheet with cells.",
     )
-    area: Annotated[str, AfterValidator(_is_area)] | None = Field(
+    area: Annotated[str, AfterValidator(_check_area)] | None = Field(
         default=None, description="The cells to read, such as B3:H200, or B3:H for all rows from the third on."
     )
     header_row: int | None = Field(
@@ -41,7 +41,10 @@ class Excel(IsolatedFormat):
         default=1,
         ge=1,
         le=10,
-        description="The number of header rows. A merged cell belongs to each of its columns; names are joined by a space.",
+        description=(
+            "The number of header rows. A merged cell belongs to each of its columns. The names in the header cells of a column"
+            " are joined by a space."
+        ),
     )
     units_row: bool = Field(
         default=False,
@@ -50,8 +53,8 @@ class Excel(IsolatedFormat):
     errors: Literal["park", "missing"] = Field(
         default="park",
         description=(
-            "How a row with an error such as #N/A, or with a formula without a saved value, is treated: rejected (park), or read"
-            " without that cell (missing)."
+            "What happens to a row with an error such as #N/A, or with a formula that has no saved value. It is rejected"
+            " (park), or read without that cell (missing)."
         ),
     )
     unnamed_columns: Literal["number", "refuse"] = Field(

@@ -37,7 +37,7 @@ class FixedWidth(Format):
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         if len({column.name for column in self.columns}) < len(self.columns):
-            raise ValueError("columns names a field twice")
+            raise ValueError("columns has a name twice")
         return self
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
