@@ -23,7 +23,7 @@ from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
 
 
-class BulkForm:
+class BulkSender:
     """Sends claims of one lane to a service that announces bulk.
 
     ``on_too_large`` is called with the new limit in bytes after a request was too large. ``on_blocked`` is called with a blocker
@@ -89,7 +89,10 @@ class BulkForm:
     async def _handle_rejection(
         self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], size: int, *, partial: bool
     ) -> Blocker | None:
-        """Deliver what can be delivered of rejected ``items``; ``partial``: results by item may still be requested."""
+        """Deliver those of the rejected ``items`` that can be delivered.
+
+        ``partial``: whether the items may still be sent with ``partial=true``.
+        """
         if response.outcome.remedy == "reject":
             if partial and not await self._announces_bulk(response):
                 return Blocker(reaction="reopen", sentence="The service no longer announces bulk updates.")
@@ -177,5 +180,5 @@ def _is_final(status: int) -> bool:
 
 
 def _rejected_item(item: Item, result: BulkItemResult, response: ServiceResponse[BulkResult]) -> RejectedEntry:
-    reason = f"The service refuses it ({result.status}): {result.reason}"
+    reason = f"The service refuses the entry ({result.status}): {result.reason}"
     return replace(rejection_of(item.key, response), reason=without_item_paths(reason), status=result.status)

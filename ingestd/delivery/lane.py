@@ -15,14 +15,14 @@ from ingestd.client.service import ServiceClient
 from ingestd.core.clock import Now, Random, moment
 from ingestd.core.errors import MirrorFull
 from ingestd.delivery.blocker import Blocker
-from ingestd.delivery.bulk import BulkForm
+from ingestd.delivery.bulk import BulkSender
 from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
-from ingestd.delivery.single import SingleForm
+from ingestd.delivery.single import SingleSender
 from ingestd.delivery.sink_resolver import SinkResolver
 from ingestd.mirror.port import Claim, Deliverable, LaneBlocker, LaneState
 from ingestd.process.change_signal import ChangeSignal
@@ -77,7 +77,7 @@ class Lane:
             limiter=limiter,
             limits=limits,
         )
-        self._form: BulkForm | SingleForm | None = None
+        self._sender: BulkSender | SingleSender | None = None
         self._sink: ResolvedSink | None = None
         self._blocker: Blocker | None = None
         self._max_bytes: int | None = None
@@ -178,7 +178,7 @@ class Lane:
     def _use_sink(self, sink: ResolvedSink) -> None:
         self._sink = sink
         if sink.bulk is None:
-            self._form = SingleForm(
+            self._sender = SingleSender(
                 client=self._client,
                 sink=sink,
                 results=self._results,
@@ -188,7 +188,7 @@ class Lane:
                 on_blocked=self._on_blocked,
             )
         else:
-            self._form = BulkForm(
+            self._sender = BulkSender(
                 client=self._client,
                 sink=sink,
                 results=self._results,
@@ -248,7 +248,7 @@ class Lane:
         """Return whether another claim may be sent. After a failure, a single claim probes the service."""
         if self._failures:
             return not in_flight
-        if isinstance(self._form, SingleForm):
+        if isinstance(self._sender, SingleSender):
             # A second claim, so that no permit is unused while the last entries of the first one are in flight.
             return len(in_flight) < 2
         most = self._limiter.limit + self._limits.unacknowledged_claims
@@ -256,7 +256,7 @@ class Lane:
 
     def _try_acquire(self) -> bool:
         """Acquire a permit in bulk, before the claim is made: it then covers everything that is pending when it is sent."""
-        if isinstance(self._form, BulkForm) and self._permit is None:
+        if isinstance(self._sender, BulkSender) and self._permit is None:
             self._permit = self._limiter.try_acquire()
             return self._permit is not None
         return True
@@ -275,19 +275,19 @@ class Lane:
         return await self._results.claim(max_items=items, max_bytes=size)
 
     async def _send(self, claim: Claim, permit: Permit | None) -> None:
-        form = self._form
+        sender = self._sender
         size = sum(len(part.body) for part in claim.parts)
         self._unacknowledged_bytes += size
         try:
-            if isinstance(form, BulkForm) and permit is not None:
-                await form.send(claim, permit)
-            elif isinstance(form, SingleForm):
-                await form.send(claim)
+            if isinstance(sender, BulkSender) and permit is not None:
+                await sender.send(claim, permit)
+            elif isinstance(sender, SingleSender):
+                await sender.send(claim)
             else:
                 raise AssertionError("a lane sends only after its sink is resolved, and in bulk with a permit")
         finally:
             self._unacknowledged_bytes -= size
-        if isinstance(form, SingleForm) and form.is_bulk_announced and self._blocker is None:
+        if isinstance(sender, SingleSender) and sender.is_bulk_announced and self._blocker is None:
             # The service offers bulk now: resolve the sink again to learn its limits.
             self._sink = None
 
@@ -323,8 +323,8 @@ class Lane:
 
     async def _finish(self, in_flight: set[asyncio.Task[None]]) -> None:
         """Let requests in flight complete within the grace, then cancel them; entries without a response stay pending."""
-        if isinstance(self._form, SingleForm) and in_flight:
-            self._form.close()
+        if isinstance(self._sender, SingleSender) and in_flight:
+            self._sender.close()
         await _finish_within(self._limits.grace_seconds, in_flight)
         for task in in_flight:
             if not task.cancelled():

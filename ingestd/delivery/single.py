@@ -87,7 +87,7 @@ class _ClaimProgress:
         await self._results.release(self._claim)
 
 
-class SingleForm:
+class SingleSender:
     """Sends claims of one lane, several entries at a time.
 
     ``on_blocked`` is called with a blocker before the claim is released, so that no other task claims the same entries at

@@ -82,7 +82,7 @@ async def test_a_rejected_batch_is_isolated_by_results_for_each_item() -> None:
         assert await running.drained() == []
     assert len(held(service)) == 901
     assert len(running.mirror.rejected_entries) == 100
-    assert running.mirror.rejected_entries["K-00007"].reason == "The service refuses it (400): This key is bad."
+    assert running.mirror.rejected_entries["K-00007"].reason == "The service refuses the entry (400): This key is bad."
     assert len(masses(service)) == 2
     assert masses(service)[1].url.query == b"partial=true"
     (event,) = running.events_of(EntriesParked)
