@@ -15,12 +15,14 @@ _REASON_CHARACTERS = 300
 
 
 def connector_names() -> tuple[str, ...]:
-    """The names of the installed connectors, sorted; whether each can be loaded is only found by loading it."""
+    """Return the names of the installed connectors, sorted. Some of them may fail to load."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
 def connector_class(name: str) -> type[Connector]:
-    """The connector called ``name``. Only this one is imported, so that a broken one harms no other.
+    """Return the connector called ``name``.
+
+    No other connector is imported, so a broken connector does not affect the others.
 
     Raises:
         ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.

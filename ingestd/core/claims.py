@@ -1,4 +1,6 @@
-"""The files that a source reads, moves and writes, and the conflicts between two sources. Pure.
+"""The files that a source reads, moves and writes, and the conflicts between two sources.
+
+This module performs no I/O.
 
 Folders are absolute paths with all links resolved, so that two spellings of one folder are equal.
 """

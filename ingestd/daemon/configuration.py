@@ -19,7 +19,7 @@ class Configuration:
     path: Path
     settings: Settings
     secrets: bool = True
-    """False: read without secrets, see `load_settings`."""
+    """False if placeholders of ``service`` and of the options of sources may be unfilled."""
 
     @property
     def base(self) -> Path:
@@ -34,7 +34,9 @@ class PipelineUnknown(IngestdError):
 def read_configuration(
     explicit: Path | None, *, environment: Mapping[str, str], cwd: Path, secrets: bool = True
 ) -> Configuration:
-    """Read the configuration of ``--config``, INGESTD_CONFIG or a default path. ``secrets``: see `load_settings`.
+    """Read the configuration of ``--config``, INGESTD_CONFIG or a default path.
+
+    With ``secrets`` False, placeholders of ``service`` and of the options of sources may stay unfilled.
 
     Raises:
         ConfigurationError: there is no file, or it has mistakes; the error contains all of them.
@@ -59,7 +61,7 @@ def chosen_pipelines(configuration: Configuration, names: Sequence[str]) -> list
     """Return ``names`` without repetitions; all pipelines if ``names`` is empty.
 
     Raises:
-        PipelineUnknown: the configuration has no pipeline of a name.
+        PipelineUnknown: one of ``names`` is not the name of a pipeline in the configuration.
     """
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     for name in names:

@@ -1,4 +1,4 @@
-"""Sentences about the state of a partition. Pure."""
+"""Sentences about the state of a partition. Performs no I/O."""
 
 from __future__ import annotations
 

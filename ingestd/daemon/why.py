@@ -21,7 +21,9 @@ from ingestd.settings import PipelineSettings
 
 
 async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[str]:
-    """Return a sentence for each pipeline that knows the file or partition ``path``.
+    """Return why the file or partition ``path`` waits, or what happened to it.
+
+    The result has one sentence for each pipeline that has this file or partition.
 
     Raises:
         MirrorError: the state file can't be read.
@@ -73,7 +75,7 @@ def _explain_without_daemon(connector: Connector | None, request: Explain) -> Ex
     if connector is None:
         return Explained(waiting="", location="")
     try:
-        list(connector.partitions())  # lists the source, as a daemon does first
+        list(connector.partitions())  # a connector explains what its last listing found
     except SourceError as error:
         return Explained(waiting=str(error), location="")
     return explain({request.pipeline: connector}, request)

@@ -1,7 +1,7 @@
 """Masks secrets in logs and messages: known values, the values of fields with secret names, and texts of known form.
 
-A known value is one that a configuration holds (`mask_secrets`). A text is never classified by the words before it: in
-``service.api_key: The variable X is not set`` nothing is secret.
+A known value is one that a configuration holds (`mask_secrets`). The words before a text never decide
+whether it is masked: ``service.api_key: The variable X is not set`` contains no secret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECRET_FIELD = re.compile(
     r"(?:^|[._-])(?:x[_-])?(?:api[_-]?key|password|passwd|pwd|secret|token|authorization|credentials?)$", re.IGNORECASE
 )
 
-# Each pattern keeps its first group and masks the rest. A port is no password, so `http://host:8400/a@b` stays itself.
+# Each pattern keeps its first group and masks the rest. A port is no password, so `http://host:8400/a@b` is not changed.
 _SECRET_TEXTS = (
     re.compile(r"(\b(?:edw|whsec)_)[A-Za-z0-9_+/=-]+"),
     re.compile(r"(://)(?:[^:/\s@]*:(?!\d+[/?#])\S*|[^:/?#\s@]+)(?=@)"),
@@ -25,18 +25,18 @@ _SECRET_TEXTS = (
 
 
 _SHORTEST_SECRET = 4
-"""Shorter ones would mask words that have nothing to do with them; the check of the service refuses such keys anyway."""
+"""A known secret with fewer characters is not masked, because it may be an ordinary word. API keys are longer."""
 
 _known: set[str] = set()
 _known_pattern: re.Pattern[str] | None = None
 
 
 def mask_secrets(secrets: Iterable[str]) -> None:
-    """Mask these texts wherever they come up from now on, and the passwords of those that are URLs."""
-    global _known_pattern  # noqa: PLW0603 - what is secret is secret for the whole process
+    """Mask these texts in every later log line and message. Of a URL only the password is masked."""
+    global _known_pattern  # noqa: PLW0603 - the known secrets apply to the whole process
     for secret in secrets:
         password = _password(secret)
-        # Of a URL the address is no secret; the user part is masked by its form.
+        # The address in a URL is no secret. `_SECRET_TEXTS` masks the user part of every URL.
         texts = (password, unquote(password)) if password is not None else () if "://" in secret else (secret,)
         _known.update(text for text in texts if len(text) >= _SHORTEST_SECRET)
     if _known:

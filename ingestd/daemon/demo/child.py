@@ -30,12 +30,14 @@ async def running(
     environment: Mapping[str, str],
     listen: Callable[[str], None],
 ) -> AsyncIterator[None]:
-    """Run ``python -m`` with ``arguments`` while the context is open. Enter it when the child is ready.
+    """Run ``python -m`` with ``arguments`` while the context is open.
+
+    The context is entered when the child is ready.
 
     ``listen`` receives each line of the child's output. On exit the child gets SIGTERM, and the context waits for its end.
 
     Raises:
-        DemoFailed: the child ended before it was ready, or was not ready in time. The sentence has its last lines.
+        DemoFailed: the child ended before it was ready, or was not ready in time. The error contains the child's last lines.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as reports:
         # An abstract address (NUL) leaves no file, and a long temporary folder can't exceed the path limit.
@@ -56,7 +58,7 @@ async def running(
         last: collections.deque[str] = collections.deque(maxlen=_LINES_KEPT)
         listening = asyncio.create_task(_listen(child, last, listen))
         try:
-            await _ready(arguments[0], child, reports, last, listening)
+            await _wait_until_ready(arguments[0], child, reports, last, listening)
             yield
         finally:
             await _end(child)
@@ -67,7 +69,7 @@ async def output_of(arguments: Sequence[str], *, environment: Mapping[str, str])
     """Return the standard output of ``python -m`` with ``arguments``.
 
     Raises:
-        DemoFailed: the command failed. The sentence has its output.
+        DemoFailed: the command failed. The error contains the command's last lines.
     """
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -84,14 +86,14 @@ async def output_of(arguments: Sequence[str], *, environment: Mapping[str, str])
     return out.decode().strip()
 
 
-async def _ready(
+async def _wait_until_ready(
     name: str,
     child: asyncio.subprocess.Process,
     reports: socket.socket,
     last: Sequence[str],
     listening: asyncio.Task[None],
 ) -> None:
-    reporting = asyncio.create_task(_wait_ready(reports))
+    reporting = asyncio.create_task(_receive_ready(reports))
     ending = asyncio.create_task(child.wait())
     try:
         await asyncio.wait([reporting, ending], timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -106,7 +108,7 @@ async def _ready(
         ending.cancel()
 
 
-async def _wait_ready(reports: socket.socket) -> None:
+async def _receive_ready(reports: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     while b"READY=1" not in (await loop.sock_recv(reports, 65_536)).split(b"\n"):
         pass
