@@ -39,7 +39,7 @@ class AdministrationMethods:
 
     @declare(operations.LIST_API_KEYS)
     def list_api_keys(self, **options: Unpack[ListOptions]) -> tuple[ApiKey, ...]:
-        """Return every key, revoked ones too, the oldest first; or a part of the list."""
+        """Return every key, revoked ones too, the oldest first; with ``take`` or ``skip``, a part."""
 
     @paged(list_api_keys, page_length=200)
     def iter_api_keys(self, **options: Unpack[IterOptions]) -> Iterator[ApiKey]:

@@ -58,7 +58,7 @@ class FileMethods:
 
     @declare(operations.LIST_FILES)
     def list_files(self, workspace_id: str, **options: Unpack[ListOptions]) -> tuple[FileInfo, ...]:
-        """Return the files of a workspace, or a part of the list."""
+        """Return the files of a workspace; with ``take`` or ``skip``, a part of them."""
 
     @paged(list_files, page_length=200)
     def iter_files(self, workspace_id: str, **options: Unpack[IterOptions]) -> Iterator[FileInfo]:
@@ -95,7 +95,7 @@ class FileMethods:
 
     @declare(operations.LIST_FILE_VERSIONS)
     def list_file_versions(self, file: str, **options: Unpack[ListOptions]) -> tuple[FileVersion, ...]:
-        """Return every upload of a file, the newest first; or a part of the list."""
+        """Return every upload of a file, the newest first; with ``take`` or ``skip``, a part of them."""
 
     @paged(list_file_versions, page_length=200, identity=attrgetter("version_id"))
     def iter_file_versions(self, file: str, **options: Unpack[IterOptions]) -> Iterator[FileVersion]:

@@ -64,11 +64,17 @@ class SinkMethods:
 
     @declare(operations.GET_SINKS)
     def get_sinks(self, workspace: str, **options: Unpack[ListOptions]) -> tuple[Sink, ...]:
-        """Return every sink of a workspace with all its entries; or a part of the list."""
+        """Return every sink of a workspace with all its entries.
+
+        With ``take`` or ``skip``, return a part of them.
+        """
 
     @declare(operations.LIST_SINKS)
     def list_sinks(self, workspace: str, **options: Unpack[ListOptions]) -> tuple[SinkInfo, ...]:
-        """Return every sink of a workspace without entries, by default by serial; or a part of the list."""
+        """Return every sink of a workspace without entries, by default by serial.
+
+        With ``take`` or ``skip``, return a part of them.
+        """
 
     @paged(list_sinks, page_length=200)
     def iter_sinks(self, workspace: str, **options: Unpack[IterOptions]) -> Iterator[SinkInfo]:
@@ -84,7 +90,7 @@ class SinkMethods:
         tags: str | None = None,
         icon: Icon | str | None = None,
         entries: Sequence[NewEntry] = (),
-        id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
+        id: str | UnsetType = UNSET,  # noqa: A002 - the name in the interface document
         **options: Unpack[CreateOptions],
     ) -> Sink:
         """Create a sink with its first entries, all or none."""
@@ -120,10 +126,10 @@ class SinkMethods:
         key: str,
         data_type: str,
         value: str | None = None,
-        id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
+        id: str | UnsetType = UNSET,  # noqa: A002 - the name in the interface document
         **options: Unpack[CreateOptions],
     ) -> Entry:
-        """Create an entry. A key that exists is a ``Conflict``."""
+        """Create an entry. An existing key raises ``Conflict``."""
 
     @declare(operations.UPDATE_ENTRY)
     def update_entry(

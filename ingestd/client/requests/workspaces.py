@@ -50,7 +50,7 @@ class ChangeBlockOptions(BlockMembers, ChangeOptions, total=False):
     order_index: Number | UnsetType
 
 
-def _types(body: bytes, _headers: Mapping[str, str]) -> tuple[str, ...]:
+def _read_block_types(body: bytes, _headers: Mapping[str, str]) -> tuple[str, ...]:
     return msgspec.json.decode(body, type=BlockTypes).type
 
 
@@ -65,7 +65,7 @@ class WorkspaceMethods:
     def list_workspaces(
         self, *, filters: str | Mapping[str, Any] | None = None, **options: Unpack[ListOptions]
     ) -> tuple[Workspace, ...]:
-        """Return the workspaces that the key may read, or a part of the list."""
+        """Return the workspaces that the key may read; with ``take`` or ``skip``, a part of them."""
 
     @paged(list_workspaces, page_length=100)
     def iter_workspaces(
@@ -87,10 +87,13 @@ class WorkspaceMethods:
         exports_enabled: bool | UnsetType = UNSET,
         guests_enabled: bool | UnsetType = UNSET,
         statuses: Sequence[str] | UnsetType = UNSET,
-        id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
+        id: str | UnsetType = UNSET,  # noqa: A002 - the name in the interface document
         **options: Unpack[CreateOptions],
     ) -> Workspace:
-        """Create a workspace with its root block. Labels are not unique; an ``idempotency_key`` makes it repeatable."""
+        """Create a workspace with its root block. Labels are not unique.
+
+        With an ``idempotency_key`` the request can be repeated safely.
+        """
 
     @declare(operations.UPDATE_WORKSPACE)
     def update_workspace(
@@ -113,10 +116,13 @@ class WorkspaceMethods:
         workspace: str,
         *,
         parent_block: str | None = None,
-        type: str | None = None,  # noqa: A002 - the document's own name
+        type: str | None = None,  # noqa: A002 - the name in the interface document
         **options: Unpack[ListOptions],
     ) -> tuple[Block, ...]:
-        """Return the blocks of a workspace, the root first, then by depth and order; or a part of the list."""
+        """Return the blocks of a workspace, the root first, then by depth and order.
+
+        With ``take`` or ``skip``, return a part of them.
+        """
 
     @paged(list_blocks, page_length=500)
     def iter_blocks(
@@ -124,7 +130,7 @@ class WorkspaceMethods:
         workspace: str,
         *,
         parent_block: str | None = None,
-        type: str | None = None,  # noqa: A002 - the document's own name
+        type: str | None = None,  # noqa: A002 - the name in the interface document
         **options: Unpack[IterOptions],
     ) -> Iterator[Block]:
         """Return the blocks of a workspace, read page by page."""
@@ -141,15 +147,18 @@ class WorkspaceMethods:
     def delete_block(
         self, workspace: str, block: str, *, force: bool | None = None, **options: Unpack[ChangeOptions]
     ) -> Block:
-        """Remove a block, and with ``force`` its children; otherwise children are a ``Conflict``. Returns the block."""
+        """Remove a block, and with ``force`` its children. Return the block.
 
-    @declare(operations.UPDATE_BLOCK, read=_types)
+        Without ``force``, the removal of a block with children raises ``Conflict``.
+        """
+
+    @declare(operations.UPDATE_BLOCK, read=_read_block_types)
     def update_block_types(
         self,
         workspace: str,
         block: str,
         *,
-        type: Sequence[str] | UnsetType = UNSET,  # noqa: A002 - the document's own name
+        type: Sequence[str] | UnsetType = UNSET,  # noqa: A002 - the name in the interface document
         **options: Unpack[ChangeOptions],
     ) -> tuple[str, ...]:
         """Change and return a block's types, the only change of a block that the interface document has."""
