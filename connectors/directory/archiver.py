@@ -96,7 +96,7 @@ class Archiver:
         rows = self._write_quarantine(file)
         match self._options.after:
             case "keep":
-                self._write_receipt(file, rows, "It stays where it is.")
+                self._write_receipt(file, rows, "It stays in its folder.")
             case "archive":
                 self._archive(file, rows)
             case "delete":

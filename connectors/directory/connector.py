@@ -155,15 +155,15 @@ class DirectoryConnector(Connector):
             return exists or not _exists(self._folder)
 
     def again(self) -> None:
-        """Treat every file as one that may have new content."""
+        """Forget which files were read or could not be read, so that every file is read again."""
         self._state.read_files.forget()
 
     def interrupt(self) -> None:
-        """End the parsing of a file in a child process."""
+        """Stop the child process that parses a file."""
         self._parsers.interrupt()
 
     def close(self) -> None:
-        """End the parsing of a file in a child process."""
+        """Stop the child process that parses a file."""
         self._parsers.interrupt()
 
     # ------------------------------------------------------------------------------------------------ watching

@@ -47,7 +47,7 @@ def _explain_empty(state: FolderState, name: str, identity: Identity) -> str:
 
 def _explain_matched(state: FolderState, name: str, identity: Identity, cursor: Cursor | None) -> str | None:
     if (reason := state.read_files.broken_reason(name, identity)) is not None:
-        return f"{name} can't be read and stays where it is until it changes. {reason}"
+        return f"{name} can't be read, and is not read again until it changes. {reason}"
     if identity.matches_cursor(cursor):
         return None
     if state.read_files.is_done(name, identity):

@@ -26,8 +26,9 @@ class FileReader:
     def read(self, name: str, cursor: Cursor | None) -> Iterator[Batch]:
         """Yield the whole file.
 
-        Yields nothing if the cursor describes this very file, or if the file changed since it was found stable: it must
-        become stable again. Yields one ``unchanged`` batch if only the content equals that of the cursor.
+        Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
+        was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again
+        with the content that the cursor describes.
 
         Raises:
             SourceUnavailable: the file can't be read now, or changed meanwhile.

@@ -50,19 +50,19 @@ def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
 
 
 def describe_location(name: str, cursor: Cursor, folder: Path, archive: Path | None, options: DirectoryOptions) -> str:
-    """Return the end of a sentence on where the file is that the cursor describes."""
+    """Return a clause that says where the file is that the cursor describes; it ends a sentence."""
     try:
         identity = Identity.from_status((folder / name).stat())
     except OSError:
         identity = None
     if identity is not None and identity.matches_cursor(cursor):
-        return "it stays where it is" if options.after == "keep" else f"it is still in {folder}"
+        return f"it stays in {folder}" if options.after == "keep" else f"it is still in {folder}"
     if archive is not None:
         for dated in _dated_folders(archive, _DEPTHS[options.archive_folders]):
             if (archived := _find_archived(name, cursor, dated)) is not None:
                 return f"it was archived as {archived}"
     if identity is not None:
-        return "it was replaced by another content"
+        return "it was replaced by a file with other content"
     return "it was deleted" if options.after == "delete" else f"it is not in {folder} any more"
 
 

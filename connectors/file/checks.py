@@ -19,7 +19,7 @@ def run_checks(path: Path, resolve_format: Callable[[], object]) -> Iterator[Ste
         return
     yield Step(name="folder", outcome="passed", sentence=f"{path.parent} exists.")
     if not os.path.isfile(path):  # noqa: PTH113 - raises nothing
-        sentence = f"{path} does not exist, or is no file. Put it there, or correct path."
+        sentence = f"{path} does not exist, or is no file. Put it there, or correct the setting path."
         yield Step(name="file", outcome="failed", sentence=sentence)
         return
     if os.access(path, os.R_OK):

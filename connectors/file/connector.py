@@ -51,7 +51,7 @@ class FileConnector(Connector):
 
     @classmethod
     def claims(cls, options: FileOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the file by its name in its folder, and the file to which it leads if it is a link."""
+        """Return the configured path, and the target of the link if the path is a link."""
         named = base / options.path
         spelled = {os.path.realpath(named), f"{os.path.realpath(named.parent)}/{named.name}"}
         return [
@@ -101,15 +101,16 @@ class FileConnector(Connector):
             what = "does not exist."
         else:
             what = "does not exist, nor does its folder: is the share mounted?"
-        return f"{self._path} {what} Nothing that came from it is removed. Put it back, or correct path."
+        return f"{self._path} {what} Nothing that came from it is removed. Put it back, or correct the setting path."
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """Yield the whole file.
 
-        Yields nothing if the cursor describes this very file, or if the file changed since it was found stable: it must
-        become stable again. Yields one ``unchanged`` batch if only the content equals that of the cursor.
+        Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
+        was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again
+        with the content that the cursor describes.
         """
-        del partition  # there is one
+        del partition  # a file has only one partition
         try:
             if Identity.from_status(self._path.stat()).matches_cursor(cursor):
                 return
@@ -149,7 +150,7 @@ class FileConnector(Connector):
             if batch.last and not rows and self.options.deletes == "remove":
                 raise SourceBroken(
                     f"{self._name} has no rows, so every entry that came from it would be removed (deletes: remove). It is"
-                    " rejected for safety. Save it again with its rows. To remove all of them, remove the entries of its"
+                    " rejected for safety. Save it again with its rows. To remove every entry, delete the entries of the"
                     " pipeline in the workspace, or leave one row."
                 )
             yield batch
@@ -159,20 +160,20 @@ class FileConnector(Connector):
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Record that the file can't be read as it is, also if the mapping rejected it."""
-        del partition  # there is one
+        del partition  # a file has only one partition
         if self._last_read is not None:
             self._broken = (self._last_read, reason)
 
     def again(self) -> None:
-        """Treat the file as one that may have new content."""
+        """Forget that the file could not be read, so that it is read again."""
         self._broken = None
 
     def interrupt(self) -> None:
-        """End the parsing of the file in a child process."""
+        """Stop the child process that parses the file."""
         self._parsers.interrupt()
 
     def close(self) -> None:
-        """End the parsing of the file in a child process."""
+        """Stop the child process that parses the file."""
         self._parsers.interrupt()
 
     def waiting(self) -> float | None:
@@ -230,10 +231,10 @@ class FileConnector(Connector):
         return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """Return the end of a sentence on whether the file is still as it was read."""
-        del name  # there is one
+        """Return a clause that says whether the file changed since it was read; it ends a sentence."""
+        del name  # a file has only one partition
         try:
             is_same = Identity.from_status(self._path.stat()).matches_cursor(cursor)
         except OSError:
-            return "it does not exist now"
-        return "it stays where it is" if is_same else "it was saved again since"
+            return "the file does not exist any more"
+        return "the file is unchanged" if is_same else "the file was saved again after it was read"

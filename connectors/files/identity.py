@@ -30,7 +30,7 @@ class Identity(NamedTuple):
         return other is not None and self[:4] == other[:4]
 
     def matches_cursor(self, cursor: Cursor | None) -> bool:
-        """Return True if the cursor describes this very file, read to its end."""
+        """Return True if the cursor is from a complete reading of the file, which did not change since then."""
         return cursor is not None and cursor == self.to_cursor(str(cursor.get("sha256")))
 
     def to_cursor(self, sha256: str) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The cursor of a log: its files, the oldest first, each with the position up to which it was read.
 
-Pure.
+This module performs no I/O.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names: which files of a folder are logs, and which are rotated files of which log. Pure."""
+"""Names: which files of a folder are logs, and which are rotated files of which log. Performs no I/O."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_file_without_a_mapped_column_is_reported_as_long_as_it_exists(
         folder.write(GOOD, "next.csv")
         daemon.wait_for("partition_settled")  # and checked again since
         sentence = folder.here("why", str(folder.drop / "budget.csv")).stdout
-        assert sentence.startswith("budget.csv can't be read and stays where it is until it changes.")
+        assert sentence.startswith("budget.csv can't be read, and is not read again until it changes.")
         assert "mass" in sentence
         assert len([event for event in daemon.events if event["event"] == "partition_parked"]) == 1
         folder.write(GOOD)

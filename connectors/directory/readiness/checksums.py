@@ -1,4 +1,4 @@
-"""Checksum lists as `sha256sum` writes them. Pure."""
+"""Checksum lists as `sha256sum` writes them. Performs no I/O."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Parts(GroupingRule):
         if "/" in self.name or fields.count("part") != 1 or len(fields) != len(set(fields)):
             raise ValueError("name has no slash, names {part} once, and no other field twice")
         if len(set(self.parts)) < len(self.parts):
-            raise ValueError("parts names a part twice")
+            raise ValueError("parts has a name twice")
         return self
 
     def groups(self, view: FolderView) -> Iterable[Group]:

@@ -1,7 +1,7 @@
-"""Detection of the dialect and the header of a CSV file by its first records. Pure.
+"""Detection of the dialect and the header of a CSV file by its first records. Performs no I/O.
 
-The first row is the header, unless all rows below have more fields and would be rejected. Only then is a later row considered,
-and its fields must look like names above columns of numbers.
+The first row is the header, unless most rows below it have more fields and would be rejected. Only then a later row is
+considered. Its fields must look like names, and a column below it must hold only numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 DELIMITERS = ("\t", ";", "|", ",")
-"""The detected delimiters. Of two that fit equally, the one that is rarer within fields comes first."""
+"""The detected delimiters, in order of preference: those that are rarer within fields come first."""
 
 _SEPARATOR_LINE = re.compile(rb"sep=([!-/:-@\[-`{-~\t ])(?:\r\n|\n|\r(?!\n))", re.IGNORECASE)
 
@@ -34,10 +34,10 @@ def separator_line(beginning: bytes) -> tuple[str, int] | None:
 
 
 def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: int | None, columns: int) -> str:
-    """Return the delimiter with which the header has several fields and most records have as many.
+    """Return the delimiter that gives the header several fields, and most records the same number.
 
     ``samples``: the first records as each delimiter separates them. ``columns``: the number of columns of a file without a
-    header, else 0; the delimiter is then the one that gives as many fields.
+    header, else 0. For such a file, return the delimiter that gives the first record this number of fields.
     """
     best, best_score = ",", 0.0
     for delimiter, records in samples.items():
@@ -59,7 +59,7 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
 def _share_alike(records: Sequence[list[str]], columns: int) -> float:
     """Return the share of records with ``columns`` fields.
 
-    If all differ but most have several fields, it is slightly above 0.
+    If no record has this number but most have several fields, return a small number above 0.
     """
     if not records:
         return 1.0
@@ -71,7 +71,7 @@ def _share_alike(records: Sequence[list[str]], columns: int) -> float:
 def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
     """Return the header among the first records: the given row, else the first possible one.
 
-    The result is None if it is not among them.
+    Return None if the header is not among these records.
     """
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
@@ -95,9 +95,9 @@ def find_header(records: Sequence[SampleRecord], header_row: int | None) -> Samp
 def is_header(fields: Sequence[str], known: Sequence[str]) -> bool:
     """Return True if the first row of a file is a header.
 
-    The earlier files of the log had the header ``known``. It is a header if it has half of the names. Without a common name
-    it must have another number of fields, all of which could be names, because otherwise text can't be distinguished from
-    names.
+    ``known``: the header of the earlier files of a log that consists of several files. The row is a header if it has at
+    least half of these names. Otherwise it must have more or fewer fields than ``known``, and all of them must look like
+    names. A row with the same number of fields may be text, which can't be distinguished from names.
     """
     common = len(set(fields) & set(known))
     if common and 2 * common >= min(len(set(fields)), len(set(known))):
@@ -111,7 +111,10 @@ def _could_be_names(fields: Sequence[str]) -> bool:
 
 
 def _has_numbers(records: Sequence[SampleRecord], columns: int) -> bool:
-    """Return True if a column holds only numbers: names above text can't be distinguished from text."""
+    """Return True if a column holds only numbers.
+
+    Without such a column, names above text can't be distinguished from text.
+    """
     whole = [fields for _, fields in records if len(fields) == columns]
     return bool(whole) and any(all(_is_number(fields[at]) for fields in whole) for at in range(columns))
 

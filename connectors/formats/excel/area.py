@@ -9,7 +9,10 @@ _RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]
 
 
 class Area(NamedTuple):
-    """Rows and columns from 0, ends included. An end of None is that of the sheet."""
+    """A range of rows and columns, numbered from 0, ends included.
+
+    ``bottom`` None is the last row of the sheet, ``right`` None its last column.
+    """
 
     top: int = 0
     left: int = 0

@@ -1,4 +1,4 @@
-"""Number formats of spreadsheets: which parts of a date they show. Pure."""
+"""Number formats of spreadsheets: which parts of a date they show. Performs no I/O."""
 
 from __future__ import annotations
 

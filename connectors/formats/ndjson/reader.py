@@ -24,7 +24,7 @@ def read_ndjson(
     record_bytes: int = RECORD_BYTES,
     cells: int = CELLS,
 ) -> Iterator[RecordChunk]:
-    """Yield the records of a file with one JSON object in each line, at least one chunk.
+    """Yield the records of a file with one JSON object in each line. At least one chunk is yielded.
 
     Positions are line numbers from 1; blank lines have a number but are no record. A field that a record lacks is null.
     ``start``: the ``end`` of an earlier chunk (None: the beginning).

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001, RUF003  letters of other scripts are what this module is about
-"""Legacy encodings: a guess by the letters, because no byte states the encoding. Pure.
+"""Legacy encodings: a guess by the letters, because no byte states the encoding. Performs no I/O.
 
 In Cyrillic, Greek, Chinese, Japanese and Korean text, bytes beyond ASCII follow each other. The encoding is then the one with
 the most everyday characters of its script. If they are single letters within Latin words, it is the one with the most letters of

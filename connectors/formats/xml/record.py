@@ -1,6 +1,6 @@
 """The flat record of an element: attributes as @name, children by name, nested names joined by dots.
 
-Pure.
+This module performs no I/O.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class InstrumentStatusConnector(Connector):
             return sorted(path for path in self._folder.glob(self.options.pattern) if path.is_file())
         except OSError as error:
             raise SourceUnavailable(
-                f"{self._folder} cannot be listed: {error.strerror}. Create or mount the folder, or correct path."
+                f"{self._folder} cannot be listed: {error.strerror}. Create or mount the folder, or correct the setting path."
             ) from error
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:

@@ -313,7 +313,7 @@ def test_an_empty_file_waits_and_is_then_rejected_until_it_has_content(
         ([{"type": "trailer", "pattern": "rows: [0-9]+"}], "one pair of brackets"),
         ([{"type": "trailer", "pattern": "("}], "no regular expression"),
         ([{"type": "parts", "name": "run.csv", "parts": ["a", "b"]}], "names {part} once"),
-        ([PARTS | {"parts": ["a", "a"]}], "names a part twice"),
+        ([PARTS | {"parts": ["a", "a"]}], "has a name twice"),
         (["marker", {"type": "marker", "name": "{stem}.ok"}], "the rule marker twice"),
     ],
 )

@@ -177,7 +177,7 @@ def test_the_file_is_recognised_by_its_path(share: Any, read_all: Read) -> None:
     cursor = read_all(connector)[-1].cursor
     assert connector.locate(share.book) == "masses.xlsx"
     assert connector.locate(share.folder / "other.xlsx") is None
-    assert connector.describe_location("masses.xlsx", cursor) == "it stays where it is"
+    assert connector.describe_location("masses.xlsx", cursor) == "the file is unchanged"
     share.save([*ROWS, ["C", "3"]])
-    assert connector.describe_location("masses.xlsx", cursor) == "it was saved again since"
+    assert connector.describe_location("masses.xlsx", cursor) == "the file was saved again after it was read"
     assert connector.explain("other.xlsx") is None
