@@ -1,4 +1,7 @@
-"""JSON Schemas (2020-12): generated from response records, or made by short constructors. Pure."""
+"""JSON Schemas (2020-12): generated from response records, or made by short constructors.
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

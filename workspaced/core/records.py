@@ -1,4 +1,4 @@
-"""Response records from stored rows: members of the same name are copied. Pure."""
+"""Response records from stored rows: members of the same name are copied. Performs no I/O."""
 
 from __future__ import annotations
 

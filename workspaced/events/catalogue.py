@@ -1,4 +1,7 @@
-"""The event types, and the patterns by which webhooks subscribe to them (contract H6). Pure."""
+"""The event types, and the patterns by which webhooks subscribe to them (contract H6).
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of resources. Events of one resource are delivered in their order. Pure."""
+"""Names of resources. Events of one resource are delivered in their order. Performs no I/O."""
 
 from __future__ import annotations
 

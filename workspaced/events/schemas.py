@@ -1,4 +1,7 @@
-"""JSON Schemas (2020-12) of the bodies of events, one for each event type (contract H6, H8). Pure."""
+"""JSON Schemas (2020-12) of the bodies of events, one for each event type (contract H6, H8).
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Route by the path as sent: split at the slashes first, decode the segments then (contract G16).
+"""Route by the path as sent: first split at the slashes, then decode the segments (contract G16).
 
 A router that decodes first can't distinguish ``a%2Fb`` from ``a/b``, so a key with a slash would have no path.
 """
@@ -16,7 +16,7 @@ from starlette.types import Scope
 from workspaced.core.text import normalised
 
 Segment: TypeAlias = str | None
-"""A decoded segment; None if it is not UTF-8 or contains U+0000, which no resource's name can."""
+"""A decoded segment; None if it is not UTF-8 or contains U+0000. No resource has such a name."""
 
 OperationT = TypeVar("OperationT")
 
@@ -60,7 +60,9 @@ class Match(Generic[OperationT]):
 
 @dataclass(frozen=True, slots=True)
 class _Shape(Generic[OperationT]):
-    """The patterns of one length with their fixed segments at the same positions ``words``; ``names`` has the other positions.
+    """The patterns of one length that have their fixed segments at the same positions.
+
+    ``words``: the positions of the fixed segments. ``names``: the positions of the parameters.
 
     ``by_words`` maps the fixed segments to the operation of each method, with the names of its parameters and their positions.
     """

@@ -32,7 +32,11 @@ SYSTEM = Actor(principal="system")
 
 
 class StoredAuditRow(NamedTuple):
-    """A row, in the order of every SELECT. ``at`` is milliseconds since 1970; ``changed`` and ``counts`` are JSON."""
+    """A row.
+
+    The fields have the order of the columns in every SELECT. ``at`` is milliseconds since 1970.
+    ``changed`` and ``counts`` are JSON.
+    """
 
     number: int
     at: int

@@ -16,7 +16,10 @@ _SQL = load_statements("workspaced.security", "key_store.sql")
 
 
 class StoredKey(NamedTuple):
-    """A stored key, without the key itself, in the order of every SELECT. Instants are milliseconds since 1970."""
+    """A stored key, without the key itself.
+
+    The fields have the order of the columns in every SELECT. Instants are milliseconds since 1970.
+    """
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""The address and scheme of the client behind trusted proxies (contract P6). Pure."""
+"""The address and scheme of the client behind trusted proxies (contract P6). Performs no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The address of the database: a SQLite file, or a PostgreSQL database by URL. Pure; imports no driver."""
+"""The address of the database: a SQLite file, or a PostgreSQL database by URL.
+
+This module performs no I/O and imports no driver.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that costs less when that of several callers is done together."""
+"""Work that costs less if the work of several callers is done together."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 class BatchableWork(ABC, Generic[T]):
     """Work for `workspaced.storage.port.Store.write` that can be done alone or together with other work of its kind.
 
-    The result is the same either way. Callers that share a transaction are applied in no particular order: each called before
-    any other got its result.
+    The result is the same either way. Work that shares a transaction is done in no particular order, because each caller called
+    before any other got its result.
     """
 
     @property

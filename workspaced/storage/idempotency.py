@@ -1,4 +1,7 @@
-"""Stored responses of keyed requests (contract G18), read and written in the transaction of the request's work."""
+"""Stored responses of requests with an Idempotency-Key (contract G18).
+
+They are read and written in the transaction of the request's work.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,10 @@ def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) 
 
 
 def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, since: int) -> None:
-    """Store responses under slots that have none, not even an expired one; delete a few from before ``since``."""
+    """Store responses; delete a few that were stored before ``since``.
+
+    The slots must not have a stored response yet, not even an expired one.
+    """
     tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH * len(responses)})
     tx.load(
         _SQL["save_each"],

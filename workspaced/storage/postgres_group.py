@@ -1,11 +1,11 @@
 """Make a group of work durable on PostgreSQL: in one transaction, or alone if a lock of another process is in the way.
 
-Each statement is a round trip, so a group begins without savepoints: a piece that fails before it changed anything (404, 409)
+Each statement is a round trip, so a group begins without savepoints. A piece that fails before it changed anything (404, 409)
 leaves nothing to undo. If one fails later, the group is undone and repeated, with a savepoint for each piece.
 
 The pieces of a group lock rows until its commit, in any order. To prevent that two processes wait for each other, a piece of a
-group waits only briefly for a locked row. Then its part is undone, and it gets its own transaction after the group's. Alone it
-locks rows in the order that all resources keep.
+group waits only briefly for a locked row. If the row stays locked, the piece is undone, and done after the group in its own
+transaction. There it locks rows in the order of all resources: the workspace, then its block or sink, then the contents.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ _RETRIES = 3
 _PAUSE_SECONDS = 0.02
 # How many groups use savepoints after a group that had to be repeated: the cause is likely to exist still.
 _CAREFUL_GROUPS = 20
-# Less than the second after which PostgreSQL looks for deadlocks.
+# Shorter than the `deadlock_timeout` of PostgreSQL, which is 1 s by default.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
 
 
 class PostgresGroup:
-    """Does the work of `workspaced.storage.group_commit.GroupCommit` on one connection, opened on demand."""
+    """Performs the work that `workspaced.storage.group_commit.GroupCommit` collects.
+
+    It uses one connection, which is opened on demand.
+    """
 
     def __init__(self, connect: Callable[[], Connection], *, jitter: Callable[[], float] = random.random) -> None:
         """``connect`` raises UnavailableProblem if it fails; ``jitter`` returns random numbers from 0 to 1."""
@@ -71,13 +74,13 @@ class PostgresGroup:
         """Return the outcomes; None for a piece that must be done alone."""
         if self._careful == 0:
             try:
-                return self._commit(works, _without_savepoint)
+                return self._run_in_transaction(works, _without_savepoint)
             except PartialChange:
                 self._careful = _CAREFUL_GROUPS
         self._careful -= 1
-        return self._commit(works, _with_savepoint)
+        return self._run_in_transaction(works, _with_savepoint)
 
-    def _commit(
+    def _run_in_transaction(
         self, works: Sequence[Work], attempt: Callable[[Work, PostgresTransaction, Connection], Outcome | None]
     ) -> list[Outcome | None]:
         connection = self._connection()

@@ -15,7 +15,7 @@ from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 
 class SqliteGroup:
-    """Does the work of `workspaced.storage.group_commit.GroupCommit`."""
+    """Performs the work that `workspaced.storage.group_commit.GroupCommit` collects."""
 
     def __init__(
         self,
@@ -34,13 +34,15 @@ class SqliteGroup:
             UnavailableProblem: SQLite failed; no work is committed.
         """
         if len(works) == 1:
-            return self._commit(lambda tx: [(works[0](tx), None)])
+            return self._run_in_transaction(lambda tx: [(works[0](tx), None)])
         try:
-            return self._commit(lambda tx: run_batches(works, lambda work: self._without_savepoint(work, tx)))
+            return self._run_in_transaction(
+                lambda tx: run_batches(works, lambda work: self._without_savepoint(work, tx))
+            )
         except PartialChange:
-            return self._commit(lambda tx: [self._with_savepoint(work, tx) for work in works])
+            return self._run_in_transaction(lambda tx: [self._with_savepoint(work, tx) for work in works])
 
-    def _commit(self, perform: Callable[[SqliteTransaction], list[Outcome]]) -> list[Outcome]:
+    def _run_in_transaction(self, perform: Callable[[SqliteTransaction], list[Outcome]]) -> list[Outcome]:
         with transaction(self._connection, write=True) as tx:
             outcomes = perform(tx)
         if tx.notified:

@@ -1,4 +1,4 @@
-"""URLs of the pages, with all segments and values encoded. Pure."""
+"""URLs of the pages, with all segments and values encoded. Performs no I/O."""
 
 from __future__ import annotations
 

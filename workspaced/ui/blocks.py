@@ -65,7 +65,10 @@ async def show_block(request: PageRequest) -> PageView:
 
 
 def tree_of(blocks: Sequence[Mapping[str, Any]]) -> list[Node]:
-    """Return the roots of the blocks, which are ordered with parents before children and siblings in their order."""
+    """Return the roots of the blocks, each with the blocks below it.
+
+    ``blocks`` must have siblings in their order. A block without its parent in ``blocks`` is left out.
+    """
     nodes = {block["id"]: Node(block=block) for block in blocks}
     below: dict[str, list[Node]] = defaultdict(list)
     for block in blocks:
@@ -74,6 +77,6 @@ def tree_of(blocks: Sequence[Mapping[str, Any]]) -> list[Node]:
 
 
 def _with_children(node: Node, below: Mapping[str, list[Node]]) -> Node:
-    """Return the node with all nodes below it. The service limits the depth of trees."""
+    """Return the node with all nodes below it. The service limits the depth of the recursion."""
     children = [_with_children(child, below) for child in below.get(node.block["id"], ())]
     return Node(block=node.block, children=children, hidden=len(node.block["children"]) - len(children))

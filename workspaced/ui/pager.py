@@ -1,4 +1,4 @@
-"""Paging: the query for the API, and the links below a list. Pure."""
+"""Paging: the query for the API, and the links below a list. Performs no I/O."""
 
 from __future__ import annotations
 

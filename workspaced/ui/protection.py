@@ -1,4 +1,7 @@
-"""Protection against pages of other sites: headers, the session's cookie, and the origin of forms. Pure."""
+"""Protection against pages of other sites: headers, the session's cookie, and the origin of forms.
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Generate the OpenAPI 3.1 document from the table of operations and the resources' API sections. Pure."""
+"""Generate the OpenAPI 3.1 document from the table of operations and the resources' API sections.
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

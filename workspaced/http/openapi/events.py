@@ -1,4 +1,4 @@
-"""Deliveries to webhooks, as OpenAPI's ``webhooks`` (contract H6, H7, H8, H9). Pure."""
+"""Deliveries to webhooks, as OpenAPI's ``webhooks`` (contract H6, H7, H8, H9). Performs no I/O."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class DisplayedOperation:
     responses: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
-class Reference:
-    """The page of one document."""
+class ReferencePage:
+    """The reference page of one document."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -70,7 +70,9 @@ class Reference:
             info=document["info"],
             style=Markup(self.style),  # noqa: S704  from our own file
             api_sections=api_sections,
-            events=[self._shown(name, "post", item["post"]) for name, item in document["webhooks"].items()],
+            events=[
+                self._displayed_operation(name, "post", item["post"]) for name, item in document["webhooks"].items()
+            ],
             schemas=document["components"]["schemas"],
             prose=prose,
             brief=brief,
@@ -82,9 +84,9 @@ class Reference:
             for method in _METHODS:
                 if method in item:
                     operation = item[method]
-                    yield operation["tags"][0], self._shown(path, method, operation)
+                    yield operation["tags"][0], self._displayed_operation(path, method, operation)
 
-    def _shown(self, path: str, method: str, operation: Mapping[str, Any]) -> DisplayedOperation:
+    def _displayed_operation(self, path: str, method: str, operation: Mapping[str, Any]) -> DisplayedOperation:
         responses = []
         for status, response in operation["responses"].items():
             resolved = dict(self._resolved(response))
@@ -124,10 +126,12 @@ def policy(style: str) -> str:
 
 def prose(text: str) -> Markup:
     """Render paragraphs, with text between backticks as code."""
-    return Markup().join(Markup("<p>{}</p>").format(_coded(part)) for part in _PARAGRAPH.split(text.strip()) if part)
+    return Markup().join(
+        Markup("<p>{}</p>").format(_render_code(part)) for part in _PARAGRAPH.split(text.strip()) if part
+    )
 
 
-def _coded(text: str) -> Markup:
+def _render_code(text: str) -> Markup:
     return Markup(_CODE.sub(lambda found: f"<code>{found[1]}</code>", str(escape(text))))  # noqa: S704  escaped first
 
 

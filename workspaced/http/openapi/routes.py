@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from workspaced.core.json_body import encode
-from workspaced.http.openapi.pages import Reference, policy
+from workspaced.http.openapi.pages import ReferencePage, policy
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Headers, Response, etag
 
@@ -40,7 +40,7 @@ class Publication:
 
     @cached_property
     def _rendered(self) -> tuple[bytes, str]:
-        reference = Reference(self.document)
+        reference = ReferencePage(self.document)
         return reference.html.encode(), policy(reference.style)
 
     async def _json(self, call: Call) -> Response:

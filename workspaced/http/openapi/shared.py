@@ -1,4 +1,7 @@
-"""Parts that operations share: headers of requests and responses, paging, the bodies of errors. Pure."""
+"""Parts that operations share: headers of requests and responses, paging, the bodies of errors.
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ async def list_keys(call: Call) -> Response:
 
 async def get_key(call: Call) -> Response:
     """Get a key, revoked or not."""
-    return json_response(await call.store.read(lambda reader: _record(reader, ApiKeyRecord, _find(reader, call))))
+    return json_response(
+        await call.store.read(lambda reader: _record(reader, ApiKeyRecord, _get_by_path(reader, call)))
+    )
 
 
 def create_key(call: Call) -> Work:
@@ -93,7 +95,7 @@ def rotate_key(call: Call) -> Work:
     rotation, ignored = read_body(KeyRotation, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        found = _find(tx, call)
+        found = _get_by_path(tx, call)
         if found.revoked_at is not None:
             raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another one.")
         key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
@@ -107,7 +109,7 @@ def revoke_key(call: Call) -> Work:
     """Revoke a key, and respond with its record. A revoked key is not found (contract G25)."""
 
     def act(tx: Transaction) -> Response:
-        found = _find(tx, call)
+        found = _get_by_path(tx, call)
         if found.revoked_at is not None:
             raise NotFoundProblem("key_revoked", "This API key is revoked already.")
         key_store.revoke_key(tx, key_id=found.id, now=call.now)
@@ -117,7 +119,7 @@ def revoke_key(call: Call) -> Work:
     return Work(act=act)
 
 
-def _find(reader: ReadTransaction, call: Call) -> StoredKey:
+def _get_by_path(reader: ReadTransaction, call: Call) -> StoredKey:
     return _get(reader, call.names["key"])
 
 

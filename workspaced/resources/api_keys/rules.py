@@ -1,4 +1,4 @@
-"""The members of the request bodies of API keys (contract A2, A3, A4, A5). Pure."""
+"""The members of the request bodies of API keys (contract A2, A3, A4, A5). Performs no I/O."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def emit_created(tx: Transaction, call: Call, placed: PlacedBlock) -> None:
 
 
 def emit_updated(tx: Transaction, call: Call, *, before: PlacedBlock, after: PlacedBlock) -> None:
-    """Record and emit the members of a block that changed."""
+    """Record and emit which members of a block changed."""
     old, new = block_record(before), block_record(after)
     previous = {
         camel: getattr(old, name)

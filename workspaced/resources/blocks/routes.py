@@ -52,7 +52,7 @@ async def list_blocks(call: Call) -> Response:
         return Contents(
             headers=list_headers(call, page, len(found)),
             records=len(selected),
-            parts=_parts(reader, tree, selected, call.workspace_id),
+            parts=_body_parts(reader, tree, selected, call.workspace_id),
         )
 
     return await stream_response(call, contents)
@@ -79,7 +79,7 @@ def create_block(call: Call) -> Work:
 
 async def get_block(call: Call) -> Response:
     """Get a block (contract BL3)."""
-    placed = await call.store.read(lambda reader: _find(reader, call))
+    placed = await call.store.read(lambda reader: _get_by_path(reader, call))
     return versioned_response(call, block_record(placed), placed.block.version)
 
 
@@ -88,7 +88,7 @@ def delete_block(call: Call) -> Work:
     force = call.flag("force", default=False)
 
     def act(tx: Transaction) -> Response:
-        placed = _find(tx, call)
+        placed = _get_by_path(tx, call)
         call.require_match(placed.block.version)
         changes.delete_block(tx, call, placed, force=force)
         return json_response(block_record(placed))
@@ -102,7 +102,7 @@ def update_block(call: Call) -> Work:
     whole = call.prefers_representation()
 
     def act(tx: Transaction) -> Response:
-        before = _find(tx, call)
+        before = _get_by_path(tx, call)
         call.require_match(before.block.version)
         placed = changes.change_block(tx, call, before, wanted)
         tag = etag(placed.block.version)
@@ -115,7 +115,7 @@ def update_block(call: Call) -> Work:
     return Work(act=act, ignored=ignored)
 
 
-def _find(reader: ReadTransaction, call: Call) -> PlacedBlock:
+def _get_by_path(reader: ReadTransaction, call: Call) -> PlacedBlock:
     """Return the block that the path names.
 
     Raises:
@@ -131,7 +131,7 @@ def _matches(place: TreePlace, parent: str | None, kind: str | None) -> bool:
     return kind is None or (isinstance(types, list) and kind in types)
 
 
-def _parts(reader: ReadTransaction, tree: Tree, places: Sequence[TreePlace], workspace_id: str) -> Iterator[bytes]:
+def _body_parts(reader: ReadTransaction, tree: Tree, places: Sequence[TreePlace], workspace_id: str) -> Iterator[bytes]:
     yield b"["
     for start in range(0, len(places), _CHUNK):
         records = [

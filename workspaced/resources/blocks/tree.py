@@ -1,4 +1,4 @@
-"""The tree of a workspace's blocks, without their contents. Pure."""
+"""The tree of a workspace's blocks, without their contents. Performs no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of a conversion, and its retries (contract C6, C7). Pure.
+"""The states of a conversion, and its retries (contract C6, C7). Performs no I/O.
 
 ::
 

@@ -32,7 +32,7 @@ def emit_available(tx: Transaction, call: Call, *, before: FileRecord | None, af
 
 
 def emit_updated(tx: Transaction, call: Call, *, before: FileRecord, after: StoredFile) -> None:
-    """Record and emit the members of a file that changed."""
+    """Record and emit which members of a file changed."""
     old, new = (msgspec.to_builtins(record) for record in (before, read_record(tx, after)))
     previous = {name: value for name, value in old.items() if name not in _FOLLOWING_MEMBERS and value != new[name]}
     _note(tx, call, "file.updated", after, *previous)
@@ -40,7 +40,7 @@ def emit_updated(tx: Transaction, call: Call, *, before: FileRecord, after: Stor
 
 
 def emit_deleted(tx: Transaction, call: Call, file: StoredFile) -> None:
-    """Record and emit that a file is deleted, before it is."""
+    """Record and emit the deletion of a file. Call this before the deletion."""
     _note(tx, call, "file.deleted", file)
     _emit(tx, call, "file.deleted", file)
 

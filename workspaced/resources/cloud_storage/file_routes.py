@@ -132,7 +132,7 @@ async def list_versions(call: Call) -> Response:
         file = permission.readable_file(reader, call)
         found = store.list_versions(reader, file)
         if page.descending or "sortOrder" in call.query:
-            found.reverse()  # `select_page` reverses a list that is in ascending order
+            found.reverse()  # the newest is first, but `select_page` applies ``sortOrder`` to an ascending list
         versions = select_page(page, found, SORTABLE_VERSIONS, tie="ordinal")
         return len(found), [
             version_record(version, current=version.ordinal == file.current_version) for version in versions

@@ -20,7 +20,9 @@ class FileWorkspace(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file with its current version and conversion, in the order of every SELECT of files.
+    """A file with its current version and conversion.
+
+    The fields have the order of the columns in every SELECT of files.
 
     ``current_version`` is 0, and the fields after ``updated_by`` are None, until something is uploaded.
     """
@@ -61,7 +63,10 @@ class StoredFile(NamedTuple):
 
 
 class StoredVersion(NamedTuple):
-    """A version, in the order of every SELECT of versions."""
+    """A version.
+
+    The fields have the order of the columns in every SELECT of versions.
+    """
 
     number: int
     id: str
@@ -75,7 +80,10 @@ class StoredVersion(NamedTuple):
 
 
 class StoredUpload(NamedTuple):
-    """An upload by link, in the order of every SELECT of uploads."""
+    """An upload by link.
+
+    The fields have the order of the columns in every SELECT of uploads.
+    """
 
     number: int
     id: str
@@ -91,7 +99,10 @@ class StoredUpload(NamedTuple):
 
 
 class StoredOutput(NamedTuple):
-    """A file that a conversion made, in the order of every SELECT of outputs."""
+    """A file that a conversion made.
+
+    The fields have the order of the columns in every SELECT of outputs.
+    """
 
     name: str
     content_type: str

@@ -1,4 +1,4 @@
-"""CSV of entries (RFC 4180, UTF-8 without a byte order mark). Pure.
+"""CSV of entries (RFC 4180, UTF-8 without a byte order mark). Performs no I/O.
 
 Values are exactly the stored ones, also those that begin with ``=``, ``+``, ``-`` or ``@``. Users of a spreadsheet must import
 the columns as text, because a spreadsheet reads formulas even from quoted fields. A null value is an empty field; an empty

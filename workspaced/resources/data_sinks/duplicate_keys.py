@@ -1,4 +1,6 @@
-"""Reduction of several changes of one key in a mass update to at most two with the same result. Pure.
+"""Reduction of several changes of one key in a mass update to at most two with the same result.
+
+This module performs no I/O.
 
 Each further change of a key would need further statements. Without the reduction, a body with one key 5 000 times would be
 5 000 times as expensive as another body.

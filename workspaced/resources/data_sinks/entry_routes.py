@@ -20,7 +20,7 @@ from workspaced.storage.port import ReadTransaction, Transaction
 
 async def get_entry(call: Call) -> Response:
     """Get an entry (contract DS4)."""
-    sink, entry = await call.store.read_brief(lambda reader: _find(reader, call))
+    sink, entry = await call.store.read_brief(lambda reader: _get_by_path(reader, call))
     return versioned_response(call, entry_record(entry, sink.id), entry.version)
 
 
@@ -45,7 +45,7 @@ def update_entry(call: Call) -> Work:
     changes, ignored = read_changes(DataSinkEntryChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        sink, before = _find(tx, call)
+        sink, before = _get_by_path(tx, call)
         call.require_match(before.version)
         entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
         record_entry(tx, call, sink, before=before, after=entry)
@@ -60,7 +60,7 @@ def delete_entry(call: Call) -> Work:
     """Delete an entry (contract DS10)."""
 
     def act(tx: Transaction) -> Response:
-        sink, entry = _find(tx, call)
+        sink, entry = _get_by_path(tx, call)
         call.require_match(entry.version)
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
         record_entry(tx, call, sink, before=entry, after=None)
@@ -69,6 +69,6 @@ def delete_entry(call: Call) -> Work:
     return Work(act=act)
 
 
-def _find(reader: ReadTransaction, call: Call) -> tuple[StoredSink, StoredEntry]:
+def _get_by_path(reader: ReadTransaction, call: Call) -> tuple[StoredSink, StoredEntry]:
     sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
     return sink, entry_store.get_entry(reader, sink, call.names["key"])

@@ -1,4 +1,6 @@
-"""The body of a mass update: the single form or the bulk form (contract M1, M3, M6, M8). Pure.
+"""The body of a mass update: the single form or the bulk form (contract M1, M3, M6, M8).
+
+This module performs no I/O.
 
 There are two readers. The full reader checks item by item and reports every mistake. The fast reader accepts only bodies
 without a mistake: it decodes typed items and checks all keys together, without a Python call for each item. Any other body

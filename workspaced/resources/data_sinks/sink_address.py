@@ -1,4 +1,4 @@
-"""Names of sinks in paths, and row numbers in the ids of entries (contract S5, S7). Pure."""
+"""Names of sinks in paths, and row numbers in the ids of entries (contract S5, S7). Performs no I/O."""
 
 from __future__ import annotations
 

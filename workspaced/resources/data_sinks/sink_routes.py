@@ -147,7 +147,7 @@ def delete_sink(call: Call) -> Work:
 
 
 def read_sink_name(call: Call) -> SinkName | None:
-    """Return the name of the sink in the path; None if it can't be one."""
+    """Return the name of the sink in the path; None if the segment can't be a sink's name."""
     return sink_name(call.names["sink"], prefix=call.settings.visible_id_prefix)
 
 

@@ -30,7 +30,10 @@ class Change(NamedTuple):
 
 
 class StoredSink(NamedTuple):
-    """A data sink's row, in the order of every SELECT of sinks. Instants are milliseconds since 1970."""
+    """A data sink's row.
+
+    The fields have the order of the columns in every SELECT of sinks. Instants are milliseconds since 1970.
+    """
 
     number: int
     id: str
@@ -49,7 +52,12 @@ class StoredSink(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """An entry's row, in the order of every SELECT of entries. A tuple, because millions may be read."""
+    """An entry's row.
+
+    The fields have the order of the columns in every SELECT of entries.
+
+    A tuple, because millions may be read.
+    """
 
     number: int
     id: str

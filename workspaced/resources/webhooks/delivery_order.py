@@ -1,4 +1,4 @@
-"""Select the waiting deliveries of a webhook that may be sent now (contract H12). Pure.
+"""Select the waiting deliveries of a webhook that may be sent now (contract H12). Performs no I/O.
 
 First attempts of one resource are made one at a time, in the order of their numbers. Different resources do not wait for each
 other. An entry is identified by its sink and key, so an entry that is deleted and created again keeps its order. An event of

@@ -74,7 +74,7 @@ class _DeliveryOperations:
         """Get a delivery with its attempts; only the owner sees the event and the responses (contract H13)."""
 
         def find(reader: ReadTransaction) -> DeliveryWithAttemptsRecord:
-            webhook, delivery = self._find(reader, call)
+            webhook, delivery = self._get_by_path(reader, call)
             owned = call.actor == webhook.owner
             attempts = [attempt_record(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
             event = msgspec.Raw(delivery_store.body_of(reader, delivery)) if owned else UNSET
@@ -86,7 +86,7 @@ class _DeliveryOperations:
         """Queue a delivery again, under the same webhook-id."""
 
         def act(tx: Transaction) -> Response:
-            webhook, delivery = self._find(tx, call)
+            webhook, delivery = self._get_by_path(tx, call)
             _require_enabled(webhook)
             delivery_store.queue_again(tx, delivery, now=call.now)
             return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery.id))
@@ -105,7 +105,7 @@ class _DeliveryOperations:
 
         return Work(act=act)
 
-    def _find(self, reader: ReadTransaction, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
+    def _get_by_path(self, reader: ReadTransaction, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
         webhook = find_webhook(reader, self._secret_box, call)
         return webhook, delivery_store.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
 

@@ -91,7 +91,10 @@ class RecordedAttempt(NamedTuple):
 
 
 class StoredDelivery(NamedTuple):
-    """A delivery in the log, in the order of every SELECT of deliveries."""
+    """A delivery in the log.
+
+    The fields have the order of the columns in every SELECT of deliveries.
+    """
 
     number: int
     id: str

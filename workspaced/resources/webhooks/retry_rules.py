@@ -1,4 +1,4 @@
-"""Rules for retries, and for disabling a webhook that always fails (contract H11). Pure."""
+"""Rules for retries, and for disabling a webhook that always fails (contract H11). Performs no I/O."""
 
 from __future__ import annotations
 

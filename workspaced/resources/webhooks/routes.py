@@ -88,14 +88,14 @@ class _WebhookOperations:
 
     async def get_webhook(self, call: Call) -> Response:
         """Get a webhook (contract WH3)."""
-        webhook = await call.store.read(lambda reader: self._find(reader, call))
+        webhook = await call.store.read(lambda reader: self._get_by_path(reader, call))
         return versioned_response(call, _visible_record(webhook, call), webhook.version, *_NO_STORE)
 
     def delete_webhook(self, call: Call) -> Work:
         """Delete a webhook and its queued deliveries (contract WH4)."""
 
         def act(tx: Transaction) -> Response:
-            webhook = self._find(tx, call)
+            webhook = self._get_by_path(tx, call)
             call.require_match(webhook.version)
             store.delete_webhook(tx, webhook)
             call.note(tx, AuditAction(action="webhook.deleted", resource_id=webhook.id))
@@ -110,7 +110,7 @@ class _WebhookOperations:
         secret = changes.pop("secret", None)
 
         def act(tx: Transaction) -> Response:
-            webhook = self._find(tx, call)
+            webhook = self._get_by_path(tx, call)
             call.require_match(webhook.version)
             given = dict(changes)
             if "oauth" in given:
@@ -124,7 +124,7 @@ class _WebhookOperations:
                 call.note(tx, action)
             if secret and not secrets.compare_digest(secret, webhook.secret):
                 self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
-            return _current_response(call, self._find(tx, call))
+            return _current_response(call, self._get_by_path(tx, call))
 
         return Work(act=act, ignored=ignored, secret_box=self._secret_box)
 
@@ -134,12 +134,12 @@ class _WebhookOperations:
         rotation, ignored = read_body(SecretRotation, body, call.settings.limits)
 
         def act(tx: Transaction) -> Response:
-            self._rotate(tx, call, self._find(tx, call), secret=None, grace_seconds=rotation.seconds)
-            return _current_response(call, self._find(tx, call))
+            self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)
+            return _current_response(call, self._get_by_path(tx, call))
 
         return Work(act=act, ignored=ignored, secret_box=self._secret_box)
 
-    def _find(self, reader: ReadTransaction, call: Call) -> StoredWebhook:
+    def _get_by_path(self, reader: ReadTransaction, call: Call) -> StoredWebhook:
         return find_webhook(reader, self._secret_box, call)
 
     def _rotate(

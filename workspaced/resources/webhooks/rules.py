@@ -1,4 +1,4 @@
-"""Rules of webhooks for several members, or by settings (contract H4, H5, H15). Pure."""
+"""Rules of webhooks for several members, or by settings (contract H4, H5, H15). Performs no I/O."""
 
 from __future__ import annotations
 

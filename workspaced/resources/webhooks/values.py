@@ -1,4 +1,7 @@
-"""The members of the bodies of webhooks (contract H1, H4, H5, H6), and rows of the store. Pure."""
+"""The members of the bodies of webhooks (contract H1, H4, H5, H6), and rows of the store.
+
+This module performs no I/O.
+"""
 
 from __future__ import annotations
 

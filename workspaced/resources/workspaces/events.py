@@ -23,14 +23,17 @@ def emit_created(tx: Transaction, call: Call, workspace: StoredWorkspace) -> Non
 
 
 def emit_updated(tx: Transaction, call: Call, *, before: StoredWorkspace, after: StoredWorkspace) -> None:
-    """Record and emit the members of a workspace that changed."""
+    """Record and emit which members of a workspace changed."""
     old, new = (msgspec.to_builtins(workspace_record(one, WorkspaceContents())) for one in (before, after))
     previous = {name: value for name, value in old.items() if name != "updatedAt" and value != new[name]}
     _emit(tx, call, "updated", after, **previous)
 
 
 def emit_deleted(tx: Transaction, call: Call, workspace: StoredWorkspace) -> None:
-    """Record and emit that a workspace is deleted, before it is; its contents have no events of their own."""
+    """Record and emit the deletion of a workspace. Call this before the deletion.
+
+    The contents of the workspace have no events of their own.
+    """
     _emit(tx, call, "deleted", workspace)
 
 

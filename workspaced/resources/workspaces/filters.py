@@ -1,4 +1,4 @@
-"""The query parameter ``filters`` of workspaces (contract W2). Pure."""
+"""The query parameter ``filters`` of workspaces (contract W2). Performs no I/O."""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ Step: TypeAlias = Callable[[Transaction, int, int], int]
 
 
 class ListedWorkspace(NamedTuple):
-    """A workspace, deleted or not, in the order of the SELECT. Instants are milliseconds since 1970."""
+    """A workspace, deleted or not.
+
+    The fields have the order of the columns in the SELECT. Instants are milliseconds since 1970.
+    """
 
     id: str
     label: str

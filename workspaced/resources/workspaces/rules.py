@@ -1,4 +1,4 @@
-"""The members of the request bodies of workspaces. Pure."""
+"""The members of the request bodies of workspaces. Performs no I/O."""
 
 from __future__ import annotations
 

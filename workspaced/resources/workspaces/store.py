@@ -15,7 +15,9 @@ _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 
 
 class StoredWorkspace(NamedTuple):
-    """A workspace's row, in the order of every SELECT of workspaces. Instants are milliseconds since 1970.
+    """A workspace's row.
+
+    The fields have the order of the columns in every SELECT of workspaces. Instants are milliseconds since 1970.
 
     ``number`` is the key in other tables.
     """
@@ -91,7 +93,10 @@ def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace
 def update_workspace(
     tx: Transaction, workspace: StoredWorkspace, changed: Mapping[str, str | bool], *, actor: str, now: int
 ) -> None:
-    """Write the changed fields; without any, only raise the version, as another table changed the record."""
+    """Write the changed fields and raise the version.
+
+    If ``changed`` is empty, only the version rises. The changed part of the record is then in another table: the root block.
+    """
     values = {
         name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")
     }

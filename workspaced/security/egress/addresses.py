@@ -1,4 +1,4 @@
-"""Networks in settings, and which addresses belong to the public internet. Pure.
+"""Networks in settings, and which addresses belong to the public internet. Performs no I/O.
 
 Neither ``is_global`` nor ``is_private`` of `ipaddress` suffices (contract H15): the first permits NAT64, 6to4, multicast and
 IPv4-compatible addresses, the second permits shared address space, and both change with the version of Python.

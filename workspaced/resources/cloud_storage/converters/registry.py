@@ -1,4 +1,7 @@
-"""The list of converters, by endings of names and by media types. Pure; imports no converter."""
+"""The list of converters, by endings of names and by media types.
+
+This module performs no I/O and imports no converter.
+"""
 
 from __future__ import annotations
 
