@@ -1,0 +1,274 @@
+"""The sequence of readings: whole ones and those of changes, their cursor, and the sweep.
+
+The cursor holds the state of the method, a fingerprint of what is read, and the time of the last whole reading. The fingerprint
+covers the address, the query or table, the cursor column, the columns and the server. After a change of any of these the cursor
+means nothing, so everything is read.
+
+A sweep is a whole reading. The intake compares it with the mirror and removes what is missing. That is simpler than a
+comparison of keys, and it also finds rows that changed without a sign.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from connectors.database.changes.known_rows import KnownRows, hash_rows
+from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State, Step
+from connectors.database.changes.selection import choose_method
+from connectors.database.changes.whole import FileVersion
+from connectors.database.port import Column, Database, Frame, Session
+from ingestd.sdk import Cursor
+
+_VERSION = 1
+_KEPT_SECONDS = 3600
+"""A cursor whose state is older is stored again although nothing changed, so that a restart does not read more."""
+
+_PARTS: Mapping[str, str] = {
+    "source": "the address, the table or query, or the cursor column",
+    "columns": "the columns",
+    "method": "the way in which changes are found",
+    "server": "the server, or the definition of the table",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Rows of one reading.
+
+    ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``cursor``: the cursor after
+    the reading; it is durable with its last frame. ``last``: this is the last frame.
+    """
+
+    frame: Frame
+    columns: Sequence[Column]
+    whole: bool
+    cursor: Cursor
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """What is known beyond the durable cursor of the reading ``reading``; it was not stored because no row was new."""
+
+    reading: str
+    state: State
+    known: KnownRows
+    version: object | None
+
+
+class ChangeReader:
+    """Reads a source again and again. It belongs to one thread, except `guarantee` and `notice`.
+
+    ``columns`` returns the columns to read in a session. ``identity`` is the address without a password. ``sweep_seconds``: the
+    interval of whole readings; 0: only when needed. ``report`` writes a sentence for operators.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        source: ChangeSource,
+        *,
+        identity: str,
+        sweep_seconds: float,
+        columns: Callable[[Session], Sequence[Column]],
+        now: Callable[[], float],
+        report: Callable[[str], None],
+        path: Path | None = None,
+    ) -> None:
+        self._database = database
+        self._source = source
+        self._identity = identity
+        self._sweep_seconds = sweep_seconds
+        self._columns = columns
+        self._now = now
+        self._report = report
+        self._file = FileVersion(source, database.dialect, path) if path is not None else None
+        self._memory: _Memory | None = None
+        self._forget = False
+        self._forgotten = ""
+        self.guarantee: Guarantee | None = None
+        """The guarantee of the method that was chosen last; None before the first reading."""
+        self.notice = ""
+        """A sentence about rows whose changes only the sweep finds; empty if there are none."""
+
+    def reset(self) -> None:
+        """Have the next reading be whole."""
+        self._forget = True
+
+    def close(self) -> None:
+        """Close what is open between readings."""
+        if self._file is not None:
+            self._file.close()
+
+    def choose(self) -> Guarantee:
+        """Choose the method, without reading rows, and return its guarantee.
+
+        Raises:
+            SourceUnavailable: the database is not reachable now.
+            SourceBroken: the database or the configuration does not permit a reading.
+        """
+        with self._database.open() as session:
+            return self._choose(session, self._columns(session)).guarantee
+
+    def read(self, cursor: Cursor | None) -> Iterator[Reading]:
+        """Yield the rows that may have changed since ``cursor``, or all of them; nothing if none has changed.
+
+        Raises:
+            SourceUnavailable: the database is not reachable now.
+            SourceBroken: the database or the configuration does not permit a reading.
+        """
+        token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
+        if token is not None and self._forget and token["reading"] == self._forgotten:
+            self._forget = False  # the whole reading that was asked for is durable
+        memory = self._memory if token is not None and self._memory and self._memory.reading == token["reading"] else None
+        version = self._file.version() if self._file is not None else None
+        if memory is not None and version is not None and version == memory.version and not self._forget:
+            return
+        with ExitStack() as stack:
+            session = stack.enter_context(self._database.open())
+            columns = self._columns(session)
+            method = self._choose(session, columns)
+            observation: Observation = {}
+            if method.observes:
+                observation = method.observe(session)
+                stack.close()
+                session = stack.enter_context(self._database.open())
+            yield from self._read(session, method, columns, observation, token, memory, version)
+
+    def _read(
+        self,
+        session: Session,
+        method: Method,
+        columns: Sequence[Column],
+        observation: Observation,
+        token: dict[str, Any] | None,
+        memory: _Memory | None,
+        version: object | None,
+    ) -> Iterator[Reading]:
+        fingerprint = self._fingerprint(method, columns, session)
+        changed = [] if token is None else [name for name in _PARTS if token["fingerprint"].get(name) != fingerprint[name]]
+        if changed:
+            parts = " and ".join(_PARTS[name] for name in changed)
+            self._report(f"{self._source.table or 'The query'} is read whole, because {parts} changed.")
+        state: State | None = None
+        if token is not None and not changed:
+            state = memory.state if memory is not None else token["state"]
+        step = method.follow(session, state, observation)
+        now = self._now()
+        reading = uuid.uuid4().hex[:16]
+        following: dict[str, object] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
+        if not method.remembers:
+            yield from self._all(session, columns, following | {"reading": ""}, step, version)
+            return
+        following |= {"reading": reading, "at": now}
+        if token is None or step.restriction is None or self._forget or self._is_sweep_due(token, now):
+            following["swept"] = now
+            self._count_unfollowed(method, session, observation)
+            if self._forget:
+                self._forgotten = reading
+            yield from self._all(session, columns, following, step, version)
+        else:
+            following["swept"] = token["swept"]
+            yield from self._changes(session, columns, following, step, step.restriction, token, memory)
+
+    def _all(
+        self,
+        session: Session,
+        columns: Sequence[Column],
+        following: dict[str, object],
+        step: Step,
+        version: object | None,
+    ) -> Iterator[Reading]:
+        known = KnownRows()
+        held: Reading | None = None
+        for frame in session.frames(columns, self._source.source):
+            if following["reading"] and version is None:
+                known.add(hash_rows(frame.records))
+            if held is not None:
+                yield held
+            held = Reading(frame=frame, columns=columns, whole=True, cursor=following, last=False)
+        if held is not None:
+            self._memory = _Memory(reading=str(following["reading"]), state=step.state, known=known, version=version)
+            yield replace(held, last=True)
+
+    def _changes(
+        self,
+        session: Session,
+        columns: Sequence[Column],
+        following: dict[str, object],
+        step: Step,
+        restriction: Restriction,
+        token: Mapping[str, Any],
+        memory: _Memory | None,
+    ) -> Iterator[Reading]:
+        before, known = memory.known if memory is not None else KnownRows(), KnownRows()
+        held: Reading | None = None
+        for frame in session.frames(
+            columns, self._source.source, rest=f"WHERE {restriction.condition}", parameters=restriction.parameters
+        ):
+            hashes = hash_rows(frame.records)
+            known.add(hashes)
+            fresh = _select(frame, before.select_new(hashes))
+            reading = Reading(frame=fresh, columns=columns, whole=False, cursor=following, last=False)
+            if held is None or not held.frame.records.height:
+                held = reading
+            elif fresh.records.height:
+                yield held
+                held = reading
+        is_old = float(str(following["at"])) - float(token["at"]) >= _KEPT_SECONDS
+        if held is not None and (held.frame.records.height or is_old):
+            self._memory = _Memory(reading=str(following["reading"]), state=step.state, known=known, version=None)
+            yield replace(held, last=True)
+        else:
+            self._memory = _Memory(reading=token["reading"], state=step.state, known=known, version=None)
+
+    def _is_sweep_due(self, token: Mapping[str, Any], now: float) -> bool:
+        return 0 < self._sweep_seconds <= now - float(token["swept"])
+
+    def _choose(self, session: Session, columns: Sequence[Column]) -> Method:
+        method = self._file or choose_method(session, self._database.dialect, self._source, columns)
+        self.guarantee = method.guarantee
+        return method
+
+    def _fingerprint(self, method: Method, columns: Sequence[Column], session: Session) -> dict[str, str]:
+        return {
+            "source": _digest([self._identity, self._source.source, self._source.cursor, self._source.cursor_timezone]),
+            "columns": _digest([[column.name, column.type, column.expression] for column in columns]),
+            "method": type(method).__name__,
+            "server": _digest(method.server(session)),
+        }
+
+    def _count_unfollowed(self, method: Method, session: Session, observation: Observation) -> None:
+        condition = method.unfollowed(session, observation)
+        if condition is None:
+            self.notice = ""
+            return
+        where = f"WHERE {condition.condition}"
+        count = session.scalar(f"SELECT count(*) FROM {self._source.source} {where}", condition.parameters)
+        self.notice = (
+            f"{count} rows have a {self._source.cursor} that is NULL, infinite or in the future: only the sweep finds their changes."
+            if count not in {None, "0"}
+            else ""
+        )
+
+
+def _select(frame: Frame, mask: pl.Series) -> Frame:
+    """Return the rows of a frame where the mask is true."""
+    if mask.all():
+        return frame
+    places = {place: row for row, place in enumerate(mask.arg_true().to_list())} if frame.faults else {}
+    faults = {places[at]: fault for at, fault in frame.faults.items() if at in places}
+    return Frame(records=frame.records.filter(mask), faults=faults)
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=12).hexdigest()
