@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
-from sqlalchemy.engine import Engine
-
-from connectors.database.batches import incremental, snapshot
-from connectors.database.engine import create_engine_for, reading
-from connectors.database.exact import check_names
-from connectors.database.failure import as_sentences, shown
+from connectors.database.batches import incremental, named_columns, snapshot
+from connectors.database.failure import LoginRefused
+from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
-from connectors.database.statement import no_rows, without_cursor_value
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceError, Step
+from connectors.database.port import Database, Session
+from connectors.database.statement import source
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
 
 
 class DatabaseConnector(Connector):
@@ -25,8 +24,8 @@ class DatabaseConnector(Connector):
 
     def __init__(self, options: DatabaseOptions, context: SourceContext) -> None:
         super().__init__(options, context)
-        self._created_engine: Engine | None = None
-        self._what = f"Table {options.table}" if options.table is not None else "The query"
+        self._created_database: Database | None = None
+        self._login_refused: LoginRefused | None = None
 
     def partitions(self) -> Iterable[Partition]:
         """Return the one partition, without a query."""
@@ -38,60 +37,60 @@ class DatabaseConnector(Connector):
 
         A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
         """
-        engine = self._engine()
-        with as_sentences(engine, self.options), reading(engine, self.options.batch_rows) as connection:
+        with self._session() as session:
             if self.options.mode == "snapshot":
-                yield from snapshot(connection, self.options, self._what)
+                yield from snapshot(session, self._database().dialect, self.options)
             else:
-                yield from incremental(connection, self.options, self._what, cursor or None)
+                yield from incremental(session, self._database().dialect, self.options, cursor or None)
 
     def verify(self) -> Iterable[Step]:
         """Check that the database responds and has the configured columns, with a cursor value in each row."""
-        engine: Engine | None = None
+        what = f"Table {self.options.table}" if self.options.table is not None else "The query"
+        cursor, name = self.options.cursor, "connection"
         try:
-            engine = self._engine()
-            with as_sentences(engine, self.options), reading(engine, 1):
-                yield Step(name="connection", outcome="passed", sentence=f"{shown(self.options)} responds.")
+            with self._session() as session:
+                yield Step(name=name, outcome="passed", sentence=f"{self.options.address()} responds.")
+                name = "columns"
+                dialect = self._database().dialect
+                from_ = source(dialect, table=self.options.table, query=self.options.query)
+                names = ", ".join(column.name for column in named_columns(session.columns(from_), self.options))
+                yield Step(name=name, outcome="passed", sentence=f"{what} has {names}.")
+                if cursor is None:
+                    return
+                name = "cursor"
+                counted = session.scalar(f"SELECT count(*) FROM {from_} WHERE {dialect.quote(cursor)} IS NULL")
+                sentence = f"Every row has a value in {cursor}."
+                if counted != "0":
+                    sentence = f"{counted} rows have no {cursor}: they are rejected at the first reading; their later changes are missed."
+                yield Step(name=name, outcome="passed" if counted == "0" else "failed", sentence=sentence)
         except SourceError as error:
-            yield Step(name="connection", outcome="failed", sentence=str(error))
-            return
-        try:
-            yield from self._columns(engine)
-        except SourceError as error:
-            yield Step(name="columns", outcome="failed", sentence=str(error))
-
-    def _columns(self, engine: Engine) -> Iterator[Step]:
-        cursor = self.options.cursor
-        with as_sentences(engine, self.options), reading(engine, 1) as connection:
-            with connection.execute(no_rows(self.options)) as result:
-                names = list(result.keys())
-            check_names(names, [*self.options.keys, *([cursor] if cursor is not None else [])], self._what)
-            yield Step(name="columns", outcome="passed", sentence=f"{self._what} has {', '.join(names)}.")
-            if cursor is None:
-                return
-            without = int(connection.execute(without_cursor_value(self.options)).scalar_one())
-        if without:
-            sentence = f"{without} rows have no {cursor}: they are rejected at the first reading; their later changes are missed."
-            yield Step(name="cursor", outcome="failed", sentence=sentence)
-        else:
-            yield Step(name="cursor", outcome="passed", sentence=f"Every row has a value in {cursor}.")
+            yield Step(name=name, outcome="failed", sentence=str(error))
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
         """Return where the rows come from, and that only the schedule starts a reading."""
         if name != (self.options.table or "query"):
             return None
-        return f"{name} of {shown(self.options)} is read when its schedule says so, {self.options.mode}."
+        if self._login_refused is not None:
+            return str(self._login_refused)
+        return f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
 
-    def close(self) -> None:
-        """Release the engine. No connection stays open between readings."""
-        if self._created_engine is not None:
-            self._created_engine.dispose()
-            self._created_engine = None
+    def again(self) -> None:
+        """Let the next pass log in again after the database refused it; an operator requested that."""
+        self._login_refused = None
 
-    def _engine(self) -> Engine:
-        if self._created_engine is None:
-            try:
-                self._created_engine = create_engine_for(self.options, self.context.base)
-            except ImportError as error:
-                raise SourceBroken(f"PostgreSQL needs psycopg: install ingestd[postgres] ({error}).") from error
-        return self._created_engine
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        """Open a session, unless the database refused the login before: another attempt may lock the account."""
+        if self._login_refused is not None:
+            raise LoginRefused(str(self._login_refused))
+        try:
+            with self._database().open() as session:
+                yield session
+        except LoginRefused as error:
+            self._login_refused = error
+            raise
+
+    def _database(self) -> Database:
+        if self._created_database is None:
+            self._created_database = create_database(self.options, self.context.base)
+        return self._created_database

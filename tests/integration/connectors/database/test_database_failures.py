@@ -105,7 +105,7 @@ def test_verify_passes_where_all_is_well_and_closing_twice_is_harmless(database:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"url": "oracle://u:s3cret@h/d", "table": "p"}, "not known; known are sqlite and postgresql"),
+        ({"url": "oracle://u:s3cret@h/d", "table": "p"}, "not known; known are sqlite, postgresql, mariadb and mysql"),
         ({"url": "no url s3cret", "table": "p"}, "no database URL"),
         ({"url": "sqlite://", "table": "p"}, "name the database file"),
         ({"url": "sqlite:///x.db"}, "either table or query"),
