@@ -223,6 +223,10 @@ class RestartingReader:
         self._at += 10**6
         self.poll()
 
+    @property
+    def method(self) -> str:
+        return self._reader.guarantee.method if self._reader.guarantee is not None else ""
+
     def close(self) -> None:
         self._reader.close()
 

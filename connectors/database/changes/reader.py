@@ -25,7 +25,7 @@ from connectors.database.changes.known_rows import KnownRows, hash_rows
 from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State, Step
 from connectors.database.changes.selection import choose_method
 from connectors.database.changes.whole import FileVersion
-from connectors.database.port import Column, Database, Frame, Session
+from connectors.database.port import Column, Database, Dialect, Frame, Session
 from ingestd.sdk import Cursor
 
 _VERSION = 1
@@ -69,7 +69,8 @@ class ChangeReader:
     """Reads a source again and again. It belongs to one thread, except `guarantee` and `notice`.
 
     ``columns`` returns the columns to read in a session. ``identity`` is the address without a password. ``sweep_seconds``: the
-    interval of whole readings; 0: only when needed. ``report`` writes a sentence for operators.
+    interval of whole readings; 0: only when needed. ``report`` writes a sentence for operators. ``path`` is the file of a SQLite
+    database. ``choose`` chooses the method for a server.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ChangeReader:
         now: Callable[[], float],
         report: Callable[[str], None],
         path: Path | None = None,
+        choose: Callable[[Session, Dialect, ChangeSource, Sequence[Column]], Method] = choose_method,
     ) -> None:
         self._database = database
         self._source = source
@@ -91,6 +93,7 @@ class ChangeReader:
         self._columns = columns
         self._now = now
         self._report = report
+        self._choose_method = choose
         self._file = FileVersion(source, database.dialect, path) if path is not None else None
         self._memory: _Memory | None = None
         self._forget = False
@@ -235,7 +238,7 @@ class ChangeReader:
         return 0 < self._sweep_seconds <= now - float(token["swept"])
 
     def _choose(self, session: Session, columns: Sequence[Column]) -> Method:
-        method = self._file or choose_method(session, self._database.dialect, self._source, columns)
+        method = self._file or self._choose_method(session, self._database.dialect, self._source, columns)
         self.guarantee = method.guarantee
         return method
 
