@@ -32,6 +32,10 @@ class Deadline:
             return SourceUnavailable(
                 f"Reading the database {self._where} took longer than {self._total:g} seconds (read_timeout_seconds)."
             )
+        return self.silent()
+
+    def silent(self) -> SourceUnavailable:
+        """Return the error for a database that sends nothing."""
         return SourceUnavailable(
             f"The database {self._where} sent nothing for longer than {self._silence:g} seconds (statement_timeout_seconds)."
         )
