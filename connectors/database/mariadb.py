@@ -163,7 +163,7 @@ class MariadbSession(Session):
 
     def is_mariadb(self) -> bool:
         """Return True if the server is MariaDB, False if it is MySQL."""
-        return "mariadb" in str(self._connection.server_version).lower()
+        return "mariadb" in str(self.scalar("SELECT VERSION()")).lower()
 
     def columns(self, source: str) -> list[Column]:
         """Return the columns of ``source``."""
@@ -188,7 +188,8 @@ class MariadbSession(Session):
         sql = bind(select(_Verbatim(), [line], source, rest), parameters, _literal)
         lines: list[bytes] = []
         size = 0
-        with closing(self._connection.cursor()) as cursor:
+        cursor: Any = self._connection.cursor()
+        try:
             cursor.execute(sql)
             while fetched := cursor.fetchone():
                 if fetched[0] is None:
@@ -204,6 +205,10 @@ class MariadbSession(Session):
                     if not self._deadline.left():
                         raise self._deadline.exceeded()
                     self._deadline.restart()
+        finally:
+            # PyMySQL would read the rest of a result that is given up. The connection is closed after it.
+            if cursor._result is not None and cursor._result.unbuffered_active:  # noqa: SLF001
+                cursor._result.unbuffered_active = False  # noqa: SLF001
         yield self._frame(lines, columns)
 
     def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:

@@ -40,6 +40,7 @@ _AWAY = frozenset(
 )
 """Too many connections, memory, shutdown, network errors, limits of a user, deadlock, interrupted or killed by others."""
 _CLIENT = range(2000, 3000)
+_TOTAL = frozenset({1969, 3024})  # max_statement_time, max_execution_time
 _SILENT, _LOCK, _NO_TABLE = 2013, 1205, 1146
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"
 # The first needs performance_schema, the second MariaDB's plugin metadata_lock_info.
@@ -87,6 +88,8 @@ class MariadbFailure:
             if connect is not None:
                 self._kill(session, connect)
             return Deadline(self._options).silent()
+        if number in _TOTAL:
+            return Deadline(self._options).too_long()
         if number == _LOCK:
             return SourceUnavailable(lock_wait(self._where, self._options.lock_timeout_seconds, self._holders(session)))
         if number in _AWAY or number in _CLIENT or not number:
