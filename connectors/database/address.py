@@ -34,7 +34,10 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The parts of a database URL. User and password are decoded. Several hosts have their commas. ``query`` holds the driver's settings."""
+    """The parts of a database URL.
+
+    User and password are decoded. Several hosts have their commas. ``query`` holds the driver's settings.
+    """
 
     scheme: str
     family: Family

@@ -61,7 +61,10 @@ class DatabaseConnector(Connector):
                 counted = session.scalar(f"SELECT count(*) FROM {from_} WHERE {dialect.quote(cursor)} IS NULL")
                 sentence = f"Every row has a value in {cursor}."
                 if counted != "0":
-                    sentence = f"{counted} rows have no {cursor}: they are rejected at the first reading; their later changes are missed."
+                    sentence = (
+                        f"{counted} rows have no {cursor}: they are rejected at the first reading; their later changes are"
+                        " missed."
+                    )
                 yield Step(name=name, outcome="passed" if counted == "0" else "failed", sentence=sentence)
         except SourceError as error:
             yield Step(name=name, outcome="failed", sentence=str(error))

@@ -28,10 +28,16 @@ class Deadline:
 
     def exceeded(self) -> SourceUnavailable:
         """Return the error for the limit that is exceeded first."""
-        if self._end <= self._silent_until:
-            return SourceUnavailable(
-                f"Reading the database {self._where} took longer than {self._total:g} seconds (read_timeout_seconds)."
-            )
+        return self.too_long() if self._end <= self._silent_until else self.silent()
+
+    def too_long(self) -> SourceUnavailable:
+        """Return the error for a reading that takes too long as a whole."""
+        return SourceUnavailable(
+            f"Reading the database {self._where} took longer than {self._total:g} seconds (read_timeout_seconds)."
+        )
+
+    def silent(self) -> SourceUnavailable:
+        """Return the error for a database that sends nothing."""
         return SourceUnavailable(
             f"The database {self._where} sent nothing for longer than {self._silence:g} seconds (statement_timeout_seconds)."
         )

@@ -85,8 +85,8 @@ class PostgresqlFailure:
             return SourceBroken(refused + self._tables(session))
         if state == _NO_PERMISSION and "row-level security" in words:
             return SourceBroken(
-                f"{refused} A policy hides rows from this user, and hidden rows would count as removed. Let the user read all rows"
-                " (ALTER ROLE … BYPASSRLS), or read a view of the rows that it may see."
+                f"{refused} A policy hides rows from this user, and hidden rows would count as removed. Let the user read all"
+                " rows (ALTER ROLE … BYPASSRLS)."
             )
         return SourceBroken(refused)
 

@@ -11,6 +11,7 @@ import sqlite3
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from math import isfinite
 from operator import methodcaller
 from pathlib import Path
@@ -125,7 +126,7 @@ class SqliteDatabase(Database):
             if not deadline.left():
                 raise deadline.exceeded()
             before.append(remaining)
-            written = sum(later >= earlier for earlier, later in zip(before, before[1:], strict=False))
+            written = sum(later >= earlier for earlier, later in pairwise(before))
             if restarts is not None and written > restarts:
                 raise _Restarted
 
@@ -201,7 +202,7 @@ class SqliteSession(Session):
             if more or not parts:
                 parts.append(self._frame(fetched, names, first=rows))
                 rows += len(fetched)
-                size += parts[-1].records.estimated_size()
+                size += int(parts[-1].records.estimated_size())
                 average = size // max(1, rows) + 1
                 step = max(1, min(2 * step, (self._options.batch_bytes - size) // average))
         records = pl.concat([part.records for part in parts], rechunk=True)
@@ -240,18 +241,14 @@ class SqliteSession(Session):
         match value:
             case str():
                 return (value, "") if _is_utf8(value) else (None, NOT_UTF8)
-            case float():
-                if self._options.nan == "keep" or isfinite(value):
-                    return repr(value), ""
+            case float() if self._options.nan != "keep" and not isfinite(value):
                 return None, NOT_FINITE if self._options.nan == "reject" else ""
+            case float():
+                return repr(value), ""
             case bytes():
-                match self._options.binary:
-                    case "hex":
-                        return value.hex(), ""
-                    case "base64":
-                        return b64encode(value).decode(), ""
-                    case _:
-                        return None, BINARY
+                texts = {"hex": value.hex(), "base64": b64encode(value).decode()}
+                text = texts.get(self._options.binary)
+                return text, "" if text is not None else BINARY
             case _:
                 return None if value is None else str(value), ""
 

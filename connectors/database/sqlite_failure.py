@@ -24,7 +24,7 @@ class SqliteFailure:
         self._path = path
         self._where = options.address()
 
-    def of(self, error: sqlite3.Error, deadline: Deadline) -> SourceError:
+    def of(self, error: sqlite3.Error, deadline: Deadline) -> SourceError:  # noqa: PLR0911 - one return for each cause
         """Return the error for a connection or a statement that failed."""
         words = one_line(error)
         code = getattr(error, "sqlite_errorcode", 1)

@@ -1,4 +1,4 @@
-"""The database connector keeps every promise of the contract, on both databases and in both modes."""
+"""The database connector keeps every promise of the contract, on every database and in both modes."""
 
 import os
 import sqlite3
@@ -13,6 +13,7 @@ import pytest
 from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.sdk import Connector, SourceContext
 from ingestd.sdk.testing import ConnectorConformance, Rig
+from tests.support.private_servers import mariadb_connection, mariadb_server
 
 POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
@@ -70,7 +71,22 @@ def in_postgresql(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-@pytest.fixture(params=["in_sqlite", "in_postgresql"])
+@pytest.fixture(scope="session")
+def mariadb_url() -> Iterator[str]:
+    with mariadb_server() as url:
+        yield url
+
+
+@pytest.fixture
+def in_mariadb(tmp_path: Path, mariadb_url: str) -> Iterator[Callable[..., Rig]]:
+    schema = f"t{uuid.uuid4().hex[:12]}"
+    with mariadb_connection(mariadb_url) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {schema}")
+        yield lambda kind, **more: kind(mariadb_url, f"{schema}.parts", cursor.execute, tmp_path, **more)
+        cursor.execute(f"DROP DATABASE {schema}")
+
+
+@pytest.fixture(params=["in_sqlite", "in_postgresql", "in_mariadb"])
 def in_database(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue(request.param)
 

@@ -1,138 +1,129 @@
-"""Database servers of one's own in temporary folders, as `.ci/run` starts one: a test may stop, damage and configure them."""
+"""Servers of databases that a test starts from Debian's binaries and ends: MariaDB, and PgBouncer before PostgreSQL."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pymysql
 import pytest
 
-_DEADLINE_SECONDS = 60.0
-
-
-class PostgresServer:
-    """A PostgreSQL server; ``run`` executes one of its programs on its data."""
-
-    def __init__(self, folder: Path, programs: Path, settings: Sequence[str]) -> None:
-        self._folder = folder
-        self._programs = programs
-        self._settings = settings
-        self.data = folder / "data"
-        self.port = _free_port()
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-
-    def run(self, program: str, *arguments: str) -> None:
-        command = [*_as_user("postgres"), str(self._programs / program), "-D", str(self.data), *arguments]
-        subprocess.run(command, check=True, capture_output=True, timeout=_DEADLINE_SECONDS, cwd=self._folder)
-
-    def start(self) -> None:
-        options = [f"-p {self.port}", "-c listen_addresses=127.0.0.1", f"-k {self._folder}", "-F", *self._settings]
-        self.run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", " ".join(options), "start")
-
-    def stop(self, mode: str = "fast") -> None:
-        self.run("pg_ctl", "-w", "-m", mode, "stop")
-
-    def connect(self, **more: Any) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.url, autocommit=True, **more)
+_START_SECONDS = 60.0
 
 
 @contextmanager
-def postgresql_server(*settings: str) -> Iterator[PostgresServer]:
-    """Start a server with ``settings`` such as ``-c max_prepared_transactions=10``."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not programs:
-        pytest.skip("no PostgreSQL to test with: install Debian's package postgresql")
-    with _folder("postgres") as folder:
-        server = PostgresServer(folder, programs[-1].parent, settings)
-        server.run("initdb", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop("immediate")
+def mariadb_server() -> Iterator[str]:
+    """The URL of an empty database ``test``; the server is that of INGESTD_TEST_MARIADB_URL, if it is set."""
+    given = os.environ.get("INGESTD_TEST_MARIADB_URL")
+    if given:
+        yield given
+        return
+    server, install = _program("mariadbd", "mariadb-server"), _program("mariadb-install-db", "mariadb-server")
+    with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
+        data, port = f"--datadir={folder}/data", _free_port()
+        user = ["--user=root"] if os.geteuid() == 0 else []
+        subprocess.run(
+            [install, "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db", *user],
+            check=True,
+            capture_output=True,
+        )
+        options = ["--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder}/s", "--innodb-flush-log-at-trx-commit=0"]
+        with _running([server, "--no-defaults", data, *options, *user], Path(folder) / "log"):
+            url = f"mariadb://root@127.0.0.1:{port}/test"
+            _until(lambda: mariadb_connection(url, database="").close(), Path(folder) / "log")
+            with mariadb_connection(url, database="") as connection:
+                connection.cursor().execute("CREATE DATABASE test CHARACTER SET utf8mb4")
+            yield url
 
 
-class MariadbServer:
-    """A MariaDB server."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.url = f"mysql://root@127.0.0.1:{port}/test"
-
-    def connect(self, **more: Any) -> pymysql.connections.Connection[Any]:
-        settings: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "user": "root", "autocommit": True} | more
-        return pymysql.connect(**settings)
-
-
-@contextmanager
-def mariadb_server() -> Iterator[MariadbServer]:
-    """Start a server with the database ``test``."""
-    program = shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if program is None:
-        pytest.skip("no MariaDB to test with: install Debian's package mariadb-server")
-    with _folder("mysql") as folder:
-        data, server = folder / "data", MariadbServer(_free_port())
-        user = ["--user=mysql"] if os.geteuid() == 0 else []
-        install = ["mariadb-install-db", "--no-defaults", *user, f"--datadir={data}", "--auth-root-authentication-method=normal"]
-        subprocess.run(install, check=True, capture_output=True, timeout=_DEADLINE_SECONDS)
-        options = [
-            "--no-defaults", *user, f"--datadir={data}", f"--port={server.port}", "--bind-address=127.0.0.1",
-            f"--socket={folder}/socket", "--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
-        ]  # fmt: skip
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen([program, *options], stdout=log, stderr=log)
-        try:
-            _wait_for(server, process)
-            with server.connect() as connection:
-                connection.cursor().execute("CREATE DATABASE IF NOT EXISTS test")
-            yield server
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-
-def _wait_for(server: MariadbServer, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + _DEADLINE_SECONDS
-    while True:
-        try:
-            server.connect().close()
-        except pymysql.err.OperationalError:
-            if process.poll() is not None or time.monotonic() > until:
-                raise
-            time.sleep(0.05)  # the server reports its readiness only in its log
-        else:
-            return
+def mariadb_connection(url: str, *, database: str | None = None) -> pymysql.Connection[pymysql.cursors.Cursor]:
+    """A connection of PyMySQL that commits each statement."""
+    parts = urlsplit(url)
+    return pymysql.connect(
+        host=parts.hostname or "127.0.0.1",
+        port=parts.port or 3306,
+        user=parts.username or "root",
+        password=parts.password or "",
+        database=parts.path[1:] if database is None else database or None,
+        autocommit=True,
+        charset="utf8mb4",
+    )
 
 
 @contextmanager
-def _folder(user: str) -> Iterator[Path]:
-    """Make a folder that the server's user may use; pytest's folders are closed to other users."""
-    folder = Path(tempfile.mkdtemp(prefix="ingestd-server-"))
-    try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, user)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterator[str]:
+    """Host and port of a PgBouncer with transaction pooling and one connection to ``server``; passwords by user."""
+    program = _program("pgbouncer", "pgbouncer")
+    backend = psycopg.conninfo.conninfo_to_dict(server)
+    with tempfile.TemporaryDirectory(prefix="pgbouncer-") as name:
+        folder, port = Path(name), _free_port()
+        (folder / "users").write_text("".join(f'"{user}" "{password}"\n' for user, password in users.items()))
+        known = {"host": "127.0.0.1", "port": 5432, "user": "postgres"} | backend
+        target = " ".join(f"{name}={known[name]}" for name in ("host", "port", "user", "password") if name in known)
+        lines = {
+            "listen_addr": "127.0.0.1",
+            "listen_port": str(port),
+            "unix_socket_dir": "",
+            "auth_type": "scram-sha-256",
+            "auth_file": str(folder / "users"),
+            "pool_mode": "transaction",
+            "default_pool_size": "1",
+            **settings,
+        }
+        configuration = "".join(f"{key} = {value}\n" for key, value in lines.items())
+        (folder / "ini").write_text(f"[databases]\n* = {target}\n[pgbouncer]\n{configuration}")
+        account = None
+        if os.geteuid() == 0:  # it refuses to run as root
+            account = "postgres"
+            for path in (folder, *folder.iterdir()):
+                shutil.chown(path, account)
+        with _running([program, str(folder / "ini")], folder / "log", user=account):
+            _until(lambda: socket.create_connection(("127.0.0.1", port), timeout=5).close(), folder / "log")
+            yield f"127.0.0.1:{port}"
 
 
-def _as_user(user: str) -> list[str]:
-    return ["runuser", "-u", user, "--"] if os.geteuid() == 0 else []
+def _program(name: str, package: str) -> str:
+    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin")
+    if found is None:
+        pytest.skip(f"no {name} to test with: install Debian's package {package}")
+    return found
 
 
 def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@contextmanager
+def _running(command: list[str], log: Path, user: str | None = None) -> Iterator[None]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, user=user)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=_START_SECONDS)
+
+
+def _until(attempt: Callable[[], None], log: Path) -> None:
+    """Return when the server responds. It signals that in no other way."""
+    end = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            attempt()
+        except (OSError, pymysql.Error):
+            if time.monotonic() > end:
+                raise AssertionError(f"the server did not start: {log.read_text()[-2000:]}") from None
+            time.sleep(0.05)
+        else:
+            return

@@ -62,6 +62,8 @@ def _by_time(session: Session, dialect: Dialect, source: ChangeSource, kind: str
             return TimeLag(source, dialect, _lag(source, better, local), clock=clock)
         guarantee = _ended(source, "pg_locks", local, "Read a table instead of a view or query: no column is then needed.")
         return EndedTransactions(source, dialect, guarantee, clock=clock, observe=observe_postgresql)
+    if "mariadb" not in str(session.scalar("SELECT VERSION()")).lower():
+        return TimeLag(source, dialect, _lag(source, "", local), clock=clock)  # statements have no id in MySQL's list
     if session.scalar(_MAY_LIST) == "0":
         better = "GRANT PROCESS ON *.* to this user: the running transactions can then be listed, and no lag is needed."
         return TimeLag(source, dialect, _lag(source, better, local), clock=clock)

@@ -12,6 +12,7 @@ from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailabl
 SLOW = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS i FROM n",
     "postgresql": "SELECT pg_sleep(60)",
+    "mariadb": "SELECT sleep(60) AS slept",
 }
 
 
@@ -59,7 +60,7 @@ def test_a_missing_table_is_broken_and_the_tables_there_are_get_named(database: 
 
 
 def test_a_wrong_query_is_broken_in_the_servers_words(database: Any) -> None:
-    with pytest.raises(SourceBroken, match=r"(?i)syntax error"):
+    with pytest.raises(SourceBroken, match=r"(?i)syntax error|error in your SQL syntax"):
         read(database.connector(query="SELEKT 1"))
 
 
