@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import ClassVar
 
-from connectors.database.batches import incremental, named_columns, snapshot
+from connectors.database.batches import batch_of, named_columns, snapshot
+from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
 from connectors.database.failure import LoginRefused
 from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database, Session
-from connectors.database.statement import source
+from connectors.database.statement import parse_table, source
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
 
 
@@ -26,46 +28,45 @@ class DatabaseConnector(Connector):
         super().__init__(options, context)
         self._created_database: Database | None = None
         self._login_refused: LoginRefused | None = None
+        self._created_changes: ChangeReader | None = None
+        if options.mode == "incremental":
+            context.log(
+                f"Pipeline {context.pipeline}: mode: incremental is deprecated and now means mode: changes; write that instead."
+            )
 
     def partitions(self) -> Iterable[Partition]:
         """Return the one partition, without a query."""
         name = self.options.table or "query"
-        return [Partition(name=name, snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
+        return [Partition(name=name, snapshot=True, deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield all rows (snapshot), or the new rows from the last cursor value on (incremental).
+        """Yield all rows (snapshot), or the rows that may have changed and from time to time all of them (changes).
 
         A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
         """
+        if self.options.follows_changes:
+            for reading in self._changes().read(cursor):
+                batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
+                yield replace(batch, last=reading.last, partial=not reading.whole)
+            return
         with self._session() as session:
-            if self.options.mode == "snapshot":
-                yield from snapshot(session, self._database().dialect, self.options)
-            else:
-                yield from incremental(session, self._database().dialect, self.options, cursor or None)
+            yield from snapshot(session, self._database().dialect, self.options)
 
     def verify(self) -> Iterable[Step]:
-        """Check that the database responds and has the configured columns, with a cursor value in each row."""
+        """Check that the database responds and has the configured columns; report how changes are found."""
         what = f"Table {self.options.table}" if self.options.table is not None else "The query"
-        cursor, name = self.options.cursor, "connection"
+        name = "connection"
         try:
             with self._session() as session:
                 yield Step(name=name, outcome="passed", sentence=f"{self.options.address()} responds.")
                 name = "columns"
-                dialect = self._database().dialect
-                from_ = source(dialect, table=self.options.table, query=self.options.query)
+                from_ = source(self._database().dialect, table=self.options.table, query=self.options.query)
                 names = ", ".join(column.name for column in named_columns(session.columns(from_), self.options))
                 yield Step(name=name, outcome="passed", sentence=f"{what} has {names}.")
-                if cursor is None:
-                    return
-                name = "cursor"
-                counted = session.scalar(f"SELECT count(*) FROM {from_} WHERE {dialect.quote(cursor)} IS NULL")
-                sentence = f"Every row has a value in {cursor}."
-                if counted != "0":
-                    sentence = (
-                        f"{counted} rows have no {cursor}: they are rejected at the first reading; their later changes are"
-                        " missed."
-                    )
-                yield Step(name=name, outcome="passed" if counted == "0" else "failed", sentence=sentence)
+            if self.options.follows_changes:
+                name = "changes"
+                sentence = _described(self._changes().choose(), self.options.sweep_seconds)
+                yield Step(name=name, outcome="passed", sentence=sentence)
         except SourceError as error:
             yield Step(name=name, outcome="failed", sentence=str(error))
 
@@ -75,11 +76,25 @@ class DatabaseConnector(Connector):
             return None
         if self._login_refused is not None:
             return str(self._login_refused)
-        return f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
+        sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
+        guarantee = self._created_changes.guarantee if self._created_changes is not None else None
+        return sentence if guarantee is None else f"{sentence} {_described(guarantee, self.options.sweep_seconds)}"
+
+    def notices(self) -> Iterable[str]:
+        """Return which rows only the sweep follows."""
+        notice = self._created_changes.notice if self._created_changes is not None else ""
+        return [notice] if notice else []
 
     def again(self) -> None:
-        """Let the next pass log in again after the database refused it; an operator requested that."""
+        """Have the next pass read everything, and log in again if the database refused it; an operator requested that."""
         self._login_refused = None
+        if self._created_changes is not None:
+            self._created_changes.reset()
+
+    def close(self) -> None:
+        """Close what is open between readings."""
+        if self._created_changes is not None:
+            self._created_changes.close()
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
@@ -97,3 +112,38 @@ class DatabaseConnector(Connector):
         if self._created_database is None:
             self._created_database = create_database(self.options, self.context.base)
         return self._created_database
+
+    def _changes(self) -> ChangeReader:
+        if self._created_changes is None:
+            options, dialect = self.options, self._database().dialect
+            address, table = options.address(), options.table
+            from_ = source(dialect, table=table, query=options.query)
+            self._created_changes = ChangeReader(
+                self._session,
+                dialect,
+                ChangeSource(
+                    source=from_,
+                    table=".".join(map(dialect.quote, parse_table(table))) if table is not None else "",
+                    cursor=options.cursor or "",
+                    cursor_timezone=options.cursor_timezone or "",
+                    lag_seconds=options.lag_seconds,
+                    slack_seconds=options.slack_seconds,
+                ),
+                identity=str(address),
+                sweep_seconds=options.sweep_seconds,
+                columns=lambda session: named_columns(session.columns(from_), options),
+                now=self.context.now,
+                report=self.context.log,
+                path=self.context.base / address.database if address.family == "sqlite" else None,
+            )
+        return self._created_changes
+
+
+def _described(guarantee: Guarantee, sweep_seconds: float) -> str:
+    """Return the sentences of a guarantee, with the interval of the sweep if there is one."""
+    sweep = f"The sweep is a whole reading every {sweep_seconds:g} seconds (sweep_seconds)."
+    without = "No sweep is configured (sweep_seconds: 0)."
+    parts = [f"Changes are found by the method '{guarantee.method}'.", guarantee.sentence]
+    if "sweep" in guarantee.sentence:
+        parts.append(sweep if sweep_seconds else without)
+    return " ".join([*parts, guarantee.improvement]).rstrip()

@@ -31,17 +31,44 @@ class DatabaseOptions(BaseModel):
         ),
     )
     query: _Text | None = Field(default=None, description="A SELECT, instead of a table.")
-    mode: Literal["snapshot", "incremental"] = Field(
-        default="snapshot", description="Read everything each time, or only rows from the last cursor value on."
+    mode: Literal["snapshot", "changes", "incremental"] = Field(
+        default="snapshot",
+        description=(
+            "Read everything each time, or only the rows that may have changed; `ingestd check` reports what that guarantees."
+            " incremental is a deprecated name of changes."
+        ),
     )
     cursor: _Text | None = Field(
-        default=None, description="Incremental: the column that grows with every change, such as updated_at."
+        default=None,
+        description=(
+            "Changes: the column with the time of a row's last change, such as updated_at. A PostgreSQL table and a SQLite file"
+            " need none."
+        ),
+    )
+    cursor_timezone: _Text | None = Field(
+        default=None, description="Changes: the time zone of cursor if its values have none (default: the server's)."
+    )
+    slack_seconds: float = Field(
+        default=10, ge=0, description="Changes: how far the clocks that set cursor may differ from the server's."
+    )
+    lag_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "Changes: how long a row may remain invisible after its cursor was set (default: 300). It is used only if the"
+            " running transactions can't be listed, or if cursor is a number."
+        ),
+    )
+    sweep_seconds: float = Field(
+        default=3600,
+        ge=0,
+        description="Changes: the interval of whole readings, which find deleted rows and changed keys; 0: none.",
     )
     key: _Text | Annotated[list[_Text], Field(min_length=1)] | None = Field(
-        default=None, description="The column or columns that identify a row; required for incremental."
+        default=None, description="The column or columns that identify a row; required for changes."
     )
     deletes: Literal["keep", "remove"] = Field(
-        default="keep", description="Snapshot: whether entries of rows that vanished are removed."
+        default="keep", description="Whether entries of rows that vanished are removed."
     )
     binary: Literal["keep", "hex", "base64", "reject"] = Field(
         default="keep",
@@ -92,6 +119,11 @@ class DatabaseOptions(BaseModel):
             return ()
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
+    @property
+    def follows_changes(self) -> bool:
+        """True if not every reading is whole."""
+        return self.mode != "snapshot"
+
     def address(self) -> Address:
         """Return the URL in its parts."""
         return parse_address(self.url.get_secret_value())
@@ -115,13 +147,8 @@ class DatabaseOptions(BaseModel):
     def _check_combination(self) -> Self:
         if (self.table is None) == (self.query is None):
             raise ValueError("give either table or query")
-        if self.mode == "incremental":
-            if self.cursor is None or self.key is None:
-                raise ValueError(
-                    "mode: incremental needs cursor (a column that grows) and key (columns that identify a row)"
-                )
-            if self.deletes == "remove":
-                raise ValueError("deletes: remove needs mode: snapshot; rows that vanish can't be seen incrementally")
-        elif self.cursor is not None:
-            raise ValueError("cursor is for mode: incremental")
+        if self.follows_changes and self.key is None:
+            raise ValueError(f"mode: {self.mode} needs key (the columns that identify a row)")
+        if self.cursor is not None and not self.follows_changes:
+            raise ValueError("cursor is for mode: changes")
         return self

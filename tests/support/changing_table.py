@@ -11,7 +11,10 @@ import json
 import random
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from connectors.database.changes import ChangeReader
@@ -54,6 +57,22 @@ class SqlClient:
 
     def finish(self, name: str) -> None:
         self.do(f"COMMIT PREPARED '{name}'" if self._kind == "postgresql" else f"XA COMMIT '{name}'")
+
+    @contextmanager
+    def in_background(self, sql: str, *, seen_by: SqlClient) -> Iterator[None]:
+        """Execute a statement that waits for ``seen_by``; the context begins when it waits, and ends when it has ended."""
+        with ThreadPoolExecutor(1) as pool:
+            statement = pool.submit(self.do, sql)
+            until = time.monotonic() + 30
+            while not seen_by.waits() and time.monotonic() < until:
+                time.sleep(0.01)  # the server does not signal that a statement waits
+            yield
+            statement.result(30)
+
+    def waits(self) -> bool:
+        """Return whether a statement of MariaDB waits for a lock of a table."""
+        self.do("SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'")
+        return bool(self._cursor.fetchone()[0])
 
     def close(self) -> None:
         self._connection.close()
@@ -190,7 +209,7 @@ class RestartingReader:
         self._chance = random.Random(seed)
         self._at = 0.0
         self._reader = reader(lambda: self._at)
-        self._cursor: Cursor | None = None
+        self.cursor: Cursor | None = None
         self.rows: dict[str, tuple[str | None, ...]] = {}
         self.read = self.whole = self.polls = 0
 
@@ -199,7 +218,7 @@ class RestartingReader:
         stop_after = self._chance.randrange(3) if broken else 10**9
         gathered: dict[str, tuple[str | None, ...]] = {}
         self.polls += 1
-        for count, reading in enumerate(self._reader.read(self._cursor)):
+        for count, reading in enumerate(self._reader.read(self.cursor)):
             if count >= stop_after:
                 self.restart()
                 return
@@ -212,7 +231,7 @@ class RestartingReader:
                 self.whole += reading.whole
                 if reading.whole:
                     self.rows = gathered
-                self._cursor = json.loads(json.dumps(reading.cursor))
+                self.cursor = json.loads(json.dumps(reading.cursor))
 
     def restart(self) -> None:
         self._reader.close()
@@ -226,6 +245,19 @@ class RestartingReader:
     @property
     def method(self) -> str:
         return self._reader.guarantee.method if self._reader.guarantee is not None else ""
+
+    @property
+    def improvement(self) -> str:
+        return self._reader.guarantee.improvement if self._reader.guarantee is not None else ""
+
+    @property
+    def notice(self) -> str:
+        return self._reader.notice
+
+    def replace(self, reader: Callable[[Callable[[], float]], ChangeReader]) -> None:
+        """Restart with another configuration."""
+        self._new = reader
+        self.restart()
 
     def close(self) -> None:
         self._reader.close()

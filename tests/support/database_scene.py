@@ -42,7 +42,8 @@ class DatabaseScene:
         settings |= {"table": database.dialect.quote(name)} | more
         source = ChangeSource(**settings)
         return ChangeReader(
-            database,
+            database.open,
+            database.dialect,
             source,
             identity=self.url,
             sweep_seconds=3600,

@@ -14,7 +14,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from connectors.database.changes.known_rows import KnownRows, hash_rows
 from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State, Step
 from connectors.database.changes.selection import choose_method
 from connectors.database.changes.whole import FileVersion
-from connectors.database.port import Column, Database, Dialect, Frame, Session
+from connectors.database.port import Column, Dialect, Frame, Session
 from ingestd.sdk import Cursor
 
 _VERSION = 1
@@ -44,12 +44,11 @@ _PARTS: Mapping[str, str] = {
 class Reading:
     """Rows of one reading.
 
-    ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``cursor``: the cursor after
-    the reading; it is durable with its last frame. ``last``: this is the last frame.
+    ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``last``: this is the last
+    frame. ``cursor``: the cursor after the reading; empty before the last frame, so that an interrupted one is repeated.
     """
 
     frame: Frame
-    columns: Sequence[Column]
     whole: bool
     cursor: Cursor
     last: bool
@@ -68,14 +67,15 @@ class _Memory:
 class ChangeReader:
     """Reads a source again and again. It belongs to one thread, except `guarantee` and `notice`.
 
-    ``columns`` returns the columns to read in a session. ``identity`` is the address without a password. ``sweep_seconds``: the
+    ``open_session`` opens a session of a database with ``dialect``. ``columns`` returns the columns to read in a session. ``identity`` is the address without a password. ``sweep_seconds``: the
     interval of whole readings; 0: only when needed. ``report`` writes a sentence for operators. ``path`` is the file of a SQLite
     database. ``choose`` chooses the method for a server.
     """
 
     def __init__(
         self,
-        database: Database,
+        open_session: Callable[[], AbstractContextManager[Session]],
+        dialect: Dialect,
         source: ChangeSource,
         *,
         identity: str,
@@ -86,7 +86,8 @@ class ChangeReader:
         path: Path | None = None,
         choose: Callable[[Session, Dialect, ChangeSource, Sequence[Column]], Method] = choose_method,
     ) -> None:
-        self._database = database
+        self._open = open_session
+        self._dialect = dialect
         self._source = source
         self._identity = identity
         self._sweep_seconds = sweep_seconds
@@ -94,7 +95,7 @@ class ChangeReader:
         self._now = now
         self._report = report
         self._choose_method = choose
-        self._file = FileVersion(source, database.dialect, path) if path is not None else None
+        self._file = FileVersion(source, dialect, path) if path is not None else None
         self._memory: _Memory | None = None
         self._forget = False
         self._forgotten = ""
@@ -119,7 +120,7 @@ class ChangeReader:
             SourceUnavailable: the database is not reachable now.
             SourceBroken: the database or the configuration does not permit a reading.
         """
-        with self._database.open() as session:
+        with self._open() as session:
             return self._choose(session, self._columns(session)).guarantee
 
     def read(self, cursor: Cursor | None) -> Iterator[Reading]:
@@ -137,14 +138,14 @@ class ChangeReader:
         if memory is not None and version is not None and version == memory.version and not self._forget:
             return
         with ExitStack() as stack:
-            session = stack.enter_context(self._database.open())
+            session = stack.enter_context(self._open())
             columns = self._columns(session)
             method = self._choose(session, columns)
             observation: Observation = {}
             if method.observes:
                 observation = method.observe(session)
                 stack.close()
-                session = stack.enter_context(self._database.open())
+                session = stack.enter_context(self._open())
             yield from self._read(session, method, columns, observation, token, memory, version)
 
     def _read(
@@ -196,12 +197,14 @@ class ChangeReader:
         for frame in session.frames(columns, self._source.source):
             if following["reading"] and version is None:
                 known.add(hash_rows(frame.records))
+            if held is not None and not frame.records.height:
+                continue
             if held is not None:
                 yield held
-            held = Reading(frame=frame, columns=columns, whole=True, cursor=following, last=False)
+            held = Reading(frame=frame, whole=True, cursor={}, last=False)
         if held is not None:
             self._memory = _Memory(reading=str(following["reading"]), state=step.state, known=known, version=version)
-            yield replace(held, last=True)
+            yield replace(held, cursor=following, last=True)
 
     def _changes(
         self,
@@ -221,7 +224,7 @@ class ChangeReader:
             hashes = hash_rows(frame.records)
             known.add(hashes)
             fresh = _select(frame, before.select_new(hashes))
-            reading = Reading(frame=fresh, columns=columns, whole=False, cursor=following, last=False)
+            reading = Reading(frame=fresh, whole=False, cursor={}, last=False)
             if held is None or not held.frame.records.height:
                 held = reading
             elif fresh.records.height:
@@ -230,7 +233,7 @@ class ChangeReader:
         is_old = float(str(following["at"])) - float(token["at"]) >= _KEPT_SECONDS
         if held is not None and (held.frame.records.height or is_old):
             self._memory = _Memory(reading=str(following["reading"]), state=step.state, known=known, version=None)
-            yield replace(held, last=True)
+            yield replace(held, cursor=following, last=True)
         else:
             self._memory = _Memory(reading=token["reading"], state=step.state, known=known, version=None)
 
@@ -238,7 +241,7 @@ class ChangeReader:
         return 0 < self._sweep_seconds <= now - float(token["swept"])
 
     def _choose(self, session: Session, columns: Sequence[Column]) -> Method:
-        method = self._file or self._choose_method(session, self._database.dialect, self._source, columns)
+        method = self._file or self._choose_method(session, self._dialect, self._source, columns)
         self.guarantee = method.guarantee
         return method
 

@@ -21,7 +21,10 @@ _ZONE = {
     "postgresql": "SELECT reset_val FROM pg_settings WHERE name = 'TimeZone'",
     "mariadb": "SELECT @@global.time_zone",
 }
-_NUMBERS = ("int", "serial", "numeric", "decimal", "real", "double", "float")
+_NUMBERS = frozenset(
+    {"smallint", "integer", "bigint", "numeric", "real", "double precision"}
+    | {"tiny", "short", "int24", "long", "longlong", "decimal", "newdecimal", "float", "double"}  # MariaDB's protocol
+)
 
 
 def choose_method(session: Session, dialect: Dialect, source: ChangeSource, columns: Sequence[Column]) -> Method:
@@ -37,9 +40,9 @@ def choose_method(session: Session, dialect: Dialect, source: ChangeSource, colu
     kind = _type(columns, source.cursor)
     if ColumnClock.knows(kind):
         return _by_time(session, dialect, source, kind)
-    if not any(word in kind.lower() for word in _NUMBERS):
+    if kind.lower().partition("(")[0] not in _NUMBERS:
         raise SourceBroken(
-            f"Column {source.cursor} has the type {kind}: cursor needs a column with a date and time, or with a number."
+            f"Column {source.cursor} has the type {kind}, but cursor needs a column with a date and time, or with a number."
         )
     if source.lag_seconds is None:
         why = (

@@ -238,6 +238,8 @@ class IntakeStore:
                 connection.execute(SQL["staging_clear"], (run,))
             row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
             summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
+            if partial and summary.changed:
+                connection.execute(SQL["partition_amended"], (current.partition,))
             if not collided:
                 end = {
                     "changed": summary.changed,
@@ -384,6 +386,9 @@ class IntakeStore:
         connection.execute(SQL["run_count"], numbers)
         if removed or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
+        if written and written.replaced.len():
+            # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.
+            connection.execute(SQL["partition_amended"], (run.partition,))
 
     def _note(self, run: _Run, written: Written | None) -> int:
         """Record facts for the end of the run, and wake the delivery. Call it after the commit."""

@@ -70,16 +70,16 @@ def test_a_missing_column_is_broken_and_the_columns_there_are_get_named(database
         read(database.connector(table=database.name("p"), key="part"))
     steps = {step.name: step for step in database.connector(table=database.name("p"), key="part").verify()}
     assert steps["columns"].outcome == "failed"
-    incremental = database.connector(table=database.name("p"), key="id", mode="incremental", cursor="at")
+    changes = database.connector(table=database.name("p"), key="id", mode="changes", cursor="at")
     with pytest.raises(SourceBroken, match="at"):
-        read(incremental)
+        read(changes)
 
 
 def test_columns_of_the_same_name_are_broken(database: Any) -> None:
     with pytest.raises(SourceBroken, match="more than one column a"):
         read(database.connector(query="SELECT 1 AS a, 2 AS a"))
     with pytest.raises(SourceBroken, match=r"more than one column a|ambiguous"):
-        read(database.connector(query="SELECT 1 AS a, 2 AS a", mode="incremental", cursor="a", key="a"))
+        read(database.connector(query="SELECT 1 AS a, 2 AS a", mode="changes", cursor="a", key="a"))
 
 
 def test_a_statement_that_takes_too_long_is_given_up(database: Any) -> None:
@@ -89,16 +89,16 @@ def test_a_statement_that_takes_too_long_is_given_up(database: Any) -> None:
 
 
 def test_verify_passes_where_all_is_well_and_closing_twice_is_harmless(database: Any) -> None:
-    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, at TEXT)")
-    connector = database.connector(table=database.name("p"), key="id", mode="incremental", cursor="at")
+    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, at TIMESTAMP)")
+    connector = database.connector(table=database.name("p"), key="id", mode="changes", cursor="at")
     assert [(step.name, step.outcome) for step in connector.verify()] == [
         ("connection", "passed"),
         ("columns", "passed"),
-        ("cursor", "passed"),
+        ("changes", "passed"),
     ]
     connector.close()
     connector.close()
-    assert "incremental" in (connector.explain(database.name("p")) or "")
+    assert "Changes are found by the method" in (connector.explain(database.name("p")) or "")
     assert connector.explain("other") is None
     assert isinstance(next(iter(connector.partitions())), Partition)
 
@@ -111,19 +111,8 @@ def test_verify_passes_where_all_is_well_and_closing_twice_is_harmless(database:
         ({"url": "sqlite://", "table": "p"}, "name the database file"),
         ({"url": "sqlite:///x.db"}, "either table or query"),
         ({"url": "sqlite:///x.db", "table": "p", "query": "SELECT 1"}, "either table or query"),
-        ({"url": "sqlite:///x.db", "table": "p", "mode": "incremental", "cursor": "at"}, "needs cursor"),
-        ({"url": "sqlite:///x.db", "table": "p", "cursor": "at"}, "cursor is for mode: incremental"),
-        (
-            {
-                "url": "sqlite:///x.db",
-                "table": "p",
-                "mode": "incremental",
-                "cursor": "a",
-                "key": "b",
-                "deletes": "remove",
-            },
-            "needs mode: snapshot",
-        ),
+        ({"url": "sqlite:///x.db", "table": "p", "mode": "changes", "cursor": "at"}, "needs key"),
+        ({"url": "sqlite:///x.db", "table": "p", "cursor": "at"}, "cursor is for mode: changes"),
     ],
 )
 def test_what_is_configured_wrongly_is_a_sentence_without_the_secret(options: dict[str, Any], words: str) -> None:
