@@ -114,10 +114,25 @@ class TestSnapshot(ConnectorConformance):
 class TestChanges(ConnectorConformance):
     """The PostgreSQL server has no other clients: their open transactions would have rows be read again."""
 
-    @pytest.fixture(params=["in_sqlite", "in_own_postgresql"])
-    def rig(self, request: pytest.FixtureRequest) -> Rig:
-        rig: Rig = request.getfixturevalue(request.param)(TableRig, mode="changes")
-        return rig
+    @pytest.fixture
+    def rig(self, in_own_postgresql: Callable[..., Rig]) -> Rig:
+        return in_own_postgresql(TableRig, mode="changes")
+
+
+class TestChangesOfAFile(ConnectorConformance):
+    """Versions of a SQLite file can be compared within one connection only, so it is read once after a start."""
+
+    @pytest.fixture
+    def rig(self, in_sqlite: Callable[..., Rig]) -> Rig:
+        return in_sqlite(SnapshotRig, mode="changes")
+
+    def test_an_unchanged_source_yields_nothing_from_its_last_cursor(self, rig: Rig) -> None:
+        connector = rig.connector()
+        (partition,) = connector.partitions()
+        *_, last = connector.read(partition, None)
+        assert list(connector.read(partition, last.cursor)) == []
+        *_, again = rig.connector().read(partition, last.cursor)
+        assert again.last
 
 
 class TestChangesOfNumbers(ConnectorConformance):

@@ -16,7 +16,7 @@ FILE_GUARANTEE = Guarantee(
     method="data_version",
     sentence=(
         "Each reading finds every change, also deleted rows: the file is read whole after every commit,"
-        " and not at all between two, because PRAGMA data_version shows whether one happened."
+        " and not at all between two, because PRAGMA data_version shows whether one happened. After a start it is read once."
     ),
 )
 
