@@ -6,6 +6,7 @@ from pathlib import Path
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database
+from connectors.database.sqlite import SqliteDatabase
 from ingestd.sdk import SourceBroken
 
 
@@ -16,23 +17,18 @@ def create_database(options: DatabaseOptions, base: Path) -> Database:
         SourceBroken: the package of the driver is not installed.
     """
     # The drivers of servers are extras, so each is imported when it is needed.
-    family = options.address().family
-    try:
-        match family:
-            case "sqlite":
-                from connectors.database.sqlite import SqliteDatabase  # noqa: PLC0415
-
-                return SqliteDatabase(options, base)
-            case "postgresql":
+    match options.address().family:
+        case "sqlite":
+            return SqliteDatabase(options, base)
+        case "postgresql":
+            try:
                 from connectors.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
-
-                return PostgresqlDatabase(options)
-            case "mariadb":
+            except ImportError as error:
+                raise SourceBroken(f"PostgreSQL needs psycopg: install ingestd[postgres] ({error}).") from error
+            return PostgresqlDatabase(options)
+        case "mariadb":
+            try:
                 from connectors.database.mariadb import MariadbDatabase  # noqa: PLC0415
-
-                return MariadbDatabase(options)
-    except ImportError as error:
-        extra = {"postgresql": "PostgreSQL needs psycopg: install ingestd[postgres]"}.get(
-            family, "MariaDB and MySQL need PyMySQL: install ingestd[mariadb]"
-        )
-        raise SourceBroken(f"{extra} ({error}).") from error
+            except ImportError as error:
+                raise SourceBroken(f"MariaDB and MySQL need PyMySQL: install ingestd[mariadb] ({error}).") from error
+            return MariadbDatabase(options)

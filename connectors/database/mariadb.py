@@ -34,8 +34,8 @@ _CONNECTION_SETTINGS = frozenset(
     {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "program_name"}
 )
 _NULL, _TAB = "_utf8mb4 0x5C4E", "_utf8mb4 0x09"
-_ESCAPES = (("0x5C", "0x5C5C"), ("0x09", "0x5C74"), ("0x0A", "0x5C6E"))
-"""A backslash, a tab and a line end, in hexadecimal so that no SQL mode matters."""
+_ESCAPES = (("0x5C", "0x5C5C"), ("0x09", "0x5C74"), ("0x0A", "0x5C6E"), ("0x0D", "0x5C72"))
+"""A backslash, a tab and the two line ends, in hexadecimal so that no SQL mode matters."""
 
 _EXPRESSIONS = {
     "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # as text it has six digits; as DOUBLE it has all
@@ -202,9 +202,9 @@ class MariadbSession(Session):
                 if len(lines) >= self._options.batch_rows or size >= self._options.batch_bytes:
                     yield self._frame(lines, columns)
                     lines, size = [], 0
+                    self._deadline.restart()
                     if not self._deadline.left():
                         raise self._deadline.exceeded()
-                    self._deadline.restart()
         finally:
             # PyMySQL would read the rest of a result that is given up. The connection is closed after it.
             if cursor._result is not None and cursor._result.unbuffered_active:  # noqa: SLF001

@@ -36,7 +36,6 @@ _STEP_BYTES = 16 * 1024 * 1024
 """Copied at a time while the file is locked: some milliseconds if the system has it in memory."""
 _RESTARTS = 3
 """After so many writes during a copy, the rest is copied without a break. The system has the file in memory by then."""
-_FIRST_STEP = 64
 _NUMBERED = re.compile(r":\d+$")
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
 _NONE = type(None)
@@ -194,8 +193,7 @@ class SqliteSession(Session):
         self._deadline.restart()
         parts: list[Frame] = []
         rows = size = 0
-        step = _FIRST_STEP
-        more = True
+        step, more = 1, True  # the first rows show how many of them fit
         while more and rows < self._options.batch_rows and size < self._options.batch_bytes:
             fetched = cursor.fetchmany(min(step, self._options.batch_rows - rows))
             more = bool(fetched)

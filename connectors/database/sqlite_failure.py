@@ -14,6 +14,7 @@ from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 _BROKEN = frozenset({1, 8, 11, 20, 23, 25, 26})  # error, readonly, corrupt, mismatch, auth, range, not a database
 _BUSY, _INTERRUPT, _FULL, _CANTOPEN = 5, 9, 13, 14
 _HOT_JOURNAL = 776  # SQLITE_READONLY_ROLLBACK
+_NO_SHARED_MEMORY = frozenset({264, 1288, 1544})  # SQLITE_READONLY_RECOVERY, _CANTINIT, _DIRECTORY
 
 
 class SqliteFailure:
@@ -45,7 +46,7 @@ class SqliteFailure:
                 " undone, and ingestd never writes to the file. Open the file once with the program that owns it, or with"
                 f" sqlite3 {self._path.name} 'SELECT count(*) FROM sqlite_master' by a user that may write it."
             )
-        if code & 0xFF == _CANTOPEN and os.access(self._path, os.R_OK):
+        if code in _NO_SHARED_MEMORY or (code & 0xFF == _CANTOPEN and os.access(self._path, os.R_OK)):
             return SourceBroken(
                 f"The database {self._where} is in WAL mode, and ingestd may not write to its folder, where SQLite needs the file"
                 f" {self._path.name}-shm. Let the user of ingestd write to the folder, keep the program that owns the file"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import psycopg
@@ -18,6 +19,13 @@ import pymysql
 import pytest
 
 _START_SECONDS = 60.0
+
+
+class Pooler(NamedTuple):
+    """A running PgBouncer: its host with port, and the file of its log."""
+
+    host: str
+    log: Path
 
 
 @contextmanager
@@ -36,7 +44,12 @@ def mariadb_server() -> Iterator[str]:
             check=True,
             capture_output=True,
         )
-        options = ["--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder}/s", "--innodb-flush-log-at-trx-commit=0"]
+        options = [
+            "--bind-address=127.0.0.1",
+            f"--port={port}",
+            f"--socket={folder}/s",
+            "--innodb-flush-log-at-trx-commit=0",
+        ]
         with _running([server, "--no-defaults", data, *options, *user], Path(folder) / "log"):
             url = f"mariadb://root@127.0.0.1:{port}/test"
             _until(lambda: mariadb_connection(url, database="").close(), Path(folder) / "log")
@@ -60,8 +73,8 @@ def mariadb_connection(url: str, *, database: str | None = None) -> pymysql.Conn
 
 
 @contextmanager
-def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterator[str]:
-    """Host and port of a PgBouncer with transaction pooling and one connection to ``server``; passwords by user."""
+def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterator[Pooler]:
+    """A PgBouncer with transaction pooling and one connection to ``server``; passwords by user."""
     program = _program("pgbouncer", "pgbouncer")
     backend = psycopg.conninfo.conninfo_to_dict(server)
     with tempfile.TemporaryDirectory(prefix="pgbouncer-") as name:
@@ -88,7 +101,7 @@ def pgbouncer(server: str, users: Mapping[str, str], **settings: str) -> Iterato
                 shutil.chown(path, account)
         with _running([program, str(folder / "ini")], folder / "log", user=account):
             _until(lambda: socket.create_connection(("127.0.0.1", port), timeout=5).close(), folder / "log")
-            yield f"127.0.0.1:{port}"
+            yield Pooler(host=f"127.0.0.1:{port}", log=folder / "log")
 
 
 def _program(name: str, package: str) -> str:

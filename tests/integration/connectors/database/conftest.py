@@ -66,7 +66,7 @@ def mariadb(tmp_path: Path, mariadb_url: str) -> Iterator[Database]:
     schema = f"t{uuid.uuid4().hex[:12]}"
     with mariadb_connection(mariadb_url) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = 'ANSI_QUOTES'")
-        cursor.execute(f"CREATE DATABASE {schema}")
+        cursor.execute(f"CREATE DATABASE {schema} CHARACTER SET utf8mb4")
         yield Database("mariadb", mariadb_url, cursor.execute, tmp_path, schema)
         cursor.execute(f"DROP DATABASE {schema}")
 

@@ -1,12 +1,16 @@
 """What a person reads when a database can't be read, and what the runtime does about it."""
 
 import socket
+from threading import Event
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 from pydantic import ValidationError
 
 from connectors.database import DatabaseConnector, DatabaseOptions
+from connectors.database.postgresql_failure import PostgresqlFailure
 from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
 
 SLOW = {
@@ -119,3 +123,172 @@ def test_what_is_configured_wrongly_is_a_sentence_without_the_secret(options: di
     with pytest.raises(ValidationError, match=words) as error:
         DatabaseOptions.model_validate(options)
     assert "s3cret" not in "".join(str(mistake["msg"]) for mistake in error.value.errors())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@127.0.0.1:1/pdm?password=s3cret",
+        "postgresql://127.0.0.1:1/pdm?user=me&password=s3cret&connect_timeout=2",
+        "postgresql://me:s3cret@127.0.0.1:1/pdm",
+        "postgresql://me:pa/s3cret@127.0.0.1:1/pdm",
+        "postgresql+psycopg://me:p%40s3cret@127.0.0.1:1/pdm",
+        "mariadb://me:s3cret@127.0.0.1:1/pdm",
+        "mysql+pymysql://me:s3cret@127.0.0.1:1/pdm?program_name=x",
+    ],
+)
+def test_a_password_in_any_part_of_the_url_is_shown_nowhere(tmp_path: Any, url: str) -> None:
+    options = DatabaseOptions.model_validate({"url": url, "table": "p"})
+    connector = DatabaseConnector(options, SourceContext(pipeline="t", base=tmp_path, now=lambda: 0.0))
+    with pytest.raises(SourceUnavailable) as error:
+        read(connector)
+    shown = f"{error.value} {error.value!r} {options!r} {connector.explain('p')} {[*connector.verify()]}"
+    assert "s3cret" not in shown
+    assert "127.0.0.1:1/pdm" in shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:s3cret@host:pa/pdm",
+        "postgresql://me@host/pdm?s3cret",
+        "postgresql://me@host/pdm?s3cret@x=1",
+        "postgresql://me@s3cret@host@more/pdm",
+        "mysql:/me:s3cret@host/pdm",
+    ],
+)
+def test_a_url_that_is_none_is_not_repeated(url: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        DatabaseOptions.model_validate({"url": url, "table": "p"})
+    (mistake,) = error.value.errors()
+    assert "this is no database URL" in mistake["msg"]
+    assert "s3cret" not in mistake["msg"]
+
+
+@pytest.mark.parametrize("password", ["c", "e", "n", "postgresql", "p"])
+def test_a_short_password_does_not_damage_the_sentence(tmp_path: Any, password: str) -> None:
+    options = DatabaseOptions.model_validate({"url": f"postgresql://me:{password}@127.0.0.1:1/pdm", "table": "p"})
+    connector = DatabaseConnector(options, SourceContext(pipeline="t", base=tmp_path, now=lambda: 0.0))
+    with pytest.raises(SourceUnavailable, match=r"connection.*refused") as error:
+        read(connector)
+    assert str(error.value).count("***") == 1
+
+
+def test_rows_that_a_policy_hides_are_an_error_and_no_removed_rows(postgresql: Any) -> None:
+    table, role = postgresql.name("p"), f"reader_{postgresql.schema}"
+    postgresql.do(f"CREATE TABLE {table} (id INTEGER)")
+    postgresql.do(f"INSERT INTO {table} VALUES (1), (2)")
+    postgresql.do(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+    try:
+        postgresql.do(f"GRANT USAGE ON SCHEMA {postgresql.schema} TO {role}")
+        postgresql.do(f"GRANT SELECT ON {table} TO {role}")
+        postgresql.do(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+        address = urlsplit(postgresql.url)
+        reader = urlunsplit(address._replace(netloc=f"{role}:x@{address.hostname}:{address.port or 5432}"))
+        with pytest.raises(SourceBroken, match=r"row-level security.*hidden rows would count as removed.*BYPASSRLS"):
+            read(postgresql.connector(url=reader, table=table, deletes="remove", key="id"))
+        postgresql.do(f"ALTER ROLE {role} BYPASSRLS")
+        read(postgresql.connector(url=reader, table=table, deletes="remove", key="id"))
+    finally:
+        postgresql.do(f"DROP OWNED BY {role}")
+        postgresql.do(f"DROP ROLE {role}")
+
+
+def test_a_lock_is_waited_for_a_limited_time_and_its_holder_is_named(postgresql: Any) -> None:
+    table = postgresql.name("p")
+    postgresql.do(f"CREATE TABLE {table} (id INTEGER)")
+    with psycopg.connect(postgresql.url, application_name="migration") as owner:
+        owner.execute(f"ALTER TABLE {table} ADD COLUMN more TEXT")
+        pid = owner.info.backend_pid
+        with pytest.raises(SourceUnavailable) as error:
+            read(postgresql.connector(table=table, lock_timeout_seconds=0.2))
+    assert "holds a lock for longer than 0.2 seconds (lock_timeout_seconds)" in str(error.value)
+    assert f"held by process {pid} of user" in str(error.value)
+    assert f"(migration) on {table}" in str(error.value)
+
+
+def test_a_lock_of_mariadb_is_waited_for_a_limited_time(mariadb: Any) -> None:
+    mariadb.do(f"CREATE TABLE {mariadb.name('p')} (id INTEGER)")
+    mariadb.do(f"LOCK TABLES {mariadb.name('p')} WRITE")
+    with pytest.raises(SourceUnavailable, match=r"longer than 1 seconds \(lock_timeout_seconds\)"):
+        read(mariadb.connector(table=mariadb.name("p"), lock_timeout_seconds=1))
+    mariadb.do("UNLOCK TABLES")
+
+
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    "postgresql": "SELECT i FROM generate_series(1, 10000000000) i",
+    "mariadb": "SELECT seq FROM seq_1_to_1000000000",
+}
+
+
+def test_a_reading_as_a_whole_has_a_limit(database: Any) -> None:
+    connector = database.connector(query=ENDLESS[database.kind], read_timeout_seconds=1, batch_rows=1000)
+    with pytest.raises(SourceUnavailable, match=r"took longer than 1 seconds \(read_timeout_seconds\)"):
+        read(connector)
+
+
+def test_a_slow_mapping_is_not_the_silence_of_the_database(database: Any) -> None:
+    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER)")
+    for number in range(4):
+        database.do(f"INSERT INTO {database.name('p')} VALUES ({number})")
+    connector = database.connector(table=database.name("p"), statement_timeout_seconds=0.5, batch_rows=1)
+    (partition,) = connector.partitions()
+    count = 0
+    for batch in connector.read(partition, None):
+        Event().wait(0.6)  # the time that a mapping takes
+        count += batch.records.height
+    assert count == 4
+
+
+def test_a_login_that_mariadb_refuses_is_tried_once(mariadb: Any) -> None:
+    def refused() -> int:
+        mariadb.do("SHOW GLOBAL STATUS LIKE 'Access_denied_errors'")
+        return int(mariadb.do.__self__.fetchone()[1])
+
+    before = refused()
+    connector = mariadb.connector(url=mariadb.url.replace("root", "stranger:s3cret"), table="p")
+    for _ in range(3):
+        with pytest.raises(SourceBroken, match=r"refuses the login.*not tried again") as error:
+            read(connector)
+        assert "s3cret" not in str(error.value)
+    assert refused() == before + 1
+
+
+class _Session:
+    def restart(self) -> bool:
+        return False
+
+    def rows(self, sql: str) -> list[tuple[str, ...]]:  # noqa: ARG002 - the connection is of no use
+        return []
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        ("25P03", SourceUnavailable),  # idle_in_transaction_session_timeout
+        ("08P01", SourceBroken),  # protocol violation
+        ("08006", SourceUnavailable),
+        ("40001", SourceUnavailable),
+        ("57P01", SourceUnavailable),
+        ("53300", SourceUnavailable),
+        ("42601", SourceBroken),
+        ("22012", SourceBroken),
+    ],
+)
+def test_the_code_of_an_error_decides_whether_it_is_tried_again(state: str, kind: type[Exception]) -> None:
+    options = DatabaseOptions.model_validate({"url": "postgresql://h/d", "table": "p"})
+    error = psycopg.errors.lookup(state)("words")
+    assert type(PostgresqlFailure(options).of_statement(error, _Session())) is kind
+
+
+def test_a_server_that_ends_the_connection_is_unavailable(postgresql: Any) -> None:
+    connector = postgresql.connector(query="SELECT i FROM generate_series(1, 5000000) i", batch_rows=1000)
+    (partition,) = connector.partitions()
+    reading = connector.read(partition, None)
+    next(reading)
+    postgresql.do(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ingestd' AND query LIKE '%5000000%'"
+    )
+    with pytest.raises(SourceUnavailable, match=r"can't be reached: terminating connection"):
+        list(reading)
