@@ -98,11 +98,11 @@ class SqliteClient:
             self._locked = False
             self._lock.release()
 
-    def prepare(self, name: str) -> None:
+    def prepare(self, name: str) -> None:  # noqa: ARG002 - of the interface
         self.do("COMMIT")
 
     def finish(self, name: str) -> None:
-        pass
+        """Do nothing: a transaction of a file can't be prepared, so it was committed."""
 
     def close(self) -> None:
         self._connection.close()
@@ -120,7 +120,9 @@ class Writers:
         self._failures: list[BaseException] = []
         self.unsigned: set[str] = set()
         self.commits = 0
-        self._threads = [threading.Thread(target=self._write, args=(seed * 100 + number, number)) for number in range(WRITERS)]
+        self._threads = [
+            threading.Thread(target=self._write, args=(seed * 100 + number, number)) for number in range(WRITERS)
+        ]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -142,13 +144,15 @@ class Writers:
                     return
                 self._transaction(client, chance, number, f"t{seed}_{turn}")
                 self.commits += 1
-        except BaseException as error:  # reported by `stop`
+        except BaseException as error:  # noqa: BLE001 - reported by `stop`
             self._failures.append(error)
         finally:
             client.close()
 
     def _transaction(self, client: Client, chance: random.Random, number: int, name: str) -> None:
-        kind = chance.choice(["one", "one", "several", "savepoint", "slow", "without id", "prepared", "ties", "rollback", "unsigned"])
+        kind = chance.choice(
+            ["one", "one", "several", "savepoint", "slow", "without id", "prepared", "ties", "rollback", "unsigned"]
+        )
         if kind in {"one", "unsigned"}:
             client.do("BEGIN")
             self._unsigned(client, chance, number) if kind == "unsigned" else self._upsert(client, chance, number, name)

@@ -36,9 +36,14 @@ class DatabaseScene:
         settings = DatabaseOptions.model_validate({"url": self.url, "table": "p", "batch_rows": 50} | options)
         return create_database(settings, self.base)
 
-    def reader(self, name: str = "p", *, now: Callable[[], float] = lambda: 0.0, choose: Any = None, **more: Any) -> ChangeReader:
+    def reader(
+        self, name: str = "p", *, now: Callable[[], float] = lambda: 0.0, choose: Any = None, **more: Any
+    ) -> ChangeReader:
         database = self.database()
-        settings: dict[str, Any] = {"source": from_clause(database.dialect, table=name, query=None), "slack_seconds": 0.5}
+        settings: dict[str, Any] = {
+            "source": from_clause(database.dialect, table=name, query=None),
+            "slack_seconds": 0.5,
+        }
         settings |= {"table": database.dialect.quote(name)} | more
         source = ChangeSource(**settings)
         return ChangeReader(
@@ -58,5 +63,7 @@ class DatabaseScene:
         database = self.database()
         with database.open() as session:
             columns = session.columns("p")
-            frames = [frame.records for frame in session.frames(columns, from_clause(database.dialect, table="p", query=None))]
+            frames = [
+                frame.records for frame in session.frames(columns, from_clause(database.dialect, table="p", query=None))
+            ]
         return {str(row[0]): row for frame in frames for row in frame.rows()}

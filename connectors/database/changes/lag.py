@@ -60,7 +60,9 @@ class NumberLag(Method):
         bound = state["bound"] if state is not None else None
         candidate = state["candidate"] if state is not None else None
         column = self.dialect.quote(self.source.cursor)
-        restriction = None if bound is None else Restriction(f"{column} >= {_checked(bound)} AND {self._finite(column)}")
+        restriction = (
+            None if bound is None else Restriction(f"{column} >= {_checked(bound)} AND {self._finite(column)}")
+        )
         if candidate is not None and now - int(candidate["at"]) >= _lag_microseconds(self.source):
             bound, candidate = candidate["highest"], None
         if candidate is None:
@@ -91,5 +93,7 @@ def _lag_microseconds(source: ChangeSource) -> int:
 
 def _checked(number: str) -> str:
     if _NUMBER.fullmatch(number) is None:
-        raise SourceBroken(f"The cursor column holds '{number}', which is no number: name a column with a time or number.")
+        raise SourceBroken(
+            f"The cursor column holds '{number}', which is no number: name a column with a time or number."
+        )
     return number

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
 from connectors.database.changes.known_rows import KnownRows, hash_rows
-from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State, Step
+from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State
 from connectors.database.changes.selection import choose_method
 from connectors.database.changes.whole import FileVersion
 from connectors.database.port import Column, Dialect, Frame, Session
@@ -54,22 +54,24 @@ class Reading:
     last: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
+_Token: TypeAlias = Mapping[str, Any]
+
+
+class _Memory(NamedTuple):
     """What is known beyond the durable cursor of the reading ``reading``; it was not stored because no row was new."""
 
     reading: str
     state: State
     known: KnownRows
-    version: object | None
+    version: object | None = None
 
 
 class ChangeReader:
     """Reads a source again and again. It belongs to one thread, except `guarantee` and `notice`.
 
-    ``open_session`` opens a session of a database with ``dialect``. ``columns`` returns the columns to read in a session. ``identity`` is the address without a password. ``sweep_seconds``: the
-    interval of whole readings; 0: only when needed. ``report`` writes a sentence for operators. ``path`` is the file of a SQLite
-    database. ``choose`` chooses the method for a server.
+    ``open_session`` opens a session of a database with ``dialect``. ``columns`` returns the columns to read. ``identity`` is the
+    address without a password. ``sweep_seconds``: the interval of whole readings; 0: only when needed. ``report`` writes a
+    sentence for operators. ``path`` is the file of a SQLite database. ``choose`` chooses the method for a server.
     """
 
     def __init__(
@@ -133,7 +135,9 @@ class ChangeReader:
         token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
         if token is not None and self._forget and token["reading"] == self._forgotten:
             self._forget = False  # the whole reading that was asked for is durable
-        memory = self._memory if token is not None and self._memory and self._memory.reading == token["reading"] else None
+        memory = (
+            self._memory if token is not None and self._memory and self._memory.reading == token["reading"] else None
+        )
         version = self._file.version() if self._file is not None else None
         if memory is not None and version is not None and version == memory.version and not self._forget:
             return
@@ -146,81 +150,67 @@ class ChangeReader:
                 observation = method.observe(session)
                 stack.close()
                 session = stack.enter_context(self._open())
-            yield from self._read(session, method, columns, observation, token, memory, version)
+            fingerprint = self._fingerprint(method, columns, session)
+            state = self._state(token, fingerprint, memory)
+            step = method.follow(session, state, observation)
+            cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
+            if not method.remembers:
+                yield from self._all(session, columns, cursor_after)
+                return
+            now = self._now()
+            cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now}
+            if token is None or step.restriction is None or self._forget or self._is_sweep_due(token, now):
+                cursor_after["swept"] = now
+                self._count_unfollowed(method, session, observation)
+                following = _Memory(cursor_after["reading"], step.state, KnownRows(), version)
+                if self._forget:
+                    self._forgotten = following.reading
+                yield from self._all(session, columns, cursor_after, following)
+            else:
+                cursor_after["swept"] = token["swept"]
+                frames = self._restricted(session, columns, step.restriction)
+                yield from self._changes(frames, cursor_after, token, memory)
 
-    def _read(
-        self,
-        session: Session,
-        method: Method,
-        columns: Sequence[Column],
-        observation: Observation,
-        token: dict[str, Any] | None,
-        memory: _Memory | None,
-        version: object | None,
-    ) -> Iterator[Reading]:
-        fingerprint = self._fingerprint(method, columns, session)
-        changed = [] if token is None else [name for name in _PARTS if token["fingerprint"].get(name) != fingerprint[name]]
+    def _state(self, token: _Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
+        """Return the state to continue from; None if there is none, or if it means nothing any more."""
+        if token is None:
+            return None
+        changed = [name for name in _PARTS if token["fingerprint"].get(name) != fingerprint[name]]
         if changed:
             parts = " and ".join(_PARTS[name] for name in changed)
             self._report(f"{self._source.table or 'The query'} is read whole, because {parts} changed.")
-        state: State | None = None
-        if token is not None and not changed:
-            state = memory.state if memory is not None else token["state"]
-        step = method.follow(session, state, observation)
-        now = self._now()
-        reading = uuid.uuid4().hex[:16]
-        following: dict[str, object] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
-        if not method.remembers:
-            yield from self._all(session, columns, following | {"reading": ""}, step, version)
-            return
-        following |= {"reading": reading, "at": now}
-        if token is None or step.restriction is None or self._forget or self._is_sweep_due(token, now):
-            following["swept"] = now
-            self._count_unfollowed(method, session, observation)
-            if self._forget:
-                self._forgotten = reading
-            yield from self._all(session, columns, following, step, version)
-        else:
-            following["swept"] = token["swept"]
-            yield from self._changes(session, columns, following, step, step.restriction, token, memory)
+            return None
+        state: State = memory.state if memory is not None else token["state"]
+        return state
 
     def _all(
-        self,
-        session: Session,
-        columns: Sequence[Column],
-        following: dict[str, object],
-        step: Step,
-        version: object | None,
+        self, session: Session, columns: Sequence[Column], cursor: _Token, following: _Memory | None = None
     ) -> Iterator[Reading]:
-        known = KnownRows()
+        """Yield every row. ``following``: the memory after the reading, which then holds its rows."""
         held: Reading | None = None
         for frame in session.frames(columns, self._source.source):
-            if following["reading"] and version is None:
-                known.add(hash_rows(frame.records))
             if held is not None and not frame.records.height:
                 continue
+            if following is not None and following.version is None:
+                following.known.add(hash_rows(frame.records))
             if held is not None:
                 yield held
             held = Reading(frame=frame, whole=True, cursor={}, last=False)
         if held is not None:
-            self._memory = _Memory(reading=str(following["reading"]), state=step.state, known=known, version=version)
-            yield replace(held, cursor=following, last=True)
+            self._memory = following
+            yield replace(held, cursor=cursor, last=True)
+
+    def _restricted(self, session: Session, columns: Sequence[Column], restriction: Restriction) -> Iterator[Frame]:
+        where = f"WHERE {restriction.condition}"
+        return session.frames(columns, self._source.source, rest=where, parameters=restriction.parameters)
 
     def _changes(
-        self,
-        session: Session,
-        columns: Sequence[Column],
-        following: dict[str, object],
-        step: Step,
-        restriction: Restriction,
-        token: Mapping[str, Any],
-        memory: _Memory | None,
+        self, frames: Iterator[Frame], cursor: _Token, token: _Token, memory: _Memory | None
     ) -> Iterator[Reading]:
+        """Yield the rows that the reading before did not have; nothing if there are none and the cursor is not old."""
         before, known = memory.known if memory is not None else KnownRows(), KnownRows()
         held: Reading | None = None
-        for frame in session.frames(
-            columns, self._source.source, rest=f"WHERE {restriction.condition}", parameters=restriction.parameters
-        ):
+        for frame in frames:
             hashes = hash_rows(frame.records)
             known.add(hashes)
             fresh = _select(frame, before.select_new(hashes))
@@ -230,14 +220,14 @@ class ChangeReader:
             elif fresh.records.height:
                 yield held
                 held = reading
-        is_old = float(str(following["at"])) - float(token["at"]) >= _KEPT_SECONDS
+        is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
         if held is not None and (held.frame.records.height or is_old):
-            self._memory = _Memory(reading=str(following["reading"]), state=step.state, known=known, version=None)
-            yield replace(held, cursor=following, last=True)
+            self._memory = _Memory(cursor["reading"], cursor["state"], known)
+            yield replace(held, cursor=cursor, last=True)
         else:
-            self._memory = _Memory(reading=token["reading"], state=step.state, known=known, version=None)
+            self._memory = _Memory(token["reading"], cursor["state"], known)
 
-    def _is_sweep_due(self, token: Mapping[str, Any], now: float) -> bool:
+    def _is_sweep_due(self, token: _Token, now: float) -> bool:
         return 0 < self._sweep_seconds <= now - float(token["swept"])
 
     def _choose(self, session: Session, columns: Sequence[Column]) -> Method:
@@ -260,11 +250,10 @@ class ChangeReader:
             return
         where = f"WHERE {condition.condition}"
         count = session.scalar(f"SELECT count(*) FROM {self._source.source} {where}", condition.parameters)
-        self.notice = (
-            f"{count} rows have a {self._source.cursor} that is NULL, infinite or in the future: only the sweep finds their changes."
-            if count not in {None, "0"}
-            else ""
-        )
+        self.notice = ""
+        if count not in {None, "0"}:
+            values = f"a {self._source.cursor} that is NULL, infinite or in the future"
+            self.notice = f"{count} rows have {values}: only the sweep finds their changes."
 
 
 def _select(frame: Frame, mask: pl.Series) -> Frame:

@@ -63,7 +63,9 @@ def _by_time(session: Session, dialect: Dialect, source: ChangeSource, kind: str
         if session.scalar("SELECT pg_is_in_recovery()::text") == "true":
             better = "Read from the primary: a standby does not list the transactions that run there."
             return TimeLag(source, dialect, _lag(source, better, local), clock=clock)
-        guarantee = _ended(source, "pg_locks", local, "Read a table instead of a view or query: no column is then needed.")
+        guarantee = _ended(
+            source, "pg_locks", local, "Read a table instead of a view or query: no column is then needed."
+        )
         return EndedTransactions(source, dialect, guarantee, clock=clock, observe=observe_postgresql)
     if "mariadb" not in str(session.scalar("SELECT VERSION()")).lower():
         return TimeLag(source, dialect, _lag(source, "", local), clock=clock)  # statements have no id in MySQL's list

@@ -88,9 +88,7 @@ def test_a_table_without_rows_is_a_snapshot_of_nothing(database: Any) -> None:
 def test_names_are_quoted_where_they_need_it(database: Any) -> None:
     database.do(f"""CREATE TABLE {database.name('"Mass Budget"')} ("Part No" TEXT, "order" TEXT, "at:x%" TEXT)""")
     database.do(f"""INSERT INTO {database.name('"Mass Budget"')} VALUES ('A', '1', 'z')""")
-    connector = database.connector(
-        table=database.name("Mass Budget"), key=["Part No", "at:x%"]
-    )
+    connector = database.connector(table=database.name("Mass Budget"), key=["Part No", "at:x%"])
     (batch,) = whole(connector)
     assert batch.records.rows() == [("A", "1", "z")]
 

@@ -26,7 +26,11 @@ def postgresql_server_of_tests() -> Iterator[PostgresServer]:
 def postgresql(postgresql_server_of_tests: PostgresServer, tmp_path: Path) -> DatabaseScene:
     server = postgresql_server_of_tests
     scene = DatabaseScene(
-        kind="postgresql", url=server.url, clock="now()", client=lambda: SqlClient("postgresql", server.connect), base=tmp_path
+        kind="postgresql",
+        url=server.url,
+        clock="now()",
+        client=lambda: SqlClient("postgresql", server.connect),
+        base=tmp_path,
     )
     scene.do(
         "DROP TABLE IF EXISTS p CASCADE",
@@ -45,7 +49,9 @@ def mariadb(mariadb_url: str, tmp_path: Path) -> DatabaseScene:
         connection.cursor().execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         return connection
 
-    scene = DatabaseScene(kind="mariadb", url=mariadb_url, clock="NOW(6)", client=lambda: SqlClient("mariadb", connect), base=tmp_path)
+    scene = DatabaseScene(
+        kind="mariadb", url=mariadb_url, clock="NOW(6)", client=lambda: SqlClient("mariadb", connect), base=tmp_path
+    )
     scene.do(
         "DROP TABLE IF EXISTS p",
         "CREATE TABLE p (id int PRIMARY KEY, v text, at datetime(6))",

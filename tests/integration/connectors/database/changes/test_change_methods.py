@@ -42,7 +42,8 @@ def test_many_rows_of_one_time_are_yielded_once_and_the_cursor_stays_small(postg
 def test_missing_infinite_and_future_times_do_not_move_the_bound_and_are_counted(postgresql: DatabaseScene) -> None:
     reader = reader_of(postgresql, **VIEW)
     postgresql.do(
-        "INSERT INTO p VALUES (1, 'a', NULL), (2, 'a', 'infinity'), (3, 'a', '2300-01-01'), (4, 'a', '-infinity'), (5, 'a', now())"
+        "INSERT INTO p VALUES (1, 'a', NULL), (2, 'a', 'infinity'), (3, 'a', '2300-01-01')",
+        "INSERT INTO p VALUES (4, 'a', '-infinity'), (5, 'a', now())",
     )
     reader.poll()
     assert set(reader.rows) == {"5"}
@@ -58,7 +59,11 @@ def test_deletes_changed_keys_and_earlier_times_are_found_by_the_sweep(postgresq
     postgresql.do("INSERT INTO p SELECT g, 'a', now() FROM generate_series(1, 5) g")
     for settings in ({}, VIEW):
         reader = reader_of(postgresql, **settings)
-        postgresql.do("DELETE FROM p WHERE id = 1", "UPDATE p SET id = 9 WHERE id = 2", "UPDATE p SET v = 'b', at = '2001-01-01' WHERE id = 3")
+        postgresql.do(
+            "DELETE FROM p WHERE id = 1",
+            "UPDATE p SET id = 9 WHERE id = 2",
+            "UPDATE p SET v = 'b', at = '2001-01-01' WHERE id = 3",
+        )
         reader.sweep()
         assert reader.rows == postgresql.rows()
         postgresql.do("DELETE FROM p", "INSERT INTO p SELECT g, 'a', now() FROM generate_series(1, 5) g")
@@ -87,7 +92,9 @@ def test_a_change_of_the_table_that_touches_no_row_is_reported_and_read_whole(
 
 
 def test_labels_of_an_enumeration_are_part_of_the_table(postgresql: DatabaseScene) -> None:
-    postgresql.do("DROP TYPE IF EXISTS state CASCADE", "CREATE TYPE state AS ENUM ('wip')", "ALTER TABLE p ADD COLUMN s state")
+    postgresql.do(
+        "DROP TYPE IF EXISTS state CASCADE", "CREATE TYPE state AS ENUM ('wip')", "ALTER TABLE p ADD COLUMN s state"
+    )
     postgresql.do("INSERT INTO p VALUES (1, 'a', now(), 'wip')")
     reader = reader_of(postgresql)
     postgresql.do("ALTER TYPE state RENAME VALUE 'wip' TO 'draft'")
@@ -155,7 +162,8 @@ def test_local_times_are_followed_in_their_zone(postgresql: DatabaseScene, kind:
 
 def test_mariadb_without_the_privilege_needs_a_lag(mariadb: DatabaseScene) -> None:
     mariadb.do(
-        "CREATE OR REPLACE USER reader@'%' IDENTIFIED BY 'reader'", "CREATE OR REPLACE USER reader@localhost IDENTIFIED BY 'reader'",
+        "CREATE OR REPLACE USER reader@'%' IDENTIFIED BY 'reader'",
+        "CREATE OR REPLACE USER reader@localhost IDENTIFIED BY 'reader'",
         "GRANT SELECT ON test.* TO reader@'%'", "GRANT SELECT ON test.* TO reader@localhost",
     )  # fmt: skip
     mariadb.url = mariadb.url.replace("root@", "reader:reader@")

@@ -18,10 +18,10 @@ NAIVE = Guarantee(method="naive", sentence="None.")
 class AfterLastValue(Method):
     """``at`` above the highest value that was read."""
 
-    def server(self, session: Session) -> str:
+    def server(self, session: Session) -> str:  # noqa: ARG002 - of the interface
         return ""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:
+    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002 - of the interface
         last = session.scalar("SELECT max(at)::text FROM p")
         if state is None or state["last"] is None:
             return Step(None, {"last": last})
@@ -31,7 +31,7 @@ class AfterLastValue(Method):
 class TimeBelowSnapshotXmin(AfterLastValue):
     """``at`` from a moment on at which every transaction with an id has ended since."""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:
+    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002 - of the interface
         now, xmin, xmax = (
             session.scalar(f"SELECT {value}::text FROM pg_current_snapshot() s")
             for value in ("now()", "pg_snapshot_xmin(s)", "pg_snapshot_xmax(s)")
@@ -47,7 +47,7 @@ class TimeBelowSnapshotXmin(AfterLastValue):
 class NotVisibleInSnapshot(AfterLastValue):
     """Rows whose transaction was not visible in the last snapshot, by ``pg_visible_in_snapshot``."""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:
+    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002 - of the interface
         snapshot = session.scalar("SELECT pg_current_snapshot()::text")
         if state is None:
             return Step(None, {"snapshot": snapshot})

@@ -35,7 +35,11 @@ def set_next_id(server: PostgresServer, identity: int) -> None:
 
 def test_rows_are_found_before_at_and_after_the_wrap(server: PostgresServer, tmp_path: Path) -> None:
     scene = DatabaseScene(
-        kind="postgresql", url=server.url, clock="now()", client=lambda: SqlClient("postgresql", server.connect), base=tmp_path
+        kind="postgresql",
+        url=server.url,
+        clock="now()",
+        client=lambda: SqlClient("postgresql", server.connect),
+        base=tmp_path,
     )
     scene.do("CREATE TABLE p (id int PRIMARY KEY, v text, at timestamptz)")
     scene.do(*(f"INSERT INTO p VALUES ({number}, 'old', now())" for number in range(10)))
@@ -57,7 +61,11 @@ def test_rows_are_found_before_at_and_after_the_wrap(server: PostgresServer, tmp
 
 def test_a_server_that_is_restored_from_a_copy_is_read_whole(server: PostgresServer, tmp_path: Path) -> None:
     scene = DatabaseScene(
-        kind="postgresql", url=server.url, clock="now()", client=lambda: SqlClient("postgresql", server.connect), base=tmp_path
+        kind="postgresql",
+        url=server.url,
+        clock="now()",
+        client=lambda: SqlClient("postgresql", server.connect),
+        base=tmp_path,
     )
     scene.do("CREATE TABLE p (id int PRIMARY KEY, v text, at timestamptz)")
     server.stop()
