@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import ClassVar
 
 from connectors.database.batches import batch_of, named_columns, snapshot
@@ -14,7 +15,10 @@ from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database, Session
 from connectors.database.statement import parse_table, source
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
+from ingestd.sdk import Batch, Connector, Cursor, Partition, Settlement, SourceContext, SourceError, Step
+
+_REMEMBERED_REJECTS = 10_000
+"""So many rejected rows are remembered; the rejections of others are replaced by the next whole reading."""
 
 
 class DatabaseConnector(Connector):
@@ -29,6 +33,7 @@ class DatabaseConnector(Connector):
         self._created_database: Database | None = None
         self._login_refused: LoginRefused | None = None
         self._created_changes: ChangeReader | None = None
+        self._rejected: dict[str, str] = {}
         if options.mode == "incremental":
             context.log(
                 f"Pipeline {context.pipeline}: mode: incremental is deprecated and now means mode: changes; write that instead."
@@ -47,10 +52,23 @@ class DatabaseConnector(Connector):
         if self.options.follows_changes:
             for reading in self._changes().read(cursor):
                 batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
-                yield replace(batch, last=reading.last, partial=not reading.whole)
+                resolves = () if reading.whole else self._replaced_rejects(batch)
+                yield replace(batch, last=reading.last, partial=not reading.whole, resolves=resolves)
             return
         with self._session() as session:
             yield from snapshot(session, self._database().dialect, self.options)
+
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - there is one
+        """Remember which rows are rejected, so that a later reading of the same row replaces the rejection."""
+        if self.options.follows_changes:
+            records = (reject for reject in settlement.rejects() if reject.subject == "record")
+            self._rejected = {str(reject.position): reject.reference for reject in islice(records, _REMEMBERED_REJECTS)}
+
+    def _replaced_rejects(self, batch: Batch) -> tuple[str, ...]:
+        if not self._rejected:
+            return ()
+        positions = [*map(str, batch.positions), *(str(reject.position) for reject in batch.rejects)]
+        return tuple(self._rejected[position] for position in positions if position in self._rejected)
 
     def verify(self) -> Iterable[Step]:
         """Check that the database responds and has the configured columns; report how changes are found."""
