@@ -9,14 +9,14 @@ import polars as pl
 
 from connectors.database.boundary import Boundary, CursorValue
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Column, Dialect, Frame, Session, TextFault
+from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect, TextFault
 from connectors.database.statement import source
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 _CLASSES = {"integer": int, "real": float, "text": str}
 
 
-def snapshot(session: Session, dialect: Dialect, options: DatabaseOptions) -> Iterator[Batch]:
+def snapshot(session: ReadSession, dialect: SqlDialect, options: DatabaseOptions) -> Iterator[Batch]:
     """Yield all rows; the last batch is marked, also if there are no rows."""
     from_ = source(dialect, table=options.table, query=options.query)
     columns = named_columns(session.columns(from_), options)
@@ -33,7 +33,9 @@ def snapshot(session: Session, dialect: Dialect, options: DatabaseOptions) -> It
         yield replace(held, cursor={"rows": rows, "whole": True}, last=True)
 
 
-def incremental(session: Session, dialect: Dialect, options: DatabaseOptions, token: Cursor | None) -> Iterator[Batch]:
+def incremental(
+    session: ReadSession, dialect: SqlDialect, options: DatabaseOptions, token: Cursor | None
+) -> Iterator[Batch]:
     """Yield the rows from the token's cursor value on that were not yielded before.
 
     Yield nothing if there are none.
@@ -43,7 +45,7 @@ def incremental(session: Session, dialect: Dialect, options: DatabaseOptions, to
     from_ = source(dialect, table=options.table, query=options.query)
     columns = named_columns(session.columns(from_), options)
     value, names = dialect.quote(cursor), [column.name for column in columns]
-    kind = Column(name=_unused(names), type="text", expression=dialect.storage_class.format(value))
+    kind = ResultColumn(name=_unused(names), type="text", expression=dialect.storage_class.format(value))
     order = ", ".join(dialect.quote(name) for name in dict.fromkeys([cursor, *options.keys]))
     after = "" if boundary.value is None else f"WHERE {value} >= {dialect.placeholder()} "
     parameters = () if boundary.value is None else (boundary.value,)
@@ -59,7 +61,7 @@ def incremental(session: Session, dialect: Dialect, options: DatabaseOptions, to
         yield replace(held, last=True)
 
 
-def named_columns(columns: list[Column], options: DatabaseOptions) -> list[Column]:
+def named_columns(columns: list[ResultColumn], options: DatabaseOptions) -> list[ResultColumn]:
     """Return the columns.
 
     Raises:

@@ -10,7 +10,7 @@ from connectors.database.batches import incremental, named_columns, snapshot
 from connectors.database.failure import LoginRefused
 from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Session
+from connectors.database.port import Database, ReadSession
 from connectors.database.statement import source
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
 
@@ -82,7 +82,7 @@ class DatabaseConnector(Connector):
         self._login_refused = None
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
+    def _session(self) -> Iterator[ReadSession]:
         """Open a session, unless the database refused the login before: another attempt may lock the account."""
         if self._login_refused is not None:
             raise LoginRefused(str(self._login_refused))
