@@ -152,10 +152,10 @@ class MariadbSession(ReadSession):
         total = max(1, round(options.read_timeout_seconds))
         limit = f"max_statement_time = {total}" if self.is_mariadb() else f"max_execution_time = {total * 1000}"
         lock = max(1, round(options.lock_timeout_seconds))
-        patience = max(60, total)  # how long the server waits for the mapping of a batch
+        consumer_seconds = max(60, total)  # how long the server waits for the mapping of a batch
         self.number = str(self.scalar("SELECT CONNECTION_ID()"))
         for statement in (
-            f"SET SESSION time_zone = '+00:00', lock_wait_timeout = {lock}, net_write_timeout = {patience}, {limit}",
+            f"SET SESSION time_zone = '+00:00', lock_wait_timeout = {lock}, net_write_timeout = {consumer_seconds}, {limit}",
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         ):

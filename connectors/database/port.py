@@ -70,7 +70,7 @@ class SqlDialect(ABC):
         return '"' + identifier.replace('"', '""') + '"'
 
     def placeholder(self) -> str:
-        """Return the mark that stands in a statement for the next parameter; it never occurs in an identifier or text."""
+        """Return the mark of the next parameter in a statement; it never occurs in an identifier or text."""
         return PLACEHOLDER
 
     @abstractmethod
