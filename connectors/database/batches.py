@@ -8,12 +8,12 @@ from dataclasses import replace
 import polars as pl
 
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Column, Dialect, Frame, Session, TextFault
+from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect, TextFault
 from connectors.database.statement import source
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 
-def snapshot(session: Session, dialect: Dialect, options: DatabaseOptions) -> Iterator[Batch]:
+def snapshot(session: ReadSession, dialect: SqlDialect, options: DatabaseOptions) -> Iterator[Batch]:
     """Yield all rows; the last batch is marked, also if there are no rows."""
     from_ = source(dialect, table=options.table, query=options.query)
     columns = named_columns(session.columns(from_), options)
@@ -44,7 +44,7 @@ def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -
     return Batch(records=records, positions=positions, cursor=cursor, rejects=rejects, header=True)
 
 
-def named_columns(columns: list[Column], options: DatabaseOptions) -> list[Column]:
+def named_columns(columns: list[ResultColumn], options: DatabaseOptions) -> list[ResultColumn]:
     """Return the columns.
 
     Raises:

@@ -13,7 +13,7 @@ from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
 from connectors.database.failure import LoginRefused
 from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Session
+from connectors.database.port import Database, ReadSession
 from connectors.database.statement import parse_table, source
 from ingestd.sdk import Batch, Connector, Cursor, Partition, Settlement, SourceContext, SourceError, Step
 
@@ -115,7 +115,7 @@ class DatabaseConnector(Connector):
             self._created_changes.close()
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
+    def _session(self) -> Iterator[ReadSession]:
         """Open a session, unless the database refused the login before: another attempt may lock the account."""
         if self._login_refused is not None:
             raise LoginRefused(str(self._login_refused))

@@ -13,7 +13,7 @@ from pymysql.cursors import SSCursor
 from connectors.database.limits import Deadline
 from connectors.database.mariadb_failure import MariadbFailure
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Column, Database, Dialect, Frame, Kind, Parameter, Session
+from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
 from connectors.database.statement import bind, select
 from connectors.database.text_rows import parse_lines
 from connectors.database.values import apply_settings
@@ -46,7 +46,7 @@ _EXPRESSIONS = {
 }
 
 
-class MariadbDialect(Dialect):
+class MariadbDialect(SqlDialect):
     """MariaDB's SQL, which MySQL understands."""
 
     name: ClassVar[Literal["mariadb"]] = "mariadb"
@@ -58,7 +58,7 @@ class MariadbDialect(Dialect):
         """Return an identifier between backticks, which no SQL mode changes."""
         return "`" + identifier.replace("`", "``") + "`"
 
-    def exact_text(self, column: Column) -> str:
+    def exact_text(self, column: ResultColumn) -> str:
         """Return the SQL expression of a column's exact text."""
         value = column.expression or self.quote(column.name)
         text = f"CAST({value} AS CHAR)"
@@ -71,7 +71,7 @@ class MariadbDialect(Dialect):
             return f"RTRIM({text})"
         return _EXPRESSIONS.get(column.type, "{text}").format(value=value, text=text)
 
-    def line(self, columns: Sequence[Column]) -> str:
+    def line(self, columns: Sequence[ResultColumn]) -> str:
         """Return the expression of a row as one line without its line end."""
         fields = []
         for column in columns:
@@ -91,7 +91,7 @@ class MariadbDatabase(Database):
         self.dialect: MariadbDialect = MariadbDialect(options)
 
     @contextmanager
-    def open(self) -> Iterator[Session]:
+    def open(self) -> Iterator[ReadSession]:
         """Connect and begin a read-only transaction that sees one state of the database."""
         failure = MariadbFailure(self._options)
         try:
@@ -136,7 +136,7 @@ class MariadbDatabase(Database):
         return connection
 
 
-class MariadbSession(Session):
+class MariadbSession(ReadSession):
     """A transaction of one connection."""
 
     def __init__(self, connection: pymysql.Connection[Any], options: DatabaseOptions, dialect: MariadbDialect) -> None:
@@ -152,10 +152,10 @@ class MariadbSession(Session):
         total = max(1, round(options.read_timeout_seconds))
         limit = f"max_statement_time = {total}" if self.is_mariadb() else f"max_execution_time = {total * 1000}"
         lock = max(1, round(options.lock_timeout_seconds))
-        patience = max(60, total)  # how long the server waits for the mapping of a batch
+        consumer_seconds = max(60, total)  # how long the server waits for the mapping of a batch
         self.number = str(self.scalar("SELECT CONNECTION_ID()"))
         for statement in (
-            f"SET SESSION time_zone = '+00:00', lock_wait_timeout = {lock}, net_write_timeout = {patience}, {limit}",
+            f"SET SESSION time_zone = '+00:00', lock_wait_timeout = {lock}, net_write_timeout = {consumer_seconds}, {limit}",
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         ):
@@ -165,7 +165,7 @@ class MariadbSession(Session):
         """Return True if the server is MariaDB, False if it is MySQL."""
         return "mariadb" in str(self.scalar("SELECT VERSION()")).lower()
 
-    def columns(self, source: str) -> list[Column]:
+    def columns(self, source: str) -> list[ResultColumn]:
         """Return the columns of ``source``."""
         with closing(self._connection.cursor()) as cursor:
             try:
@@ -181,10 +181,10 @@ class MariadbSession(Session):
             return [_column(field.name, field.type_code, field.charsetnr) for field in fields]
 
     def frames(
-        self, columns: Sequence[Column], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
         """Yield the rows in frames of bounded rows and bytes."""
-        line = Column(name="line", type="", expression=self._dialect.line(columns))
+        line = ResultColumn(name="line", type="", expression=self._dialect.line(columns))
         sql = bind(select(_Verbatim(), [line], source, rest), parameters, _literal)
         lines: list[bytes] = []
         size = 0
@@ -229,7 +229,7 @@ class MariadbSession(Session):
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(sql)
 
-    def _frame(self, lines: Sequence[bytes], columns: Sequence[Column]) -> Frame:
+    def _frame(self, lines: Sequence[bytes], columns: Sequence[ResultColumn]) -> Frame:
         return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=False)
 
 
@@ -239,17 +239,17 @@ class _Verbatim(MariadbDialect):
     def __init__(self) -> None:
         pass
 
-    def exact_text(self, column: Column) -> str:
+    def exact_text(self, column: ResultColumn) -> str:
         """Return the expression itself."""
         return column.expression
 
 
-def _column(name: bytes | str, type_code: int, character_set: int) -> Column:
+def _column(name: bytes | str, type_code: int, character_set: int) -> ResultColumn:
     type_ = _TYPES.get(type_code, str(type_code))
     kind: Kind = "text"
     if type_ in _TEXTS and type_ != "json":
         kind = "binary" if character_set == _BYTES else "padded" if type_ == "string" else "text"
-    return Column(name=name.decode() if isinstance(name, bytes) else name, type=type_, kind=kind)
+    return ResultColumn(name=name.decode() if isinstance(name, bytes) else name, type=type_, kind=kind)
 
 
 def _literal(value: Parameter) -> str:

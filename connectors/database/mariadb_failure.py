@@ -58,7 +58,7 @@ _HOLDERS = (
 )
 
 
-class _Connected(Protocol):
+class _MariadbQueries(Protocol):
     number: str
 
     def rows(self, sql: str) -> list[tuple[str | None, ...]]:
@@ -75,7 +75,7 @@ class MariadbFailure:
     def of(
         self,
         error: pymysql.Error,
-        session: _Connected | None,
+        session: _MariadbQueries | None,
         connect: Callable[[], pymysql.Connection[Any]] | None = None,
     ) -> SourceError:
         """Return the error for a connection or a statement; ``session`` is asked for the cause."""
@@ -96,7 +96,7 @@ class MariadbFailure:
             return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
         return SourceBroken(refused + (self._tables(session) if number == _NO_TABLE and session is not None else ""))
 
-    def _kill(self, session: _Connected, connect: Callable[[], pymysql.Connection[Any]]) -> None:
+    def _kill(self, session: _MariadbQueries, connect: Callable[[], pymysql.Connection[Any]]) -> None:
         """End the statement on the server, which would otherwise finish it for nothing."""
         try:
             with closing(connect()) as other, closing(other.cursor()) as cursor:
@@ -104,13 +104,13 @@ class MariadbFailure:
         except (pymysql.Error, SourceError):
             return  # the server may be away, and max_statement_time ends the statement in any case
 
-    def _tables(self, session: _Connected) -> str:
+    def _tables(self, session: _MariadbQueries) -> str:
         try:
             return existing_tables([str(name) for (name,) in session.rows(_TABLES)])
         except pymysql.Error:
             return ""  # a second failure would hide the missing table
 
-    def _holders(self, session: _Connected | None) -> str:
+    def _holders(self, session: _MariadbQueries | None) -> str:
         for statement in _HOLDERS if session is not None else ():
             try:
                 found = session.rows(statement) if session is not None else []

@@ -1,7 +1,7 @@
 """The port between the database connector and one kind of database.
 
-A `Database` is a configured address. `Database.open` starts one read-only transaction, a `Session`, which sees one state of the
-database. A session yields frames: polars columns of exact text, bounded in rows and in bytes. The database or polars converts
+A `Database` is a configured address. `Database.open` starts one read-only transaction, a `ReadSession`, which sees one state of
+the database. A session yields frames: polars columns of exact text, bounded in rows and in bytes. The database or polars converts
 the values, not Python code for each value.
 
 Every method raises only `SourceUnavailable` (retry later) or `SourceBroken` (a person must act), with a sentence that shows no
@@ -33,7 +33,7 @@ class TextFault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ResultColumn:
     """A column of a result.
 
     ``type`` is the database's name of its type, such as ``timestamp with time zone``. ``kind`` selects the setting that applies
@@ -58,7 +58,7 @@ class Frame:
     faults: Mapping[int, TextFault] = field(default_factory=dict)
 
 
-class Dialect(ABC):
+class SqlDialect(ABC):
     """Facts about the SQL of one kind of database."""
 
     name: ClassVar[Literal["postgresql", "sqlite", "mariadb"]]
@@ -70,11 +70,11 @@ class Dialect(ABC):
         return '"' + identifier.replace('"', '""') + '"'
 
     def placeholder(self) -> str:
-        """Return the mark that stands in a statement for the next parameter; it never occurs in an identifier or text."""
+        """Return the mark of the next parameter in a statement; it never occurs in an identifier or text."""
         return PLACEHOLDER
 
     @abstractmethod
-    def exact_text(self, column: Column) -> str:
+    def exact_text(self, column: ResultColumn) -> str:
         """Return the SQL expression of a column's exact text.
 
         A date with a time is ISO 8601, a boolean is ``true`` or ``false``.
@@ -85,16 +85,16 @@ PLACEHOLDER = "\x00"
 """The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
 
 
-class Session(ABC):
+class ReadSession(ABC):
     """One read-only transaction, which sees one state of the database."""
 
     @abstractmethod
-    def columns(self, source: str) -> list[Column]:
+    def columns(self, source: str) -> list[ResultColumn]:
         """Return the columns of ``source``, what follows FROM, without reading rows. Names may repeat."""
 
     @abstractmethod
     def frames(
-        self, columns: Sequence[Column], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
         """Yield the rows of ``SELECT columns FROM source rest``, at least one frame, the last one possibly empty.
 
@@ -110,8 +110,8 @@ class Session(ABC):
 class Database(ABC):
     """A configured database. No connection stays open between two sessions."""
 
-    dialect: Dialect
+    dialect: SqlDialect
 
     @abstractmethod
-    def open(self) -> AbstractContextManager[Session]:
+    def open(self) -> AbstractContextManager[ReadSession]:
         """Connect and begin a transaction; both end with the context."""

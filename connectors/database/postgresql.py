@@ -21,7 +21,7 @@ from psycopg.waiting import Ready
 
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Column, Database, Dialect, Frame, Kind, Parameter, Session
+from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
 from connectors.database.postgresql_failure import PostgresqlFailure
 from connectors.database.statement import bind, select
 from connectors.database.text_rows import parse_lines
@@ -33,7 +33,7 @@ _READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
 _CANCEL_SECONDS = 5.0
 
 
-class PostgresqlDialect(Dialect):
+class PostgresqlDialect(SqlDialect):
     """PostgreSQL's SQL. COPY writes the text of every type, so only some columns need an expression."""
 
     name: ClassVar[Literal["postgresql"]] = "postgresql"
@@ -41,7 +41,7 @@ class PostgresqlDialect(Dialect):
     def __init__(self, options: DatabaseOptions) -> None:
         self._options = options
 
-    def exact_text(self, column: Column) -> str:
+    def exact_text(self, column: ResultColumn) -> str:
         """Return the SQL expression of a column's exact text."""
         value = column.expression or self.quote(column.name)
         match column.kind:
@@ -74,7 +74,7 @@ class PostgresqlDatabase(Database):
         self.dialect = PostgresqlDialect(options)
 
     @contextmanager
-    def open(self) -> Iterator[Session]:
+    def open(self) -> Iterator[ReadSession]:
         """Connect and begin a read-only transaction that sees one state of the database."""
         failure = PostgresqlFailure(self._options)
         try:
@@ -116,10 +116,10 @@ class PostgresqlDatabase(Database):
         }
 
 
-class PostgresqlSession(Session):
+class PostgresqlSession(ReadSession):
     """One transaction. The statements go to libpq directly: psycopg would make an object of each value or each row."""
 
-    def __init__(self, connection: psycopg.Connection[Any], options: DatabaseOptions, dialect: Dialect) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], options: DatabaseOptions, dialect: SqlDialect) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._options = options
@@ -143,7 +143,7 @@ class PostgresqlSession(Session):
         local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
         self.run(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}")
 
-    def columns(self, source: str) -> list[Column]:
+    def columns(self, source: str) -> list[ResultColumn]:
         """Return the columns of ``source``."""
         # Only a prepared statement is refused if it is more than one statement. It has no name, so a pooler keeps nothing of it.
         self._send(lambda: self._pgconn.send_prepare(b"", f"SELECT * FROM {source}".encode()))
@@ -153,7 +153,7 @@ class PostgresqlSession(Session):
             return []
         named = self.run(f"SELECT {', '.join(f'format_type({oid}, {modifier})' for oid, modifier in types)}")
         return [
-            Column(
+            ResultColumn(
                 name=(described.fname(at) or b"").decode("utf-8", "replace"),
                 type=(named.get_value(0, at) or b"").decode(),
                 kind=_KINDS.get(oid, "text"),
@@ -162,7 +162,7 @@ class PostgresqlSession(Session):
         ]
 
     def frames(
-        self, columns: Sequence[Column], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
         """Yield the rows in frames of bounded rows and bytes."""
         sql = bind(select(self._dialect, columns, source, rest), parameters, self._literal)
@@ -225,7 +225,7 @@ class PostgresqlSession(Session):
                 self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
         self._connection.close()
 
-    def _frame(self, lines: Sequence[memoryview], columns: Sequence[Column]) -> Frame:
+    def _frame(self, lines: Sequence[memoryview], columns: Sequence[ResultColumn]) -> Frame:
         return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=True)
 
     def _literal(self, value: Parameter) -> str:

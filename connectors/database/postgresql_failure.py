@@ -43,7 +43,7 @@ _HOLDERS = (
 )
 
 
-class _Connected(Protocol):
+class _PostgresqlQueries(Protocol):
     def restart(self) -> bool:
         """Begin another transaction after an error."""
 
@@ -69,7 +69,7 @@ class PostgresqlFailure:
             return login_refused(self._where, words)
         return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
 
-    def of_statement(self, error: psycopg.Error, session: _Connected) -> SourceError:
+    def of_statement(self, error: psycopg.Error, session: _PostgresqlQueries) -> SourceError:
         """Return the error for a statement that failed; ``session`` is asked for the cause."""
         state = str(error.sqlstate or "")
         words = one_line(error.diag.message_primary or error)
@@ -90,13 +90,13 @@ class PostgresqlFailure:
             )
         return SourceBroken(refused)
 
-    def _tables(self, session: _Connected) -> str:
+    def _tables(self, session: _PostgresqlQueries) -> str:
         try:
             return existing_tables([name for (name,) in session.rows(_TABLES)]) if session.restart() else ""
         except (psycopg.Error, SourceError):
             return ""  # a second failure would hide the missing table
 
-    def _holders(self, session: _Connected) -> str:
+    def _holders(self, session: _PostgresqlQueries) -> str:
         try:
             found = session.rows(_HOLDERS) if session.restart() else []
         except (psycopg.Error, SourceError):

@@ -23,7 +23,7 @@ import polars as pl
 from connectors.database.failure import existing_tables
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Column, Database, Dialect, Frame, Parameter, Session, TextFault
+from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn, SqlDialect, TextFault
 from connectors.database.sqlite_failure import SqliteFailure
 from connectors.database.statement import ALIAS, bind, select
 from connectors.database.text_rows import NOT_UTF8
@@ -41,13 +41,13 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND na
 _NONE = type(None)
 
 
-class SqliteDialect(Dialect):
+class SqliteDialect(SqlDialect):
     """SQLite's SQL. The values are converted in Python, because SQLite's own text of a real has 15 digits only."""
 
     name: ClassVar[Literal["sqlite"]] = "sqlite"
     storage_class: ClassVar[str] = "typeof({})"
 
-    def exact_text(self, column: Column) -> str:
+    def exact_text(self, column: ResultColumn) -> str:
         """Return the SQL expression of a column."""
         return column.expression or self.quote(column.name)
 
@@ -61,7 +61,7 @@ class SqliteDatabase(Database):
         self.dialect = SqliteDialect()
 
     @contextmanager
-    def open(self) -> Iterator[Session]:
+    def open(self) -> Iterator[ReadSession]:
         """Open the file, or a copy of it, and begin a transaction."""
         deadline = Deadline(self._options)
         try:
@@ -96,7 +96,7 @@ class SqliteDatabase(Database):
         ).fetchall()  # a file that can't be read is an error here
         return str(connection.execute("PRAGMA journal_mode").fetchone()[0]) == "wal"
 
-    def _session(self, connection: sqlite3.Connection, deadline: Deadline) -> Iterator[Session]:
+    def _session(self, connection: sqlite3.Connection, deadline: Deadline) -> Iterator[ReadSession]:
         connection.text_factory = _AS_WRITTEN
         connection.set_progress_handler(lambda: deadline.left() == 0, _STEPS_BETWEEN_CHECKS)
         yield SqliteSession(connection, self._options, self.dialect, deadline)
@@ -136,18 +136,18 @@ class _Restarted(Exception):
     """The file was written too often while it was copied in steps."""
 
 
-class SqliteSession(Session):
+class SqliteSession(ReadSession):
     """A transaction of one connection. Each value keeps its own type, also inside a column."""
 
     def __init__(
-        self, connection: sqlite3.Connection, options: DatabaseOptions, dialect: Dialect, deadline: Deadline
+        self, connection: sqlite3.Connection, options: DatabaseOptions, dialect: SqlDialect, deadline: Deadline
     ) -> None:
         self._connection = connection
         self._options = options
         self._dialect = dialect
         self._deadline = deadline
 
-    def columns(self, source: str) -> list[Column]:
+    def columns(self, source: str) -> list[ResultColumn]:
         """Return the columns of ``source``; a type is the empty text, because each value has its own."""
         self._deadline.restart()
         try:
@@ -162,14 +162,14 @@ class SqliteSession(Session):
             raise SourceBroken(
                 f"The database {self._options.address()} refuses the reading: {error}.{existing_tables([n for (n,) in listed])}"
             ) from None
-        return [Column(name=name, type="") for name in names]
+        return [ResultColumn(name=name, type="") for name in names]
 
     def _names(self, sql: str) -> list[str]:
         with closing(self._connection.execute(sql)) as cursor:
             return [field[0] for field in cursor.description]
 
     def frames(
-        self, columns: Sequence[Column], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
         """Yield the rows in frames of bounded rows and bytes."""
         sql = bind(select(self._dialect, columns, source, rest), ["?"] * len(parameters), str)

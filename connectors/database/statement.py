@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from connectors.database.port import PLACEHOLDER, Column, Dialect, Parameter
+from connectors.database.port import PLACEHOLDER, Parameter, ResultColumn, SqlDialect
 
 ALIAS = "ingestd_rows"
 """The name of the table or query in a statement; a column may be qualified with it."""
@@ -33,7 +33,7 @@ def parse_table(text: str) -> tuple[str, ...]:
         rest = rest[end + 1 :]
 
 
-def source(dialect: Dialect, *, table: str | None, query: str | None) -> str:
+def source(dialect: SqlDialect, *, table: str | None, query: str | None) -> str:
     """Return what follows FROM: the table or the query, with the name `ALIAS`."""
     if table is not None:
         return f"{'.'.join(map(dialect.quote, parse_table(table)))} AS {ALIAS}"
@@ -41,7 +41,7 @@ def source(dialect: Dialect, *, table: str | None, query: str | None) -> str:
     return f"({str(query).strip().rstrip(';')}\n) AS {ALIAS}"
 
 
-def select(dialect: Dialect, columns: Sequence[Column], from_: str, rest: str = "") -> str:
+def select(dialect: SqlDialect, columns: Sequence[ResultColumn], from_: str, rest: str = "") -> str:
     """Return a statement that selects the exact text of ``columns``."""
     texts = ", ".join(dialect.exact_text(column) for column in columns)
     return f"SELECT {texts} FROM {from_} {rest}".rstrip()

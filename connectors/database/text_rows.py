@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from connectors.database.port import Column, Frame, TextFault
+from connectors.database.port import Frame, ResultColumn, TextFault
 
 NOT_UTF8 = "holds text that is not UTF-8"
 _ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
@@ -18,7 +18,7 @@ _MARK = "."
 """Begins every block, because polars removes a byte order mark there and refuses a block of blank lines only."""
 
 
-def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[Column]) -> Frame:
+def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultColumn]) -> Frame:
     """Return the rows of ``lines``, each with its line end. A field that is not UTF-8 is a fault of its row."""
     names = [column.name for column in columns]
     if not lines:

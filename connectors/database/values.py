@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import polars as pl
 
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Column, Frame, TextFault
+from connectors.database.port import Frame, ResultColumn, TextFault
 
 BINARY = "holds binary data, which no entry can; set binary, or cast or leave it out in a query"
 NOT_FINITE = "is not a finite number (nan: reject)"
 _NOT_FINITE = ["NaN", "Infinity", "-Infinity"]
 
 
-def apply_settings(frame: Frame, columns: Sequence[Column], options: DatabaseOptions, *, native_binary: bool) -> Frame:
+def apply_settings(
+    frame: Frame, columns: Sequence[ResultColumn], options: DatabaseOptions, *, native_binary: bool
+) -> Frame:
     """Return the frame with bytes and NaN as the settings state. ``native_binary``: the database writes bytes as text."""
     reject_bytes = options.binary == "reject" or (options.binary == "keep" and not native_binary)
     changed: list[pl.Series] = []

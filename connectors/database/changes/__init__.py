@@ -6,7 +6,7 @@ never takes its bound from the values of rows. `selection` chooses the method by
 """
 
 from connectors.database.changes.method import ChangeSource, Guarantee
-from connectors.database.changes.reader import ChangeReader, Reading
+from connectors.database.changes.reader import ChangeReader, ReadRows
 from connectors.database.changes.selection import choose_method
 
-__all__ = ["ChangeReader", "ChangeSource", "Guarantee", "Reading", "choose_method"]
+__all__ = ["ChangeReader", "ChangeSource", "Guarantee", "ReadRows", "choose_method"]

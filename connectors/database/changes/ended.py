@@ -14,15 +14,23 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from connectors.database.changes.instant import ColumnClock
-from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State, Step
-from connectors.database.changes.running import remaining
-from connectors.database.port import Dialect, Session
+from connectors.database.changes.method import (
+    ChangeMethod,
+    ChangeSource,
+    Guarantee,
+    Observation,
+    ReadPlan,
+    Restriction,
+    State,
+)
+from connectors.database.changes.transactions import remaining
+from connectors.database.port import ReadSession, SqlDialect
 
 _MOST_RUNNING = 2_000
 """With more running transactions the moment is not stored, so that the cursor stays small; a later one is used."""
 
 
-class EndedTransactions(Method):
+class EndedTransactions(ChangeMethod):
     """Reads the rows from the bound on; ``observe`` lists the running transactions."""
 
     observes: ClassVar[bool] = True
@@ -30,26 +38,26 @@ class EndedTransactions(Method):
     def __init__(
         self,
         source: ChangeSource,
-        dialect: Dialect,
+        dialect: SqlDialect,
         guarantee: Guarantee,
         *,
         clock: ColumnClock,
-        observe: Callable[[Session], Observation],
+        observe: Callable[[ReadSession], Observation],
     ) -> None:
         super().__init__(source, dialect, guarantee)
         self._clock = clock
         self._observe = observe
 
-    def observe(self, session: Session) -> Observation:
-        """See `Method.observe`. Transactions that have ended here are visible in every later transaction."""
+    def observe(self, session: ReadSession) -> Observation:
+        """See `ChangeMethod.observe`. Transactions that have ended here are visible in every later transaction."""
         return self._observe(session)
 
-    def server(self, session: Session) -> str:
-        """See `Method.server`."""
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
         return self._clock.server(session)
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002
-        """See `Method.follow`."""
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`."""
         bound: int | None = state["bound"] if state is not None else None
         candidate: State | None = state["candidate"] if state is not None else None
         restriction = None if bound is None else self._clock.between(bound, self._latest(observation))
@@ -63,10 +71,10 @@ class EndedTransactions(Method):
             following, candidate = self._bound(observation["at"]), None
         elif candidate is None and len(observation["running"]) <= _MOST_RUNNING:
             candidate = {"at": observation["at"], "running": sorted(observation["running"])}
-        return Step(restriction, {"bound": following, "candidate": candidate})
+        return ReadPlan(restriction, {"bound": following, "candidate": candidate})
 
-    def unfollowed(self, session: Session, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `Method.unfollowed`: rows without a time, or with one in the future."""
+    def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
+        """See `ChangeMethod.unfollowed`: rows without a time, or with one in the future."""
         return self._clock.outside(self._latest(observation))
 
     def _bound(self, at: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from connectors.database.changes.method import Restriction
-from connectors.database.port import Dialect, Session
+from connectors.database.port import ReadSession, SqlDialect
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONED = frozenset({"timestamp with time zone", "timestamptz"})
@@ -19,7 +19,7 @@ class ColumnClock:
     bound is then an hour earlier and the end an hour later, so that no row is left out.
     """
 
-    def __init__(self, dialect: Dialect, column: str, kind: str, zone: str) -> None:
+    def __init__(self, dialect: SqlDialect, column: str, kind: str, zone: str) -> None:
         self._dialect = dialect
         self._column = dialect.quote(column)
         self._is_zoned = _is_zoned(dialect, kind)
@@ -32,11 +32,11 @@ class ColumnClock:
         return _plain(kind) in _ZONED | _LOCAL
 
     @staticmethod
-    def needs_zone(dialect: Dialect, kind: str) -> bool:
+    def needs_zone(dialect: SqlDialect, kind: str) -> bool:
         """Return whether values of the type have no time zone."""
         return not _is_zoned(dialect, kind)
 
-    def server(self, session: Session) -> str:
+    def server(self, session: ReadSession) -> str:
         """Return what identifies the server."""
         return identify_server(self._dialect, session)
 
@@ -73,7 +73,7 @@ class ColumnClock:
         return f"CAST({found} AS {'DATE' if self._is_date else 'DATETIME(6)'})"
 
 
-def identify_server(dialect: Dialect, session: Session) -> str:
+def identify_server(dialect: SqlDialect, session: ReadSession) -> str:
     """Return what another or a restored server changes."""
     return session.scalar(_IDENTITY[dialect.name]) or ""
 
@@ -85,7 +85,7 @@ def _plain(kind: str) -> str:
     return words if start < 0 else (words[:start] + words[end + 1 :]).strip()
 
 
-def _is_zoned(dialect: Dialect, kind: str) -> bool:
+def _is_zoned(dialect: SqlDialect, kind: str) -> bool:
     plain = _plain(kind)
     # MariaDB stores a TIMESTAMP in UTC and shows it in the zone of the session, which is UTC here.
     return plain in _ZONED or (dialect.name == "mariadb" and plain == "timestamp")

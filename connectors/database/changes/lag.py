@@ -9,8 +9,16 @@ from __future__ import annotations
 import re
 
 from connectors.database.changes.instant import ColumnClock, identify_server
-from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State, Step
-from connectors.database.port import Dialect, Session
+from connectors.database.changes.method import (
+    ChangeMethod,
+    ChangeSource,
+    Guarantee,
+    Observation,
+    ReadPlan,
+    Restriction,
+    State,
+)
+from connectors.database.port import ReadSession, SqlDialect
 from ingestd.sdk import SourceBroken
 
 DEFAULT_LAG_SECONDS = 300.0
@@ -22,40 +30,40 @@ _NOW = {
 }
 
 
-class TimeLag(Method):
+class TimeLag(ChangeMethod):
     """Reads the rows whose time is less than the lag before the last reading."""
 
-    def __init__(self, source: ChangeSource, dialect: Dialect, guarantee: Guarantee, *, clock: ColumnClock) -> None:
+    def __init__(self, source: ChangeSource, dialect: SqlDialect, guarantee: Guarantee, *, clock: ColumnClock) -> None:
         super().__init__(source, dialect, guarantee)
         self._clock = clock
 
-    def server(self, session: Session) -> str:
-        """See `Method.server`."""
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
         return self._clock.server(session)
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002
-        """See `Method.follow`."""
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`."""
         now = _now(self.dialect, session)
         restriction = None if state is None else self._clock.between(int(state["bound"]), self._latest(now))
-        return Step(restriction, {"bound": now - _lag_microseconds(self.source)})
+        return ReadPlan(restriction, {"bound": now - _lag_microseconds(self.source)})
 
-    def unfollowed(self, session: Session, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `Method.unfollowed`: rows without a time, or with one in the future."""
+    def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
+        """See `ChangeMethod.unfollowed`: rows without a time, or with one in the future."""
         return self._clock.outside(self._latest(_now(self.dialect, session)))
 
     def _latest(self, now: int) -> int:
         return now + round(self.source.slack_seconds * 1_000_000)
 
 
-class NumberLag(Method):
+class NumberLag(ChangeMethod):
     """Reads the rows from the highest number on that was visible before the lag. NaN and infinite numbers do not count."""
 
-    def server(self, session: Session) -> str:
-        """See `Method.server`."""
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
         return identify_server(self.dialect, session)
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002
-        """See `Method.follow`."""
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`."""
         now = _now(self.dialect, session)
         bound = state["bound"] if state is not None else None
         candidate = state["candidate"] if state is not None else None
@@ -68,10 +76,10 @@ class NumberLag(Method):
         if candidate is None:
             highest = session.scalar(f"SELECT max({column}) FROM {self.source.source} WHERE {self._finite(column)}")
             candidate = {"at": now, "highest": _checked(highest)} if highest is not None else None
-        return Step(restriction, {"bound": bound, "candidate": candidate})
+        return ReadPlan(restriction, {"bound": bound, "candidate": candidate})
 
-    def unfollowed(self, session: Session, observation: Observation) -> Restriction | None:  # noqa: ARG002
-        """See `Method.unfollowed`: rows without a number, or with one that has no place in the order."""
+    def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
+        """See `ChangeMethod.unfollowed`: rows without a number, or with one that has no place in the order."""
         column = self.dialect.quote(self.source.cursor)
         return Restriction(f"{column} IS NULL OR NOT ({self._finite(column)})")
 
@@ -82,7 +90,7 @@ class NumberLag(Method):
         return f"{column}::numeric < 'infinity'::numeric AND {column}::numeric > '-infinity'::numeric"
 
 
-def _now(dialect: Dialect, session: Session) -> int:
+def _now(dialect: SqlDialect, session: ReadSession) -> int:
     return int(session.scalar(_NOW[dialect.name]) or 0)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from connectors.database.port import Dialect, Parameter, Session
+from connectors.database.port import Parameter, ReadSession, SqlDialect
 
 State: TypeAlias = Mapping[str, Any]
 """The part of a cursor that belongs to the method; a JSON object."""
@@ -53,14 +53,14 @@ class Restriction(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
 
 
-class Step(NamedTuple):
+class ReadPlan(NamedTuple):
     """The rows to read now, None for all, and the state after they were read."""
 
     restriction: Restriction | None
     state: State
 
 
-class Method(ABC):
+class ChangeMethod(ABC):
     """A way to find the rows that may have changed."""
 
     observes: ClassVar[bool] = False
@@ -68,27 +68,27 @@ class Method(ABC):
     remembers: ClassVar[bool] = True
     """False if every reading is whole and needs nothing of an earlier one."""
 
-    def __init__(self, source: ChangeSource, dialect: Dialect, guarantee: Guarantee) -> None:
+    def __init__(self, source: ChangeSource, dialect: SqlDialect, guarantee: Guarantee) -> None:
         self.source = source
         self.dialect = dialect
         self.guarantee = guarantee
 
-    def observe(self, session: Session) -> Observation:  # noqa: ARG002 - most methods need no observation
+    def observe(self, session: ReadSession) -> Observation:  # noqa: ARG002 - most methods need no observation
         """Return facts about the server, read before the transaction of the rows begins."""
         return {}
 
     @abstractmethod
-    def server(self, session: Session) -> str:
+    def server(self, session: ReadSession) -> str:
         """Return what identifies the server and, for a table, its columns; a change requires a whole reading."""
 
     @abstractmethod
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:
         """Return which rows to read in this session, after the reading that ended with ``state`` (None: there is none)."""
 
     def version(self) -> object | None:
         """Return what differs after every commit, read without a session; None if there is no such thing."""
         return None
 
-    def unfollowed(self, session: Session, observation: Observation) -> Restriction | None:  # noqa: ARG002
+    def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
         """Return the condition of rows whose changes only a sweep finds; None: there are none."""
         return None

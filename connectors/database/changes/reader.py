@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from connectors.database.changes.known_rows import KnownRows, hash_rows
-from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, Restriction, State
+from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, Restriction, State
 from connectors.database.changes.selection import choose_method
-from connectors.database.changes.whole import FileVersion
-from connectors.database.port import Column, Dialect, Frame, Session
+from connectors.database.changes.whole import DataVersion
+from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
 from ingestd.sdk import Cursor
 
 _VERSION = 1
@@ -41,7 +41,7 @@ _PARTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadRows:
     """Rows of one reading.
 
     ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``last``: this is the last
@@ -76,17 +76,17 @@ class ChangeReader:
 
     def __init__(
         self,
-        open_session: Callable[[], AbstractContextManager[Session]],
-        dialect: Dialect,
+        open_session: Callable[[], AbstractContextManager[ReadSession]],
+        dialect: SqlDialect,
         source: ChangeSource,
         *,
         identity: str,
         sweep_seconds: float,
-        columns: Callable[[Session], Sequence[Column]],
+        columns: Callable[[ReadSession], Sequence[ResultColumn]],
         now: Callable[[], float],
         report: Callable[[str], None],
         path: Path | None = None,
-        choose: Callable[[Session, Dialect, ChangeSource, Sequence[Column]], Method] = choose_method,
+        choose: Callable[[ReadSession, SqlDialect, ChangeSource, Sequence[ResultColumn]], ChangeMethod] = choose_method,
     ) -> None:
         self._open = open_session
         self._dialect = dialect
@@ -97,7 +97,7 @@ class ChangeReader:
         self._now = now
         self._report = report
         self._choose_method = choose
-        self._file = FileVersion(source, dialect, path) if path is not None else None
+        self._file = DataVersion(source, dialect, path) if path is not None else None
         self._memory: _Memory | None = None
         self._forget = False
         self._forgotten = ""
@@ -125,7 +125,7 @@ class ChangeReader:
         with self._open() as session:
             return self._choose(session, self._columns(session)).guarantee
 
-    def read(self, cursor: Cursor | None) -> Iterator[Reading]:
+    def read(self, cursor: Cursor | None) -> Iterator[ReadRows]:
         """Yield the rows that may have changed since ``cursor``, or all of them; nothing if none has changed.
 
         Raises:
@@ -184,10 +184,10 @@ class ChangeReader:
         return state
 
     def _all(
-        self, session: Session, columns: Sequence[Column], cursor: _Token, following: _Memory | None = None
-    ) -> Iterator[Reading]:
+        self, session: ReadSession, columns: Sequence[ResultColumn], cursor: _Token, following: _Memory | None = None
+    ) -> Iterator[ReadRows]:
         """Yield every row. ``following``: the memory after the reading, which then holds its rows."""
-        held: Reading | None = None
+        held: ReadRows | None = None
         for frame in session.frames(columns, self._source.source):
             if held is not None and not frame.records.height:
                 continue
@@ -195,26 +195,28 @@ class ChangeReader:
                 following.known.add(hash_rows(frame.records))
             if held is not None:
                 yield held
-            held = Reading(frame=frame, whole=True, cursor={}, last=False)
+            held = ReadRows(frame=frame, whole=True, cursor={}, last=False)
         if held is not None:
             self._memory = following
             yield replace(held, cursor=cursor, last=True)
 
-    def _restricted(self, session: Session, columns: Sequence[Column], restriction: Restriction) -> Iterator[Frame]:
+    def _restricted(
+        self, session: ReadSession, columns: Sequence[ResultColumn], restriction: Restriction
+    ) -> Iterator[Frame]:
         where = f"WHERE {restriction.condition}"
         return session.frames(columns, self._source.source, rest=where, parameters=restriction.parameters)
 
     def _changes(
         self, frames: Iterator[Frame], cursor: _Token, token: _Token, memory: _Memory | None
-    ) -> Iterator[Reading]:
+    ) -> Iterator[ReadRows]:
         """Yield the rows that the reading before did not have; nothing if there are none and the cursor is not old."""
         before, known = memory.known if memory is not None else KnownRows(), KnownRows()
-        held: Reading | None = None
+        held: ReadRows | None = None
         for frame in frames:
             hashes = hash_rows(frame.records)
             known.add(hashes)
             fresh = _select(frame, before.select_new(hashes))
-            reading = Reading(frame=fresh, whole=False, cursor={}, last=False)
+            reading = ReadRows(frame=fresh, whole=False, cursor={}, last=False)
             if held is None or not held.frame.records.height:
                 held = reading
             elif fresh.records.height:
@@ -230,12 +232,14 @@ class ChangeReader:
     def _is_sweep_due(self, token: _Token, now: float) -> bool:
         return 0 < self._sweep_seconds <= now - float(token["swept"])
 
-    def _choose(self, session: Session, columns: Sequence[Column]) -> Method:
+    def _choose(self, session: ReadSession, columns: Sequence[ResultColumn]) -> ChangeMethod:
         method = self._file or self._choose_method(session, self._dialect, self._source, columns)
         self.guarantee = method.guarantee
         return method
 
-    def _fingerprint(self, method: Method, columns: Sequence[Column], session: Session) -> dict[str, str]:
+    def _fingerprint(
+        self, method: ChangeMethod, columns: Sequence[ResultColumn], session: ReadSession
+    ) -> dict[str, str]:
         return {
             "source": _digest([self._identity, self._source.source, self._source.cursor, self._source.cursor_timezone]),
             "columns": _digest([[column.name, column.type, column.expression] for column in columns]),
@@ -243,7 +247,7 @@ class ChangeReader:
             "server": _digest(method.server(session)),
         }
 
-    def _count_unfollowed(self, method: Method, session: Session, observation: Observation) -> None:
+    def _count_unfollowed(self, method: ChangeMethod, session: ReadSession, observation: Observation) -> None:
         condition = method.unfollowed(session, observation)
         if condition is None:
             self.notice = ""

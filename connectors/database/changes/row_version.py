@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 
-from connectors.database.changes.method import Guarantee, Method, Observation, Restriction, State, Step
-from connectors.database.port import Session
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
+from connectors.database.port import ReadSession
 
 _WINDOW = (1 << 31) - (1 << 24)
 """The number of transaction ids after which a row's age is ambiguous, with a reserve for those assigned meanwhile."""
@@ -71,27 +71,27 @@ GUARANTEE = Guarantee(
 )
 
 
-class RowVersion(Method):
+class RowVersion(ChangeMethod):
     """Reads the rows whose present version was written since the last reading, or while it ran."""
 
-    def server(self, session: Session) -> str:
-        """See `Method.server`."""
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
         return session.scalar(_SERVER.format(table=_literal(self.source.table))) or ""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002
-        """See `Method.follow`. The ids and the rows are those of one snapshot."""
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`. The ids and the rows are those of one snapshot."""
         now = json.loads(session.scalar(_SNAPSHOT) or "{}")
         following = {"xmin": now["xmin"]}
         if state is None:
-            return Step(None, following)
+            return ReadPlan(None, following)
         bound = int(state["xmin"])
         # A higher id than the next one shows a server that was restored to an earlier state.
         if not 0 <= now["xmax"] - bound < _WINDOW:
-            return Step(None, following)
-        return Step(Restriction(f"age(xmin) BETWEEN 0 AND age('{bound % (1 << 32)}'::xid)"), following)
+            return ReadPlan(None, following)
+        return ReadPlan(Restriction(f"age(xmin) BETWEEN 0 AND age('{bound % (1 << 32)}'::xid)"), following)
 
 
-def is_suitable(session: Session, table: str) -> bool:
+def is_suitable(session: ReadSession, table: str) -> bool:
     """Return whether every row of a relation has a transaction id: tables, partitions and materialized views have one."""
     return session.scalar(_IS_SUITABLE.format(table=_literal(table))) == "true"
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from connectors.database.changes.ended import EndedTransactions
 from connectors.database.changes.instant import ColumnClock
 from connectors.database.changes.lag import DEFAULT_LAG_SECONDS, NumberLag, TimeLag
-from connectors.database.changes.method import ChangeSource, Guarantee, Method
+from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee
 from connectors.database.changes.row_version import GUARANTEE as ROW_VERSION
 from connectors.database.changes.row_version import RowVersion, is_suitable
-from connectors.database.changes.running import observe_innodb, observe_postgresql
+from connectors.database.changes.transactions import observe_innodb, observe_postgresql
 from connectors.database.changes.whole import WholeReading
-from connectors.database.port import Column, Dialect, Session
+from connectors.database.port import ReadSession, ResultColumn, SqlDialect
 from ingestd.sdk import SourceBroken
 
 _MAY_LIST = "SELECT count(*) FROM information_schema.user_privileges WHERE privilege_type IN ('PROCESS', 'SUPER')"
@@ -27,7 +27,9 @@ _NUMBERS = frozenset(
 )
 
 
-def choose_method(session: Session, dialect: Dialect, source: ChangeSource, columns: Sequence[Column]) -> Method:
+def choose_method(
+    session: ReadSession, dialect: SqlDialect, source: ChangeSource, columns: Sequence[ResultColumn]
+) -> ChangeMethod:
     """Return the method for a source of a server.
 
     Raises:
@@ -53,7 +55,7 @@ def choose_method(session: Session, dialect: Dialect, source: ChangeSource, colu
     return NumberLag(source, dialect, _lag(source, "Set cursor to a column with the time of each row's last change."))
 
 
-def _by_time(session: Session, dialect: Dialect, source: ChangeSource, kind: str) -> Method:
+def _by_time(session: ReadSession, dialect: SqlDialect, source: ChangeSource, kind: str) -> ChangeMethod:
     zone = source.cursor_timezone
     if not zone and ColumnClock.needs_zone(dialect, kind):
         zone = session.scalar(_ZONE[dialect.name]) or "UTC"
@@ -80,7 +82,7 @@ def _by_time(session: Session, dialect: Dialect, source: ChangeSource, kind: str
     )
 
 
-def _type(columns: Sequence[Column], name: str) -> str:
+def _type(columns: Sequence[ResultColumn], name: str) -> str:
     for column in columns:
         if column.name == name:
             return column.type

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
 
-from connectors.database.changes.method import ChangeSource, Guarantee, Method, Observation, State, Step
-from connectors.database.port import Dialect, Session
+from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, ReadPlan, State
+from connectors.database.port import ReadSession, SqlDialect
 
 FILE_GUARANTEE = Guarantee(
     method="data_version",
@@ -21,26 +21,26 @@ FILE_GUARANTEE = Guarantee(
 )
 
 
-class WholeReading(Method):
+class WholeReading(ChangeMethod):
     """Reads everything each time."""
 
     remembers: ClassVar[bool] = False
 
-    def server(self, session: Session) -> str:  # noqa: ARG002 - every reading is complete
-        """See `Method.server`."""
+    def server(self, session: ReadSession) -> str:  # noqa: ARG002 - every reading is complete
+        """See `ChangeMethod.server`."""
         return ""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002
-        """See `Method.follow`."""
-        return Step(None, {})
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`."""
+        return ReadPlan(None, {})
 
 
-class FileVersion(WholeReading):
+class DataVersion(WholeReading):
     """Reads everything of a SQLite file if a commit happened. It keeps a connection, because only that can compare versions."""
 
     remembers: ClassVar[bool] = True
 
-    def __init__(self, source: ChangeSource, dialect: Dialect, path: Path) -> None:
+    def __init__(self, source: ChangeSource, dialect: SqlDialect, path: Path) -> None:
         super().__init__(source, dialect, FILE_GUARANTEE)
         self._path = path
         self._connection: sqlite3.Connection | None = None
@@ -48,7 +48,7 @@ class FileVersion(WholeReading):
         self._opened = 0
 
     def version(self) -> object | None:
-        """See `Method.version`. None if the file can't be opened; the reading then reports why."""
+        """See `ChangeMethod.version`. None if the file can't be opened; the reading then reports why."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - a file that is replaced has another number
             if self._connection is None or self._file != (status.st_dev, status.st_ino):

@@ -247,7 +247,7 @@ def test_a_login_that_mariadb_refuses_is_tried_once(mariadb: Any) -> None:
         return int(mariadb.do.__self__.fetchone()[1])
 
     before = refused()
-    connector = mariadb.connector(url=mariadb.url.replace("root", "stranger:s3cret"), table="p")
+    connector = mariadb.connector(url=mariadb.url.replace("root", "unknown:s3cret"), table="p")
     for _ in range(3):
         with pytest.raises(SourceBroken, match=r"refuses the login.*not tried again") as error:
             read(connector)

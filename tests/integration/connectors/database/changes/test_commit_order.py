@@ -8,51 +8,51 @@ from typing import Any
 import pytest
 
 from connectors.database.changes import choose_method
-from connectors.database.changes.method import Guarantee, Method, Observation, Restriction, State, Step
-from connectors.database.port import Session
+from connectors.database.changes.method import Guarantee, ChangeMethod, Observation, ReadPlan, Restriction, State
+from connectors.database.port import ReadSession
 from tests.support.changing_table import Client, RestartingReader
 
 NAIVE = Guarantee(method="naive", sentence="None.")
 
 
-class AfterLastValue(Method):
+class AfterLastValue(ChangeMethod):
     """``at`` above the highest value that was read."""
 
-    def server(self, session: Session) -> str:  # noqa: ARG002 - of the interface
+    def server(self, session: ReadSession) -> str:  # noqa: ARG002 - of the interface
         return ""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002 - of the interface
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
         last = session.scalar("SELECT max(at)::text FROM p")
         if state is None or state["last"] is None:
-            return Step(None, {"last": last})
-        return Step(Restriction(f"at > '{state['last']}'"), {"last": last})
+            return ReadPlan(None, {"last": last})
+        return ReadPlan(Restriction(f"at > '{state['last']}'"), {"last": last})
 
 
 class TimeBelowSnapshotXmin(AfterLastValue):
     """``at`` from a moment on at which every transaction with an id has ended since."""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002 - of the interface
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
         now, xmin, xmax = (
             session.scalar(f"SELECT {value}::text FROM pg_current_snapshot() s")
             for value in ("now()", "pg_snapshot_xmin(s)", "pg_snapshot_xmax(s)")
         )
         if state is None:
-            return Step(None, {"bound": now, "at": now, "xmax": xmax})
+            return ReadPlan(None, {"bound": now, "at": now, "xmax": xmax})
         following = dict(state)
         if int(str(xmin)) >= int(state["xmax"]):
             following = {"bound": state["at"], "at": now, "xmax": xmax}
-        return Step(Restriction(f"at >= '{state['bound']}'"), following)
+        return ReadPlan(Restriction(f"at >= '{state['bound']}'"), following)
 
 
 class NotVisibleInSnapshot(AfterLastValue):
     """Rows whose transaction was not visible in the last snapshot, by ``pg_visible_in_snapshot``."""
 
-    def follow(self, session: Session, state: State | None, observation: Observation) -> Step:  # noqa: ARG002 - of the interface
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
         snapshot = session.scalar("SELECT pg_current_snapshot()::text")
         if state is None:
-            return Step(None, {"snapshot": snapshot})
+            return ReadPlan(None, {"snapshot": snapshot})
         condition = f"NOT pg_visible_in_snapshot(xmin::text::xid8, '{state['snapshot']}')"
-        return Step(Restriction(condition), {"snapshot": snapshot})
+        return ReadPlan(Restriction(condition), {"snapshot": snapshot})
 
 
 Poll = Callable[[], None]
@@ -135,8 +135,8 @@ def missing(scene: Any, order: Callable[..., None], name: str, settings: dict[st
 
 
 @pytest.mark.parametrize(("method", "order"), LOSES)
-def test_a_simpler_method_loses_a_row(postgresql: Any, method: type[Method], order: Callable[..., None]) -> None:
-    def naive(session: Session, dialect: Any, source: Any, columns: Any) -> Method:
+def test_a_simpler_method_loses_a_row(postgresql: Any, method: type[ChangeMethod], order: Callable[..., None]) -> None:
+    def naive(session: ReadSession, dialect: Any, source: Any, columns: Any) -> ChangeMethod:
         return method(source, dialect, NAIVE)
 
     assert missing(postgresql, order, "p", {}, naive)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connectors.database.port import Session
+from connectors.database.port import ReadSession
 
 # The clock is the begin of this transaction, which is before the locks are read. A prepared transaction has no process.
 _POSTGRESQL = """
@@ -45,12 +45,12 @@ SELECT JSON_OBJECT(
 """
 
 
-def observe_postgresql(session: Session) -> Mapping[str, Any]:
+def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
     """Return the clock in microseconds since the epoch, and the running transactions; it needs no right."""
     return _parsed(session.scalar(_POSTGRESQL))
 
 
-def observe_innodb(session: Session) -> Mapping[str, Any]:
+def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
     """Return the same of InnoDB; it needs the PROCESS privilege."""
     return _parsed(session.scalar(_INNODB))
 
