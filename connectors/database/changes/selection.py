@@ -17,6 +17,7 @@ from ingestd.sdk import SourceBroken
 
 _MAY_LIST = "SELECT count(*) FROM information_schema.user_privileges WHERE privilege_type IN ('PROCESS', 'SUPER')"
 _IS_REPLICA = "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Slave%'"
+_KNOWS_ZONE = "SELECT CONVERT_TZ('2026-01-01', '+00:00', '{zone}')"  # NULL would hide every row
 _ZONE = {
     "postgresql": "SELECT reset_val FROM pg_settings WHERE name = 'TimeZone'",
     "mariadb": "SELECT @@global.time_zone",
@@ -59,6 +60,11 @@ def _by_time(session: ReadSession, dialect: SqlDialect, source: ChangeSource, ki
     zone = source.cursor_timezone
     if not zone and ColumnClock.needs_zone(dialect, kind):
         zone = session.scalar(_ZONE[dialect.name]) or "UTC"
+    if dialect.name == "mariadb" and zone and session.scalar(_KNOWS_ZONE.format(zone=zone.replace("'", "''"))) is None:
+        raise SourceBroken(
+            f"The server does not know the time zone {zone} (cursor_timezone). Load its tables with mariadb-tzinfo-to-sql, or"
+            " write an offset such as +01:00."
+        )
     clock = ColumnClock(dialect, source.cursor, kind, zone)
     local = f" It is taken as local time of {zone} (cursor_timezone)." if ColumnClock.needs_zone(dialect, kind) else ""
     if dialect.name == "postgresql":

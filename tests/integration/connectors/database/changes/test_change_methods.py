@@ -160,6 +160,11 @@ def test_local_times_are_followed_in_their_zone(postgresql: DatabaseScene, kind:
     assert reader.whole == 1
 
 
+def test_a_time_zone_that_mariadb_does_not_know_is_refused(mariadb: DatabaseScene) -> None:
+    with pytest.raises(SourceBroken, match=r"does not know the time zone Mars/Base \(cursor_timezone\)"):
+        reader_of(mariadb, cursor="at", cursor_timezone="Mars/Base")
+
+
 def test_mariadb_without_the_privilege_needs_a_lag(mariadb: DatabaseScene) -> None:
     mariadb.do(
         "CREATE OR REPLACE USER reader@'%' IDENTIFIED BY 'reader'",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.database.changes import choose_method
-from connectors.database.changes.method import Guarantee, ChangeMethod, Observation, ReadPlan, Restriction, State
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
 from connectors.database.port import ReadSession
 from tests.support.changing_table import Client, RestartingReader
 
