@@ -73,8 +73,9 @@ def _databases(options: Options) -> Iterator[Mapping[str, str]]:
     with psycopg.connect(postgres, autocommit=True) as server:
         try:
             server.execute(
-                f"CREATE UNLOGGED TABLE {TABLE} AS SELECT 'P' || lpad(i::text, 7, '0') AS part, i % 50 AS rev, i * 0.1::float8 AS x,"
-                " round((i * 0.37)::numeric, 2) AS mass, timestamptz '2026-01-01' + i * interval '1 s' AS at,"
+                f"CREATE UNLOGGED TABLE {TABLE} AS SELECT 'P' || lpad(i::text, 7, '0') AS part, i % 50 AS rev,"
+                " i * 0.1::float8 AS x, round((i * 0.37)::numeric, 2) AS mass,"
+                " timestamptz '2026-01-01' + i * interval '1 s' AS at,"
                 f" CASE WHEN i % 3 <> 0 THEN 'unit ' || i END AS unit FROM generate_series(1, {options.rows}) i".encode()
             )
             server.execute(
