@@ -31,12 +31,14 @@ def measure(options: Options) -> Report:
         for _ in options.rounds(figures):
             for kind, url in urls.items():
                 for how in (CONNECTOR, BARE):
-                    _read(figures, f"{kind}, {how}", how, url, TABLE, options.rows)
-                _read(figures, f"{kind}, 20 kB rows", CONNECTOR, url, WIDE, options.rows // WIDE_SHARE)
+                    _read(figures, f"{kind}, {how}", how=how, url=url, table=TABLE, rows=options.rows)
+                _read(
+                    figures, f"{kind}, 20 kB rows", how=CONNECTOR, url=url, table=WIDE, rows=options.rows // WIDE_SHARE
+                )
         return _report(options, figures, list(urls))
 
 
-def _read(figures: Rounds, name: str, how: str, url: str, table: str, rows: int) -> None:
+def _read(figures: Rounds, name: str, *, how: str, url: str, table: str, rows: int) -> None:
     # Of two times the first is left out: it starts polars' threads and grows its memory.
     cost = run(python("bench.limits.database_rows", how, url, table, "2"))
     response = json.loads(cost.output)
@@ -54,8 +56,9 @@ def _databases(options: Options) -> Iterator[Mapping[str, str]]:
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {options.rows})"
     with sqlite3.connect(file) as connection:
         connection.execute(
-            f"CREATE TABLE {TABLE} AS {numbers} SELECT printf('P%07d', i) AS part, i % 50 AS rev, printf('%.2f', i * 0.37) AS mass,"
-            " i * 0.1 AS x, datetime(1767225600 + i, 'unixepoch') AS at, CASE WHEN i % 3 THEN 'unit ' || i END AS unit FROM n"
+            f"CREATE TABLE {TABLE} AS {numbers} SELECT printf('P%07d', i) AS part, i % 50 AS rev, i * 0.1 AS x,"
+            " printf('%.2f', i * 0.37) AS mass, datetime(1767225600 + i, 'unixepoch') AS at,"
+            " CASE WHEN i % 3 THEN 'unit ' || i END AS unit FROM n"
         )
         connection.execute(
             f"CREATE TABLE {WIDE} AS {numbers} SELECT i, hex(zeroblob({WIDE_TEXT // 2})) AS v FROM n"
@@ -71,7 +74,8 @@ def _databases(options: Options) -> Iterator[Mapping[str, str]]:
         try:
             server.execute(
                 f"CREATE UNLOGGED TABLE {TABLE} AS SELECT 'P' || lpad(i::text, 7, '0') AS part, i % 50 AS rev,"
-                " round((i * 0.37)::numeric, 2) AS mass, i * 0.1::float8 AS x, timestamptz '2026-01-01' + i * interval '1 s' AS at,"
+                " i * 0.1::float8 AS x, round((i * 0.37)::numeric, 2) AS mass,"
+                " timestamptz '2026-01-01' + i * interval '1 s' AS at,"
                 f" CASE WHEN i % 3 <> 0 THEN 'unit ' || i END AS unit FROM generate_series(1, {options.rows}) i".encode()
             )
             server.execute(

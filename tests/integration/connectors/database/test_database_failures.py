@@ -1,5 +1,7 @@
 """What a person reads when a database can't be read, and what the runtime does about it."""
 
+import os
+import signal
 import socket
 from threading import Event
 from typing import Any
@@ -232,11 +234,11 @@ def test_a_slow_mapping_is_not_the_silence_of_the_database(database: Any) -> Non
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER)")
     for number in range(4):
         database.do(f"INSERT INTO {database.name('p')} VALUES ({number})")
-    connector = database.connector(table=database.name("p"), statement_timeout_seconds=0.5, batch_rows=1)
+    connector = database.connector(table=database.name("p"), statement_timeout_seconds=1.5, batch_rows=2)
     (partition,) = connector.partitions()
     count = 0
     for batch in connector.read(partition, None):
-        Event().wait(0.6)  # the time that a mapping takes
+        Event().wait(1.6)  # the time that a mapping takes
         count += batch.records.height
     assert count == 4
 
@@ -292,3 +294,45 @@ def test_a_server_that_ends_the_connection_is_unavailable(postgresql: Any) -> No
     )
     with pytest.raises(SourceUnavailable, match=r"can't be reached: terminating connection"):
         list(reading)
+
+
+def test_a_server_process_that_freezes_is_unavailable_after_the_limit_of_silence(postgresql: Any) -> None:
+    connector = postgresql.connector(
+        query="SELECT i, repeat('x', 1000) AS v FROM generate_series(1, 5000001) i",
+        batch_rows=1000,
+        statement_timeout_seconds=3,
+    )
+    (partition,) = connector.partitions()
+    reading = connector.read(partition, None)
+    next(reading)
+    found = postgresql.do(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'ingestd' AND query LIKE '%5000001%'"
+    )
+    (pid,) = found.fetchone()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(
+            SourceUnavailable, match=r"sent nothing for longer than 3 seconds \(statement_timeout_seconds\)"
+        ):
+            list(reading)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_statement_that_is_given_up_does_not_run_on(kind: str, request: pytest.FixtureRequest) -> None:
+    database = request.getfixturevalue(kind)
+    with pytest.raises(SourceUnavailable):
+        read(database.connector(query=SLOW[database.kind], statement_timeout_seconds=0.3))
+    running = {
+        "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ingestd' AND state = 'active'"
+        " AND query LIKE '%pg_sleep(60)%'",
+        "mariadb": "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(60)%' AND id <> CONNECTION_ID()",
+    }
+    for _ in range(100):  # the server ends it at once, and reports that a moment later
+        done = database.do(running[database.kind])
+        count = done.fetchone()[0] if database.kind == "postgresql" else database.do.__self__.fetchone()[0]
+        if not count:
+            return
+        Event().wait(0.05)
+    raise AssertionError(f"{count} statements still run")
