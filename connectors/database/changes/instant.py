@@ -41,7 +41,7 @@ class ColumnClock:
         return identify_server(self._dialect, session)
 
     def since(self, first: int) -> Restriction:
-        """Return the condition of rows whose time is not before ``first``."""
+        """Return the condition of rows with a time that is not before ``first``."""
         return Restriction(f"{self._column} >= {self._moment(first, later=False)}")
 
     def between(self, first: int, last: int) -> Restriction:

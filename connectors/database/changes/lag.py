@@ -31,7 +31,7 @@ _NOW = {
 
 
 class TimeLag(ChangeMethod):
-    """Reads the rows whose time is less than the lag before the last reading."""
+    """Reads the rows with a time that is less than the lag before the last reading."""
 
     def __init__(self, source: ChangeSource, dialect: SqlDialect, guarantee: Guarantee, *, clock: ColumnClock) -> None:
         super().__init__(source, dialect, guarantee)

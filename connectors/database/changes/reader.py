@@ -30,7 +30,7 @@ from ingestd.sdk import Cursor
 
 _VERSION = 1
 _KEPT_SECONDS = 3600
-"""A cursor whose state is older is stored again although nothing changed, so that a restart does not read more."""
+"""A cursor with an older state is stored again although nothing changed, so that a restart does not read more."""
 
 _PARTS: Mapping[str, str] = {
     "source": "the address, the table or query, or the cursor column",
@@ -104,7 +104,7 @@ class ChangeReader:
         self.guarantee: Guarantee | None = None
         """The guarantee of the method that was chosen last; None before the first reading."""
         self.notice = ""
-        """A sentence about rows whose changes only the sweep finds; empty if there are none."""
+        """A sentence about rows of which only the sweep finds the changes; empty if there are none."""
 
     def reset(self) -> None:
         """Have the next reading be whole."""

@@ -6,7 +6,7 @@ which are assigned after that of their transaction, and prepared transactions. A
 one with its first write. ``pg_visible_in_snapshot`` is no substitute, because it does not know subtransactions.
 
 A row shows 32 bits of the id, also after it was frozen. ``age`` counts from the next id, so it is right across a wrap while the
-last reading is less than 2³¹ ids ago. Older versions whose 32 bits lie in the window are read again, which changes no entry.
+last reading is less than 2³¹ ids ago. Older versions with 32 bits in the window are read again, which changes no entry.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ GUARANTEE = Guarantee(
 
 
 class RowVersion(ChangeMethod):
-    """Reads the rows whose present version was written since the last reading, or while it ran."""
+    """Reads the rows of which the present version was written since the last reading, or while it ran."""
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""

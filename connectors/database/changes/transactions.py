@@ -58,8 +58,8 @@ def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:
     """Return those transactions of ``before`` that may still run.
 
-    A transaction that is prepared loses its connection and gets another name. So if a transaction has vanished, every prepared
-    one that runs now may be it.
+    A transaction that is prepared loses its connection and gets another name. So if a transaction has vanished, it may be
+    any prepared one that runs now.
     """
     running, detached = set(observation["running"]), set(observation["detached"])
     left = set(before) & running

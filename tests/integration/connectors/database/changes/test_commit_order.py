@@ -11,6 +11,7 @@ from connectors.database.changes import choose_method
 from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
 from connectors.database.port import ReadSession
 from tests.support.changing_table import Client, RestartingReader
+from tests.support.database_scene import DatabaseScene
 
 NAIVE = Guarantee(method="naive", sentence="None.")
 
@@ -119,7 +120,7 @@ LOSES = [
 ]
 
 
-def missing(scene: Any, order: Callable[..., None], name: str, settings: dict[str, Any], choose: Any) -> bool:
+def missing(scene: DatabaseScene, order: Callable[..., None], name: str, settings: dict[str, Any], choose: Any) -> bool:
     """Return whether the rows that are known at the end differ from the table."""
     reader = RestartingReader(lambda now: scene.reader(name, now=now, choose=choose, **settings), 0)
     client, other = scene.client(), scene.client()
