@@ -237,6 +237,10 @@ class RestartingReader:
                     self.rows = gathered
                 self.cursor = json.loads(json.dumps(reading.cursor))
 
+    def reset(self) -> None:
+        """Request a whole reading, as an operator does."""
+        self._reader.reset()
+
     def restart(self) -> None:
         self._reader.close()
         self._reader = self._new(lambda: self._at)

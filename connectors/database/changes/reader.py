@@ -15,7 +15,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,7 +33,7 @@ _KEPT_SECONDS = 3600
 """A cursor with an older state is stored again although nothing changed, so that a restart does not read more."""
 
 _PARTS: Mapping[str, str] = {
-    "source": "the address, the table or query, or the cursor column",
+    "source": "the address, the table or query, or the cursor column and its settings",
     "columns": "the columns",
     "method": "the way in which changes are found",
     "server": "the server, or the definition of the table",
@@ -108,7 +108,7 @@ class ChangeReader:
 
     def reset(self) -> None:
         """Have the next reading be whole."""
-        self._forget = True
+        self._forget, self._forgotten = True, ""
 
     def close(self) -> None:
         """Close what is open between readings."""
@@ -241,7 +241,7 @@ class ChangeReader:
         self, method: ChangeMethod, columns: Sequence[ResultColumn], session: ReadSession
     ) -> dict[str, str]:
         return {
-            "source": _digest([self._identity, self._source.source, self._source.cursor, self._source.cursor_timezone]),
+            "source": _digest([self._identity, *astuple(self._source)]),
             "columns": _digest([[column.name, column.type, column.expression] for column in columns]),
             "method": type(method).__name__,
             "server": _digest(method.server(session)),

@@ -117,6 +117,16 @@ def test_rows_of_an_attached_partition_are_read(postgresql: DatabaseScene) -> No
     postgresql.do("DROP TABLE IF EXISTS p CASCADE")
 
 
+def test_each_request_of_a_whole_reading_leads_to_one(postgresql: DatabaseScene) -> None:
+    postgresql.do("INSERT INTO p VALUES (1, 'a', now())")
+    reader = reader_of(postgresql)
+    for number in range(2, 5):
+        reader.reset()
+        reader.poll()
+        reader.poll()
+        assert reader.whole == number
+
+
 def test_another_query_is_reported_and_read_whole(postgresql: DatabaseScene) -> None:
     postgresql.do("INSERT INTO p VALUES (1, 'a', now() - interval '1 day')")
     reader = reader_of(postgresql, source="(SELECT * FROM p WHERE id > 1) AS r", table="", cursor="at")
@@ -125,7 +135,7 @@ def test_another_query_is_reported_and_read_whole(postgresql: DatabaseScene) -> 
     reader.poll()
     assert reader.rows == postgresql.rows()
     assert postgresql.reports == [
-        "The query is read whole, because the address, the table or query, or the cursor column changed."
+        "The query is read whole, because the address, the table or query, or the cursor column and its settings changed."
     ]
 
 
