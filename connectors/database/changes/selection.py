@@ -100,8 +100,8 @@ def _ended(source: ChangeSource, view: str, local: str, improvement: str) -> Gua
         method="ended transactions",
         sentence=(
             f"Each reading finds every row with a {source.cursor} that is set by the server's clock when it is written,"
-            f" however late it is committed: rows are read from a moment on at which every transaction listed in {view} has ended since."
-            f"{local} Deleted rows and rows with an earlier {source.cursor} are found by the sweep."
+            " however late it is committed: rows are read from a moment on at which every transaction listed in"
+            f" {view} has ended since.{local} Deleted rows and rows with an earlier {source.cursor} are found by the sweep."
         ),
         improvement=improvement,
     )
