@@ -210,7 +210,7 @@ class RestartingReader:
 
     def __init__(self, reader: Callable[[Callable[[], float]], ChangeReader], seed: int) -> None:
         self._new = reader
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._at = 0.0
         self._reader = reader(lambda: self._at)
         self.cursor: Cursor | None = None
@@ -219,7 +219,7 @@ class RestartingReader:
 
     def poll(self, *, broken: bool = False) -> None:
         """Read once; ``broken``: the reading may end before its last frame, and the reader then restarts."""
-        stop_after = self._chance.randrange(3) if broken else 10**9
+        stop_after = self._rng.randrange(3) if broken else 10**9
         gathered: dict[str, tuple[str | None, ...]] = {}
         self.polls += 1
         for count, reading in enumerate(self._reader.read(self.cursor)):
@@ -271,7 +271,7 @@ class RestartingReader:
         self._reader.close()
 
     def poll_at_random(self, pause: Callable[[float], object]) -> None:
-        self.poll(broken=self._chance.random() < 0.2)
-        if self._chance.random() < 0.1:
+        self.poll(broken=self._rng.random() < 0.2)
+        if self._rng.random() < 0.1:
             self.restart()
-        pause(self._chance.choice([0.0, 0.02, 0.1, 0.3]))
+        pause(self._rng.choice([0.0, 0.02, 0.1, 0.3]))
