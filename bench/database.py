@@ -110,7 +110,7 @@ def _report(options: Options, figures: Rounds, kinds: list[str]) -> Report:
                 (
                     f"{kind}: rate over the bare cursor",
                     figures.ratio(f"{kind}, {BARE}", f"{kind}, {CONNECTOR}"),
-                    "0.8 or more",
+                    "0.8 or more" if kind == "PostgreSQL" else "",
                 ),
                 (
                     f"{kind}: bare CPU over the connector's",
@@ -121,7 +121,8 @@ def _report(options: Options, figures: Rounds, kinds: list[str]) -> Report:
         ],
         notes=[
             surroundings_note(around),
-            f"Bare: a server-side cursor of text columns, {50_000:,} rows at a time into polars.",
+            "Bare: a server-side cursor of text columns, 50 000 rows at a time into polars.",
+            "The connector copies SQLite's file first, which holds both tables. Bare, its owner waits for the whole reading.",
         ],
         summary=around | {"seconds": {name: round(figures.median(name), 4) for name in names}},
     )

@@ -11,7 +11,6 @@ import sqlite3
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import pairwise
 from math import isfinite
 from operator import methodcaller
 from pathlib import Path
@@ -24,6 +23,7 @@ from connectors.database.failure import existing_tables
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn, SqlDialect, TextFault
+from connectors.database.sqlite_copy import copy_file
 from connectors.database.sqlite_failure import SqliteFailure
 from connectors.database.statement import ALIAS, bind, select
 from connectors.database.text_rows import NOT_UTF8
@@ -32,10 +32,6 @@ from ingestd.sdk import SourceBroken
 
 _STEPS_BETWEEN_CHECKS = 10_000
 _AS_WRITTEN = methodcaller("decode", "utf-8", "surrogateescape")
-_STEP_BYTES = 16 * 1024 * 1024
-"""Copied at a time while the file is locked: some milliseconds if the system has it in memory."""
-_RESTARTS = 3
-"""After so many writes during a copy, the rest is copied without a break. The system has the file in memory by then."""
 _NUMBERED = re.compile(r":\d+$")
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
 _NONE = type(None)
@@ -72,7 +68,7 @@ class SqliteDatabase(Database):
                 else:
                     with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as copy:
                         connection.execute("COMMIT")
-                        self._copy(connection, copy, deadline)
+                        copy_file(connection, copy, self._options, deadline)
                         connection.close()
                         copy.execute("PRAGMA query_only = ON")
                         copy.execute("BEGIN")
@@ -100,40 +96,6 @@ class SqliteDatabase(Database):
         connection.text_factory = _AS_WRITTEN
         connection.set_progress_handler(lambda: deadline.left() == 0, _STEPS_BETWEEN_CHECKS)
         yield SqliteSession(connection, self._options, self.dialect, deadline)
-
-    def _copy(self, connection: sqlite3.Connection, copy: sqlite3.Connection, deadline: Deadline) -> None:
-        """Copy the whole file to a temporary database, which SQLite removes when it is closed."""
-        page_size = int(connection.execute("PRAGMA page_size").fetchone()[0])
-        copy.execute("PRAGMA synchronous = OFF")
-        try:
-            connection.backup(copy, pages=_STEP_BYTES // page_size, progress=self._check(page_size, deadline))
-        except _Restarted:
-            connection.backup(copy, pages=-1, progress=self._check(page_size, deadline, restarts=None))
-
-    def _check(self, page_size: int, deadline: Deadline, *, restarts: int | None = _RESTARTS) -> Any:
-        before: list[int] = []
-
-        def check(status: int, remaining: int, total: int) -> None:
-            if total * page_size > self._options.spool_bytes:
-                raise SourceBroken(
-                    f"The database {self._options.address()} has {total * page_size} bytes, more than spool_bytes"
-                    f" ({self._options.spool_bytes}) allows to copy. Increase spool_bytes, or let its owner set PRAGMA"
-                    " journal_mode = WAL, with which it is read without a copy."
-                )
-            if status == sqlite3.SQLITE_BUSY:
-                raise sqlite3.OperationalError("database is locked")
-            if not deadline.left():
-                raise deadline.exceeded()
-            before.append(remaining)
-            written = sum(later >= earlier for earlier, later in pairwise(before))
-            if restarts is not None and written > restarts:
-                raise _Restarted
-
-        return check
-
-
-class _Restarted(Exception):
-    """The file was written too often while it was copied in steps."""
 
 
 class SqliteSession(ReadSession):
