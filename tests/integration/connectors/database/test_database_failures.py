@@ -1,4 +1,4 @@
-"""What a person reads when a database can't be read, and what the runtime does about it."""
+"""Messages for an unreadable database, and the exception class that decides what the daemon does."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def read(connector: Any) -> None:
     list(connector.read(partition, None))
 
 
-def test_a_server_that_is_away_is_unavailable_and_its_password_stays_secret(tmp_path: Any) -> None:
+def test_an_unreachable_server_is_unavailable_and_its_password_is_not_shown(tmp_path: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: no process responds
         url = f"postgresql://me:s3cret@127.0.0.1:{taken.getsockname()[1]}/pdm"
@@ -43,7 +43,7 @@ def test_a_server_that_is_away_is_unavailable_and_its_password_stays_secret(tmp_
     assert step.outcome == "failed"
 
 
-def test_a_database_file_that_is_not_there_is_unavailable_and_is_not_made(tmp_path: Any, sqlite: Any) -> None:
+def test_a_missing_database_file_is_unavailable_and_is_not_created(tmp_path: Any, sqlite: Any) -> None:
     connector = sqlite.connector(url="sqlite:///elsewhere.db", table="p")
     with pytest.raises(SourceUnavailable, match="unable to open database file"):
         read(connector)
@@ -56,7 +56,7 @@ def test_a_file_that_is_no_database_is_broken(tmp_path: Any, sqlite: Any) -> Non
         read(sqlite.connector(url="sqlite:///x.db", table="p"))
 
 
-def test_a_missing_table_is_broken_and_the_tables_there_are_get_named(database: Any) -> None:
+def test_a_missing_table_is_broken_and_the_existing_tables_are_named(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('parts')} (id INTEGER)")
     with pytest.raises(SourceBroken) as error:
         read(database.connector(table=database.name("prats")))
@@ -65,46 +65,46 @@ def test_a_missing_table_is_broken_and_the_tables_there_are_get_named(database: 
         assert "There are the tables parts." in str(error.value)
 
 
-def test_a_wrong_query_is_broken_in_the_servers_words(database: Any) -> None:
+def test_an_invalid_query_is_broken_with_the_message_of_the_server(database: Any) -> None:
     with pytest.raises(SourceBroken, match=r"(?i)syntax error|error in your SQL syntax"):
         read(database.connector(query="SELEKT 1"))
 
 
-def test_a_missing_column_is_broken_and_the_columns_there_are_get_named(database: Any) -> None:
+def test_a_missing_column_is_broken_and_the_existing_columns_are_named(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT)")
     with pytest.raises(SourceBroken, match=r"has no column part; it has id, v\."):
         read(database.connector(table=database.name("p"), key="part"))
     steps = {step.name: step for step in database.connector(table=database.name("p"), key="part").verify()}
     assert steps["columns"].outcome == "failed"
-    incremental = database.connector(table=database.name("p"), key="id", mode="incremental", cursor="at")
+    changes = database.connector(table=database.name("p"), key="id", mode="changes", cursor="at")
     with pytest.raises(SourceBroken, match="at"):
-        read(incremental)
+        read(changes)
 
 
 def test_columns_of_the_same_name_are_broken(database: Any) -> None:
     with pytest.raises(SourceBroken, match="more than one column a"):
         read(database.connector(query="SELECT 1 AS a, 2 AS a"))
     with pytest.raises(SourceBroken, match=r"more than one column a|ambiguous"):
-        read(database.connector(query="SELECT 1 AS a, 2 AS a", mode="incremental", cursor="a", key="a"))
+        read(database.connector(query="SELECT 1 AS a, 2 AS a", mode="changes", cursor="a", key="a"))
 
 
-def test_a_statement_that_takes_too_long_is_given_up(database: Any) -> None:
+def test_a_statement_that_takes_too_long_is_cancelled(database: Any) -> None:
     connector = database.connector(query=SLOW[database.kind], statement_timeout_seconds=0.2)
     with pytest.raises(SourceUnavailable, match=r"longer than 0\.2 seconds"):
         read(connector)
 
 
-def test_verify_passes_where_all_is_well_and_closing_twice_is_harmless(database: Any) -> None:
-    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, at TEXT)")
-    connector = database.connector(table=database.name("p"), key="id", mode="incremental", cursor="at")
+def test_verify_accepts_a_valid_source_and_closing_twice_is_harmless(database: Any) -> None:
+    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, at TIMESTAMP)")
+    connector = database.connector(table=database.name("p"), key="id", mode="changes", cursor="at")
     assert [(step.name, step.outcome) for step in connector.verify()] == [
         ("connection", "passed"),
         ("columns", "passed"),
-        ("cursor", "passed"),
+        ("changes", "passed"),
     ]
     connector.close()
     connector.close()
-    assert "incremental" in (connector.explain(database.name("p")) or "")
+    assert "Changes are found by the method" in (connector.explain(database.name("p")) or "")
     assert connector.explain("other") is None
     assert isinstance(next(iter(connector.partitions())), Partition)
 
@@ -117,22 +117,11 @@ def test_verify_passes_where_all_is_well_and_closing_twice_is_harmless(database:
         ({"url": "sqlite://", "table": "p"}, "name the database file"),
         ({"url": "sqlite:///x.db"}, "either table or query"),
         ({"url": "sqlite:///x.db", "table": "p", "query": "SELECT 1"}, "either table or query"),
-        ({"url": "sqlite:///x.db", "table": "p", "mode": "incremental", "cursor": "at"}, "needs cursor"),
-        ({"url": "sqlite:///x.db", "table": "p", "cursor": "at"}, "cursor is for mode: incremental"),
-        (
-            {
-                "url": "sqlite:///x.db",
-                "table": "p",
-                "mode": "incremental",
-                "cursor": "a",
-                "key": "b",
-                "deletes": "remove",
-            },
-            "needs mode: snapshot",
-        ),
+        ({"url": "sqlite:///x.db", "table": "p", "mode": "changes", "cursor": "at"}, "needs key"),
+        ({"url": "sqlite:///x.db", "table": "p", "cursor": "at"}, "cursor is for mode: changes"),
     ],
 )
-def test_what_is_configured_wrongly_is_a_sentence_without_the_secret(options: dict[str, Any], words: str) -> None:
+def test_an_invalid_configuration_is_reported_without_the_secret(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words) as error:
         DatabaseOptions.model_validate(options)
     assert "s3cret" not in "".join(str(mistake["msg"]) for mistake in error.value.errors())
