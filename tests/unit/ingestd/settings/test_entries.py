@@ -1,4 +1,4 @@
-"""The settings of an entry mapping: what they stand for, and where a mistake is reported."""
+"""The settings of an entry mapping: their values, and where a mistake is reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.core.errors import ConfigurationError
 from ingestd.core.mapping import EntrySpec
 from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRules
 from ingestd.core.mapping.specification import ColumnSelection
-from tests.support.configured import GOOD, load
+from tests.support.sample_connectors import GOOD, load
 
 _PLAIN = '{key: "{part}.mass", value: "{mass}"}'
 
