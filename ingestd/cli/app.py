@@ -25,6 +25,7 @@ class DaemonVerbs(Verbs):
 
     verbs: ClassVar[tuple[str, ...]] = (
         "check",
+        "test",
         "sync",
         "run",
         "reload",

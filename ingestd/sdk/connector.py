@@ -184,3 +184,15 @@ class Locates(Protocol):
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return where the file that was read up to ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""
+
+
+@runtime_checkable
+class ReadsSamples(Protocol):
+    """Capability: reads any file with the source's format; `ingestd test` uses it."""
+
+    def read_sample(self, path: Path) -> Iterator[Batch | RecordUnreadable]:
+        """Yield the whole file at ``path``, whatever the source itself holds. Nothing is moved or remembered.
+
+        Raises:
+            SourceBroken: the file can't be read in the source's format.
+        """
