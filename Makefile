@@ -8,7 +8,7 @@ EXAMPLE := examples/instrument-status
 WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint words types contracts coverage simulate kill-test model-test bench hooks lock release schema openapi clean
+.PHONY: help setup demo test check format lint types contracts coverage simulate kill-test model-test bench hooks lock release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,13 +37,6 @@ format: $(STAMP) ## rewrite the sources in the project's format
 lint: $(STAMP)
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
-	@$(BIN)/codespell --config tests/language/codespell.cfg $(CLEAN_WORDED)
-
-# What is free of them, and stays so: `make lint` refuses them here.
-CLEAN_WORDED := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs config bench examples scripts connectors ingestd \
-                tests/conftest.py tests/browser tests/process tests/property tests/unit/connectors
-
-words: $(STAMP) ## refuse the words of tests/language/deprecated_words.txt
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)
 
 # Not in CI: it repeats tests, for two minutes of processor time. The floors are the measured percentages less 1.

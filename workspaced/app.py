@@ -30,11 +30,10 @@ from workspaced.resources.api_sections import api_sections
 from workspaced.resources.audit import routes as audit_log
 from workspaced.resources.blocks import routes as blocks
 from workspaced.resources.blocks import store as block_store
-from workspaced.resources.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
+from workspaced.resources.cloud_storage import download_routes, file_routes, upload_routes
 from workspaced.resources.cloud_storage import retention as file_retention
 from workspaced.resources.cloud_storage import store as file_store
-from workspaced.resources.cloud_storage.link_secret import kept_secret, opened_secret
-from workspaced.resources.cloud_storage.links import UploadLinks
+from workspaced.resources.cloud_storage.links import UploadLinks, open_secret, resolve_secret
 from workspaced.resources.cloud_storage.worker import ConversionWorker
 from workspaced.resources.data_sinks import routes as data_sinks
 from workspaced.resources.data_sinks import store as sink_store
@@ -67,12 +66,12 @@ from workspaced.ui.application import Pages
 from workspaced.ui.live import LiveLimits
 from workspaced.ui.sessions import Sessions
 
-# What belongs to a workspace, in the order in which rows refer to each other.
+# The steps of a purge. Rows that refer to others are removed first.
 _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
 
 
 class Application:
-    """ASGI. Serves between start and stop, which the lifespan protocol or `running` bring about."""
+    """The ASGI application. It serves between start and stop, by the lifespan protocol or by `running`."""
 
     def __init__(
         self,
@@ -82,7 +81,8 @@ class Application:
         jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """``clock``, ``jitter`` and ``resolve`` are for what is tried again, where a test would wait for days otherwise."""
+        """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, and so need not wait."""
+        clock = clock or SystemClock()
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
         self._store = create_store(
@@ -126,7 +126,6 @@ class Application:
             *upload_routes.operations(settings.limits, self._blobs, self._upload_links),
             *file_routes.operations(settings.limits),
             *download_routes.operations(self._blobs),
-            *conversion_routes.operations(settings.limits),
             *self.publication.operations(pages=settings.docs),
         )
         self._dispatch = Dispatch(
@@ -140,11 +139,11 @@ class Application:
                 "default", per_minute=limits.requests_per_minute, burst=limits.request_burst, clock=time.monotonic
             ),
             metrics=self.metrics,
-            now=clock.now if clock else now_ms,
+            now=clock.now,
         )
         self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
         self._pages = Pages(
-            answer=self._dispatch.answer,
+            respond=self._dispatch.respond,
             sessions=self._sessions,
             proxies=settings.proxies,
             live=LiveLimits(
@@ -153,20 +152,18 @@ class Application:
                 of_address=limits.live_streams_per_address,
             ),
         )
-        self._stop_seconds = settings.pace.stop_seconds
+        self._stop_seconds = settings.deliveries.stop_seconds
         self._deliveries = Worker(
             self._store,
             self._secret_box,
             rules=settings.egress,
-            pace=settings.pace,
-            clock=clock or SystemClock(now_ms),
+            settings=settings.deliveries,
+            clock=clock,
             jitter=jitter,
             resolve=resolve,
             observer=self.metrics.attempted,
         )
-        self._conversions = ConversionWorker(
-            self._store, self._blobs, pace=settings.conversion, clock=clock or SystemClock(now_ms)
-        )
+        self._conversions = ConversionWorker(self._store, self._blobs, settings=settings.conversion, clock=clock)
         days = 86_400_000
         self._maintenance_jobs = MaintenanceJobs(
             {
@@ -179,16 +176,16 @@ class Application:
                 "purge_files": lambda: file_retention.purge_deleted(
                     self._store, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
                 ),
-                "drop_uploads": lambda: file_retention.drop_uploads(self._store, now=now_ms()),
+                "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
                 "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
-                "drop_old_events": lambda: delivery_store.drop_older(
-                    self._store, before=now_ms() - settings.pace.keep_days * days
+                "drop_old_events": lambda: delivery_store.remove_older(
+                    self._store, before=now_ms() - settings.deliveries.keep_days * days
                 ),
                 "drop_ended_sessions": self._sessions.drop_ended,
             },
             leases=JobLeases(self._store, now=now_ms),
-            every_seconds=settings.upkeep_seconds,
-            observer=self.metrics.kept_up,
+            every_seconds=settings.maintenance_seconds,
+            observer=self.metrics.maintenance_job_ended,
         )
         self._jobs = (
             IncrementalJob(
@@ -198,7 +195,7 @@ class Application:
                 pending=sink_store.any_deleted,
                 step=sink_store.remove_deleted,
                 rows=1_000,
-                every_seconds=settings.upkeep_seconds,
+                every_seconds=settings.maintenance_seconds,
             ),
             IncrementalJob(
                 "remove_deleted_webhooks",
@@ -207,7 +204,7 @@ class Application:
                 pending=webhook_store.any_deleted,
                 step=webhook_store.remove_deleted,
                 rows=200,
-                every_seconds=settings.upkeep_seconds,
+                every_seconds=settings.maintenance_seconds,
             ),
             IncrementalJob(
                 "fan_out_events",
@@ -216,7 +213,7 @@ class Application:
                 pending=any_waiting,
                 step=fan_out,
                 rows=1_000,
-                every_seconds=settings.pace.sweep_seconds,
+                every_seconds=settings.deliveries.sweep_seconds,
             ),
         )
         self._web = DrainBodyMiddleware(
@@ -227,7 +224,7 @@ class Application:
         self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection of the server."""
+        """Serve one connection of the ASGI server."""
         if scope["type"] == "http":
             await self._web(scope, receive, send)
         else:
@@ -235,15 +232,15 @@ class Application:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
-        """The database is open for the time of the block.
+        """Run the service during the block.
 
         Raises:
-            StorageUnusable: it can't be opened.
+            StorageUnusable: the database or the data folder can't be used.
         """
         try:
             await self._start_blobs()
             await self._store.start()
-            startup = Startup(self._begin)
+            startup = Startup(self._prepare)
             await startup.first()
             starting = asyncio.create_task(startup.retry_until_ready())
             self._store.listen(SINKS, self._pages.live.wake)
@@ -259,44 +256,44 @@ class Application:
                 await starting
                 for task in (maintenance_jobs, *jobs):
                     task.cancel()
-                converting.cancel()  # it may take minutes: what is under way is given back, to be begun again
+                converting.cancel()  # conversions may take minutes, so they are released and start again later
                 self._deliveries.stop()
                 await asyncio.wait([delivering], timeout=self._stop_seconds)
-                delivering.cancel()  # what is still under way is given back, to be tried again
+                delivering.cancel()  # attempts that are still in progress are released and repeated later
                 await asyncio.wait([maintenance_jobs, *jobs, delivering, converting])
         finally:
             await self._authentication.close()
             await self._store.stop()
             await self._blobs.stop()
 
-    async def _begin(self) -> None:
-        """What comes before the first request.
+    async def _prepare(self) -> None:
+        """Prepare the first request: apply the constants of the data, and seal unsealed secrets.
 
         Raises:
-            StorageUnusable: the settings want something else than the data fixed.
-            UnavailableProblem: the database is away, or has another schema.
+            StorageUnusable: the settings contradict the constants of the data.
+            UnavailableProblem: the database can't be reached, or has another schema.
         """
-        await self._settle()
+        await self._apply_constants()
         if self._secret_box.seals:
-            await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._secret_box))
+            await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
 
-    async def _settle(self) -> None:
-        """Go by what the data fixed.
+    async def _apply_constants(self) -> None:
+        """Apply the constants of the data: the prefix of visible ids, and the secret of upload links.
 
         Raises:
-            StorageUnusable: the settings want something else.
+            StorageUnusable: the settings contradict it.
         """
         wanted = self._settings.visible_id_prefix
         prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
-        kept = await self._store.write(lambda tx: kept_secret(tx, self._secret_box))
-        self._upload_links.settle(lambda: opened_secret(kept, self._secret_box))
-        self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
+        stored = await self._store.write(lambda tx: resolve_secret(tx, self._secret_box))
+        self._upload_links.use_secret(lambda: open_secret(stored, self._secret_box))
+        self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:
-        """Have a place for the bytes of files.
+        """Create the folder of the bytes of files.
 
         Raises:
-            StorageUnusable: there can be none.
+            StorageUnusable: it can't be created.
         """
         try:
             await self._blobs.start()
@@ -307,25 +304,25 @@ class Application:
             ) from error
 
     def drain(self) -> None:
-        """The end is near: /readyz says 503 from now on; requests are still answered."""
+        """Prepare the stop: /readyz returns 503, other requests are served, workers start nothing more."""
         self._draining = True
         self._pages.live.close()
         self._deliveries.stop()
         self._conversions.stop()
 
-    async def keep_up(self) -> None:
-        """Do now what the service does by itself from time to time: purge, and drop what has had its time."""
+    async def run_maintenance(self) -> None:
+        """Run all periodic jobs once, now."""
         await self._maintenance_jobs.once()
         for job in self._jobs:
             await job.finish()
 
     @property
     def draining(self) -> bool:
-        """Whether the end is near."""
+        """Whether `drain` was called."""
         return self._draining
 
     async def levels(self) -> Levels:
-        """How much of what waits there is."""
+        """Return the sizes of the queues, for metrics."""
         return await read_levels(self._store)
 
     async def _require_ready(self) -> None:
@@ -334,17 +331,17 @@ class Application:
         await self.check()
 
     async def check(self) -> None:
-        """Whether the service has begun, and can read and write.
+        """Check that the service has started, and can read and write.
 
         Raises:
-            UnavailableProblem: it has not, or can't.
+            UnavailableProblem: it has not started, or can't.
         """
         await self._store.check()
-        self._dispatch.require_settled()
+        self._dispatch.require_configured()
 
 
 def create_app(settings: WorkspacedSettings) -> Application:
-    """The application, not yet started."""
+    """Return the application, not yet started."""
     return Application(settings)
 
 
@@ -356,7 +353,7 @@ async def running(
     jitter: Callable[[], float] = random.random,
     resolve: Resolver = system_resolver,
 ) -> AsyncIterator[Application]:
-    """The application, started, for callers that bring no server (``httpx.ASGITransport(app=…)``)."""
+    """Run the application without a server, for ``httpx.ASGITransport(app=…)``."""
     app = Application(settings, clock=clock, jitter=jitter, resolve=resolve)
     async with app.started():
         yield app

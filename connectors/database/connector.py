@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from typing import ClassVar
 
-from sqlalchemy.engine import Engine
-
-from connectors.database.batches import incremental, snapshot
-from connectors.database.engine import create_engine_for, reading
-from connectors.database.exact import check_names
-from connectors.database.failure import as_sentences, shown
+from connectors.database.batches import batch_of, named_columns, snapshot
+from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
+from connectors.database.failure import LoginRefused
+from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
-from connectors.database.statement import no_rows, without_cursor_value
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceError, Step
+from connectors.database.port import Database, ReadSession
+from connectors.database.statement import parse_table, source
+from ingestd.sdk import Batch, Connector, Cursor, Partition, Settlement, SourceContext, SourceError, Step
+
+_REMEMBERED_REJECTS = 10_000
+"""So many rejected rows are remembered; the rejections of others are replaced by the next whole reading."""
 
 
 class DatabaseConnector(Connector):
@@ -25,73 +30,138 @@ class DatabaseConnector(Connector):
 
     def __init__(self, options: DatabaseOptions, context: SourceContext) -> None:
         super().__init__(options, context)
-        self._created_engine: Engine | None = None
-        self._what = f"Table {options.table}" if options.table is not None else "The query"
+        self._created_database: Database | None = None
+        self._login_refused: LoginRefused | None = None
+        self._created_changes: ChangeReader | None = None
+        self._rejected: dict[str, str] = {}
+        if options.mode == "incremental":
+            context.log(
+                f"Pipeline {context.pipeline}: mode: incremental is deprecated and now means mode: changes; write that instead."
+            )
 
     def partitions(self) -> Iterable[Partition]:
         """Return the one partition, without a query."""
         name = self.options.table or "query"
-        return [Partition(name=name, snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
+        return [Partition(name=name, snapshot=True, deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield all rows (snapshot), or the new rows from the last cursor value on (incremental).
+        """Yield all rows (snapshot), or the rows that may have changed and from time to time all of them (changes).
 
         A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
         """
-        engine = self._engine()
-        with as_sentences(engine, self.options), reading(engine, self.options.batch_rows) as connection:
-            if self.options.mode == "snapshot":
-                yield from snapshot(connection, self.options, self._what)
-            else:
-                yield from incremental(connection, self.options, self._what, cursor or None)
+        if self.options.follows_changes:
+            for reading in self._changes().read(cursor):
+                batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
+                resolves = () if reading.whole else self._replaced_rejects(batch)
+                yield replace(batch, last=reading.last, partial=not reading.whole, resolves=resolves)
+            return
+        with self._session() as session:
+            yield from snapshot(session, self._database().dialect, self.options)
+
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - there is one
+        """Remember which rows are rejected, so that a later reading of the same row replaces the rejection."""
+        if self.options.follows_changes:
+            records = (reject for reject in settlement.rejects() if reject.subject == "record")
+            self._rejected = {str(reject.position): reject.reference for reject in islice(records, _REMEMBERED_REJECTS)}
+
+    def _replaced_rejects(self, batch: Batch) -> tuple[str, ...]:
+        if not self._rejected:
+            return ()
+        positions = [*map(str, batch.positions), *(str(reject.position) for reject in batch.rejects)]
+        return tuple(self._rejected[position] for position in positions if position in self._rejected)
 
     def verify(self) -> Iterable[Step]:
-        """Check that the database responds and has the configured columns, with a cursor value in each row."""
-        engine: Engine | None = None
+        """Check that the database responds and has the configured columns; report how changes are found."""
+        what = f"Table {self.options.table}" if self.options.table is not None else "The query"
+        name = "connection"
         try:
-            engine = self._engine()
-            with as_sentences(engine, self.options), reading(engine, 1):
-                yield Step(name="connection", outcome="passed", sentence=f"{shown(self.options)} responds.")
+            with self._session() as session:
+                yield Step(name=name, outcome="passed", sentence=f"{self.options.address()} responds.")
+                name = "columns"
+                from_ = source(self._database().dialect, table=self.options.table, query=self.options.query)
+                names = ", ".join(column.name for column in named_columns(session.columns(from_), self.options))
+                yield Step(name=name, outcome="passed", sentence=f"{what} has {names}.")
+            if self.options.follows_changes:
+                name = "changes"
+                sentence = _described(self._changes().choose(), self.options.sweep_seconds)
+                yield Step(name=name, outcome="passed", sentence=sentence)
         except SourceError as error:
-            yield Step(name="connection", outcome="failed", sentence=str(error))
-            return
-        try:
-            yield from self._columns(engine)
-        except SourceError as error:
-            yield Step(name="columns", outcome="failed", sentence=str(error))
-
-    def _columns(self, engine: Engine) -> Iterator[Step]:
-        cursor = self.options.cursor
-        with as_sentences(engine, self.options), reading(engine, 1) as connection:
-            with connection.execute(no_rows(self.options)) as result:
-                names = list(result.keys())
-            check_names(names, [*self.options.keys, *([cursor] if cursor is not None else [])], self._what)
-            yield Step(name="columns", outcome="passed", sentence=f"{self._what} has {', '.join(names)}.")
-            if cursor is None:
-                return
-            without = int(connection.execute(without_cursor_value(self.options)).scalar_one())
-        if without:
-            sentence = f"{without} rows have no {cursor}: they are rejected at the first reading; their later changes are missed."
-            yield Step(name="cursor", outcome="failed", sentence=sentence)
-        else:
-            yield Step(name="cursor", outcome="passed", sentence=f"Every row has a value in {cursor}.")
+            yield Step(name=name, outcome="failed", sentence=str(error))
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
         """Return where the rows come from, and that only the schedule starts a reading."""
         if name != (self.options.table or "query"):
             return None
-        return f"{name} of {shown(self.options)} is read when its schedule says so, {self.options.mode}."
+        if self._login_refused is not None:
+            return str(self._login_refused)
+        sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
+        guarantee = self._created_changes.guarantee if self._created_changes is not None else None
+        return sentence if guarantee is None else f"{sentence} {_described(guarantee, self.options.sweep_seconds)}"
+
+    def notices(self) -> Iterable[str]:
+        """Return which rows only the sweep follows."""
+        notice = self._created_changes.notice if self._created_changes is not None else ""
+        return [notice] if notice else []
+
+    def again(self) -> None:
+        """Have the next pass read everything, and log in again if the database refused it; an operator requested that."""
+        self._login_refused = None
+        if self._created_changes is not None:
+            self._created_changes.reset()
 
     def close(self) -> None:
-        """Release the engine. No connection stays open between readings."""
-        if self._created_engine is not None:
-            self._created_engine.dispose()
-            self._created_engine = None
+        """Close what is open between readings."""
+        if self._created_changes is not None:
+            self._created_changes.close()
 
-    def _engine(self) -> Engine:
-        if self._created_engine is None:
-            try:
-                self._created_engine = create_engine_for(self.options, self.context.base)
-            except ImportError as error:
-                raise SourceBroken(f"PostgreSQL needs psycopg: install ingestd[postgres] ({error}).") from error
-        return self._created_engine
+    @contextmanager
+    def _session(self) -> Iterator[ReadSession]:
+        """Open a session, unless the database refused the login before: another attempt may lock the account."""
+        if self._login_refused is not None:
+            raise LoginRefused(str(self._login_refused))
+        try:
+            with self._database().open() as session:
+                yield session
+        except LoginRefused as error:
+            self._login_refused = error
+            raise
+
+    def _database(self) -> Database:
+        if self._created_database is None:
+            self._created_database = create_database(self.options, self.context.base)
+        return self._created_database
+
+    def _changes(self) -> ChangeReader:
+        if self._created_changes is None:
+            options, dialect = self.options, self._database().dialect
+            address, table = options.address(), options.table
+            from_ = source(dialect, table=table, query=options.query)
+            self._created_changes = ChangeReader(
+                self._session,
+                dialect,
+                ChangeSource(
+                    source=from_,
+                    table=".".join(map(dialect.quote, parse_table(table))) if table is not None else "",
+                    cursor=options.cursor or "",
+                    cursor_timezone=options.cursor_timezone or "",
+                    lag_seconds=options.lag_seconds,
+                    slack_seconds=options.slack_seconds,
+                ),
+                identity=str(address),
+                sweep_seconds=options.sweep_seconds,
+                columns=lambda session: named_columns(session.columns(from_), options),
+                now=self.context.now,
+                report=self.context.log,
+                path=self.context.base / address.database if address.family == "sqlite" else None,
+            )
+        return self._created_changes
+
+
+def _described(guarantee: Guarantee, sweep_seconds: float) -> str:
+    """Return the sentences of a guarantee, with the interval of the sweep if there is one."""
+    sweep = f"The sweep is a whole reading every {sweep_seconds:g} seconds (sweep_seconds)."
+    without = "No sweep is configured (sweep_seconds: 0)."
+    parts = [f"Changes are found by the method '{guarantee.method}'.", guarantee.sentence]
+    if "sweep" in guarantee.sentence:
+        parts.append(sweep if sweep_seconds else without)
+    return " ".join([*parts, guarantee.improvement]).rstrip()

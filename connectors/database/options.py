@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
 
-_Column = Annotated[str, Field(min_length=1)]
+from connectors.database.address import Address, parse_address
+from connectors.database.statement import parse_table
+
+_Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")]
 
 
 class DatabaseOptions(BaseModel):
@@ -19,30 +20,97 @@ class DatabaseOptions(BaseModel):
     url: SecretStr = Field(
         description=(
             "The address of the database: sqlite:///file.db (relative to the configuration file's folder; four slashes for an"
-            " absolute path) or postgresql://user:password@host:5432/database."
+            " absolute path), postgresql://user:password@host:5432/database or mariadb://user:password@host:3306/database."
         )
     )
-    table: _Column | None = Field(
-        default=None, description="A table or view, with its schema and a dot before it if needed."
+    table: _Text | None = Field(
+        default=None,
+        description=(
+            "A table or view, with its schema and a dot before it if needed. Upper and lower case are kept. A part that holds a"
+            ' dot is in quotes: "My Schema"."Part.List".'
+        ),
     )
-    query: _Column | None = Field(default=None, description="A SELECT, instead of a table.")
-    mode: Literal["snapshot", "incremental"] = Field(
-        default="snapshot", description="Read everything each time, or only rows from the last cursor value on."
+    query: _Text | None = Field(default=None, description="A SELECT, instead of a table.")
+    mode: Literal["snapshot", "changes", "incremental"] = Field(
+        default="snapshot",
+        description=(
+            "Read everything each time, or only the rows that may have changed; `ingestd check` reports what that guarantees."
+            " incremental is a deprecated name of changes."
+        ),
     )
-    cursor: _Column | None = Field(
-        default=None, description="Incremental: the column that grows with every change, such as updated_at."
+    cursor: _Text | None = Field(
+        default=None,
+        description=(
+            "Changes: the column with the time of a row's last change, such as updated_at. A PostgreSQL table and a SQLite file"
+            " need none."
+        ),
     )
-    key: _Column | Annotated[list[_Column], Field(min_length=1)] | None = Field(
-        default=None, description="The column or columns that identify a row; required for incremental."
+    cursor_timezone: _Text | None = Field(
+        default=None, description="Changes: the time zone of cursor if its values have none (default: the server's)."
+    )
+    slack_seconds: float = Field(
+        default=10, ge=0, description="Changes: how far the clocks that set cursor may differ from the server's."
+    )
+    lag_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "Changes: how long a row may remain invisible after its cursor was set (default: 300). It is used only if the"
+            " running transactions can't be listed, or if cursor is a number."
+        ),
+    )
+    sweep_seconds: float = Field(
+        default=3600,
+        ge=0,
+        description="Changes: the interval of whole readings, which find deleted rows and changed keys; 0: none.",
+    )
+    key: _Text | Annotated[list[_Text], Field(min_length=1)] | None = Field(
+        default=None, description="The column or columns that identify a row; required for changes."
     )
     deletes: Literal["keep", "remove"] = Field(
-        default="keep", description="Snapshot: whether entries of rows that vanished are removed."
+        default="keep", description="Whether entries of rows that vanished are removed."
     )
-    batch_rows: int = Field(default=50_000, gt=0, description="The number of rows in a batch.")
+    binary: Literal["keep", "hex", "base64", "reject"] = Field(
+        default="keep",
+        description=(
+            "Bytes: keep the database's own text if it has one (PostgreSQL: \\x00ff) and reject the row otherwise, write them in"
+            " hexadecimal or base64, or reject the row."
+        ),
+    )
+    char_padding: Literal["keep", "trim"] = Field(
+        default="keep",
+        description="Spaces at the end of char(n) columns: keep them as the database returns them, or trim.",
+    )
+    money: Literal["keep", "number"] = Field(
+        default="keep",
+        description="PostgreSQL's money: keep the text in the server's locale ($1,234.50), or write the number (1234.50).",
+    )
+    nan: Literal["keep", "empty", "reject"] = Field(
+        default="keep",
+        description="NaN and infinite numbers: keep the database's text, read no value, or reject the row.",
+    )
+    batch_rows: int = Field(default=50_000, gt=0, description="The largest number of rows in a batch.")
+    batch_bytes: int = Field(
+        default=16 * 1024 * 1024,
+        gt=0,
+        description="The size of a batch in bytes of text. A batch ends with the row that exceeds it.",
+    )
+    spool_bytes: int = Field(
+        default=2 * 1024**3,
+        gt=0,
+        description=(
+            "SQLite without WAL: the largest file that is copied to the system's temporary folder for a reading, so that it is"
+            " locked for the time of the copy only."
+        ),
+    )
     connect_timeout_seconds: int = Field(default=10, ge=1, description="How long to wait for a connection.")
-    statement_timeout_seconds: float = Field(
-        default=300, gt=0, description="How long the database may work on one request before it is canceled."
+    lock_timeout_seconds: float = Field(
+        default=30, gt=0, description="How long a reading may wait for a lock that another program holds."
     )
+    statement_timeout_seconds: float = Field(
+        default=300, gt=0, description="How long the database may send nothing before the reading is canceled."
+    )
+    read_timeout_seconds: float = Field(default=21_600, gt=0, description="How long one whole reading may take.")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -51,35 +119,36 @@ class DatabaseOptions(BaseModel):
             return ()
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
-    def address(self) -> URL:
+    @property
+    def follows_changes(self) -> bool:
+        """True if not every reading is whole."""
+        return self.mode != "snapshot"
+
+    def address(self) -> Address:
         """Return the URL in its parts."""
-        return make_url(self.url.get_secret_value())
+        return parse_address(self.url.get_secret_value())
 
     @field_validator("url")
     @classmethod
     def _known_database(cls, url: SecretStr) -> SecretStr:
-        try:
-            parts = make_url(url.get_secret_value())
-        except (ArgumentError, ValueError):  # its message would show the password
-            raise ValueError("this is no database URL; write postgresql://user:password@host/database") from None
-        backend = parts.get_backend_name()
-        if backend not in {"sqlite", "postgresql"}:
-            raise ValueError(f"{backend} databases are not known; known are sqlite and postgresql")
-        if backend == "sqlite" and parts.database in {None, "", ":memory:"}:
+        address = parse_address(url.get_secret_value())
+        if address.family == "sqlite" and address.database in {"", ":memory:"}:
             raise ValueError("name the database file, as in sqlite:///file.db")
         return url
+
+    @field_validator("table")
+    @classmethod
+    def _known_name(cls, table: str | None) -> str | None:
+        if table is not None:
+            parse_table(table)
+        return table
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if (self.table is None) == (self.query is None):
             raise ValueError("give either table or query")
-        if self.mode == "incremental":
-            if self.cursor is None or self.key is None:
-                raise ValueError(
-                    "mode: incremental needs cursor (a column that grows) and key (columns that identify a row)"
-                )
-            if self.deletes == "remove":
-                raise ValueError("deletes: remove needs mode: snapshot; rows that vanish can't be seen incrementally")
-        elif self.cursor is not None:
-            raise ValueError("cursor is for mode: incremental")
+        if self.follows_changes and self.key is None:
+            raise ValueError(f"mode: {self.mode} needs key (the columns that identify a row)")
+        if self.cursor is not None and not self.follows_changes:
+            raise ValueError("cursor is for mode: changes")
         return self

@@ -1,61 +1,275 @@
-"""PostgreSQL's values as the server prints them, without conversion to float, Decimal or date objects."""
+"""PostgreSQL: the rows of one COPY inside one read-only transaction, which changes nothing of the session.
+
+Every setting is local to the transaction, no statement is prepared by name, and no startup option is sent except
+``client_encoding``. So a reading works through PgBouncer with transaction pooling and leaves no setting in its connections.
+"""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+import math
+import select as select_module
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar, Literal
 
 import psycopg
-from psycopg.adapt import Buffer, Loader
-from psycopg.types.string import TextLoader
+from psycopg import generators, pq
+from psycopg.abc import PQGen
+from psycopg.errors import error_from_result
+from psycopg.pq.abc import PGresult
+from psycopg.waiting import Ready
 
-_SHORT_ZONE = re.compile(r"([+-]\d\d)$")
+from connectors.database.limits import Deadline
+from connectors.database.options import DatabaseOptions
+from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
+from connectors.database.postgresql_failure import PostgresqlFailure
+from connectors.database.statement import bind, select
+from connectors.database.text_rows import parse_lines
+from connectors.database.values import apply_settings
 
-
-class _Boolean(Loader):
-    """``true`` and ``false``, as JSON and people write them."""
-
-    def load(self, data: Buffer) -> str:
-        return "true" if bytes(data) == b"t" else "false"
-
-
-class _Timestamp(Loader):
-    """ISO 8601: a T between date and time, minutes in the zone.
-
-    Other values (infinity, BC) stay as they are.
-    """
-
-    def load(self, data: Buffer) -> str:
-        text = bytes(data).decode()
-        if text.endswith("BC") or "infinity" in text:
-            return text
-        return _SHORT_ZONE.sub(r"\1:00", text.replace(" ", "T", 1))
+_KINDS: dict[int, Kind] = {17: "binary", 1042: "padded", 700: "number", 701: "number", 1700: "number", 790: "money"}
+_BOOLEAN, _TIMESTAMP, _TIMESTAMP_WITH_ZONE = "boolean", "timestamp without time zone", "timestamp with time zone"
+_READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
+_CANCEL_SECONDS = 5.0
 
 
-def prepare_session(connection: psycopg.Connection[Any], statement_timeout_seconds: float) -> None:
-    """Make the session read-only, with a time limit and a fixed format of values."""
-    milliseconds = max(1, round(statement_timeout_seconds * 1000))
-    with connection.cursor() as cursor:
-        for setting, value in {
-            "statement_timeout": str(milliseconds),
-            "default_transaction_read_only": "on",
+class PostgresqlDialect(SqlDialect):
+    """PostgreSQL's SQL. COPY writes the text of every type, so only some columns need an expression."""
+
+    name: ClassVar[Literal["postgresql"]] = "postgresql"
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self._options = options
+
+    def exact_text(self, column: ResultColumn) -> str:
+        """Return the SQL expression of a column's exact text."""
+        value = column.expression or self.quote(column.name)
+        match column.kind:
+            case "binary" if self._options.binary != "keep":
+                return {
+                    "hex": f"encode({value}, 'hex')",
+                    "base64": f"translate(encode({value}, 'base64'), E'\\n', '')",
+                    "reject": f"CASE WHEN {value} IS NOT NULL THEN '' END",  # the bytes are not sent
+                }[self._options.binary]
+            case "padded" if self._options.char_padding == "trim":
+                return f"CAST({value} AS text)"
+            case "money" if self._options.money == "number":
+                return f"CAST({value} AS numeric)"
+        base = column.type.partition("(")[0] + column.type.partition(")")[2]
+        if base == _BOOLEAN:
+            return f"CAST({value} AS text)"
+        if base in {_TIMESTAMP, _TIMESTAMP_WITH_ZONE}:
+            # The text of infinity and of a time before Christ stays as it is. The zone of the transaction is UTC: +00.
+            zone = " || ':00'" if base == _TIMESTAMP_WITH_ZONE else ""
+            ordinary = f"{value} >= '0001-01-01' AND {value} < 'infinity'"
+            return f"CASE WHEN {ordinary} THEN replace(CAST({value} AS text), ' ', 'T'){zone} ELSE CAST({value} AS text) END"
+        return value
+
+
+class PostgresqlDatabase(Database):
+    """A PostgreSQL server, reached directly or through a pooler."""
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self._options = options
+        self.dialect = PostgresqlDialect(options)
+
+    @contextmanager
+    def open(self) -> Iterator[ReadSession]:
+        """Connect and begin a read-only transaction that sees one state of the database."""
+        failure = PostgresqlFailure(self._options)
+        try:
+            connection = psycopg.connect(**self._parameters())
+        except psycopg.Error as error:
+            raise failure.of_connection(error) from None  # the driver's error may show the address
+        session = PostgresqlSession(connection, self._options, self.dialect)
+        try:
+            session.begin()
+            yield session
+            session.run("COMMIT")
+        except psycopg.Error as error:
+            raise failure.of_statement(error, session) from None
+        finally:
+            session.close()
+
+    def _parameters(self) -> dict[str, Any]:
+        address = self._options.address()
+        given = {
+            "host": address.host,
+            "port": address.port,
+            "user": address.user,
+            "password": address.password,
+            "dbname": address.database,
+        }
+        return {
+            "application_name": "ingestd",
+            "connect_timeout": self._options.connect_timeout_seconds,
+            # A server that disappeared is detected within a minute.
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 60_000,
+            **{name: value for name, value in given.items() if value},
+            **address.query,
+            "client_encoding": "UTF8",
+            "autocommit": True,
+            "prepare_threshold": None,
+        }
+
+
+class PostgresqlSession(ReadSession):
+    """One transaction. The statements go to libpq directly: psycopg would make an object of each value or each row."""
+
+    def __init__(self, connection: psycopg.Connection[Any], options: DatabaseOptions, dialect: SqlDialect) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._options = options
+        self._dialect = dialect
+        self._deadline = Deadline(options)
+
+    def begin(self) -> None:
+        """Begin the transaction. Its settings end with it."""
+        settings = {
+            "row_security": "off",  # hidden rows are an error, not missing rows
+            "statement_timeout": str(round(self._options.read_timeout_seconds * 1000)),
+            "lock_timeout": str(max(1, round(self._options.lock_timeout_seconds * 1000))),
             "timezone": "UTC",
             "datestyle": "ISO, YMD",
             "intervalstyle": "iso_8601",
             "extra_float_digits": "1",
             "bytea_output": "hex",
-            "client_encoding": "UTF8",
-        }.items():
-            cursor.execute("SELECT set_config(%s, %s, false)", (setting, value))
-    connection.commit()
+        }
+        if self._connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            settings["client_encoding"] = "SQL_ASCII"  # otherwise one text that is not UTF-8 ends the reading
+        local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
+        self.run(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}")
 
+    def columns(self, source: str) -> list[ResultColumn]:
+        """Return the columns of ``source``."""
+        # Only a prepared statement is refused if it is more than one statement. It has no name, so a pooler keeps nothing of it.
+        self._send(lambda: self._pgconn.send_prepare(b"", f"SELECT * FROM {source}".encode()))
+        described = self._send(lambda: self._pgconn.send_describe_prepared(b""))
+        types = [(described.ftype(at), described.fmod(at)) for at in range(described.nfields)]
+        if not types:
+            return []
+        named = self.run(f"SELECT {', '.join(f'format_type({oid}, {modifier})' for oid, modifier in types)}")
+        return [
+            ResultColumn(
+                name=(described.fname(at) or b"").decode("utf-8", "replace"),
+                type=(named.get_value(0, at) or b"").decode(),
+                kind=_KINDS.get(oid, "text"),
+            )
+            for at, (oid, _) in enumerate(types)
+        ]
 
-def prepare_cursor(cursor: psycopg.Cursor[Any]) -> None:
-    """Fetch every type as text with this cursor. Other cursors of the connection are not affected."""
-    for kind in cursor.connection.adapters.types:
-        cursor.adapters.register_loader(kind.oid, TextLoader)
-        if kind.array_oid:
-            cursor.adapters.register_loader(kind.array_oid, TextLoader)
-    cursor.adapters.register_loader("bool", _Boolean)
-    cursor.adapters.register_loader("timestamp", _Timestamp)
-    cursor.adapters.register_loader("timestamptz", _Timestamp)
+    def frames(
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+    ) -> Iterator[Frame]:
+        """Yield the rows in frames of bounded rows and bytes."""
+        sql = bind(select(self._dialect, columns, source, rest), parameters, self._literal)
+        self.run(f"COPY ({sql}) TO STDOUT")
+        receive = self._pgconn.get_copy_data
+        most_rows, most_bytes = self._options.batch_rows, self._options.batch_bytes
+        lines: list[memoryview] = []
+        size = 0
+        while True:
+            length, line = receive(1)
+            if length > 0:
+                lines.append(line)
+                size += length
+                if len(lines) < most_rows and size < most_bytes:
+                    continue
+            elif length == 0:
+                self._wait(_READABLE)
+                self._pgconn.consume_input()
+                continue
+            else:
+                self._checked(self._drive(generators.fetch_many(self._pgconn)))
+                yield self._frame(lines, columns)
+                return
+            yield self._frame(lines, columns)
+            lines, size = [], 0
+            self._deadline.restart()
+            if not self._deadline.left():
+                raise self._deadline.exceeded()
+
+    def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
+        """Return the first value of the only row of a statement as text."""
+        result = self.run(bind(sql, parameters, self._literal))
+        value = result.get_value(0, 0) if result.ntuples else None
+        return None if value is None else value.decode("utf-8", "surrogateescape")
+
+    def rows(self, sql: str) -> list[tuple[str, ...]]:
+        """Return the rows of a short statement as text; NULL is empty."""
+        result = self.run(sql)
+        return [
+            tuple((result.get_value(row, at) or b"").decode("utf-8", "replace") for at in range(result.nfields))
+            for row in range(result.ntuples)
+        ]
+
+    def run(self, sql: str) -> PGresult:
+        """Run statements by the simple protocol and return the last result."""
+        return self._send(lambda: self._pgconn.send_query(sql.encode()))
+
+    def restart(self) -> bool:
+        """Begin another transaction after an error; return False if the connection is of no use any more."""
+        if self._pgconn.status != pq.ConnStatus.OK:
+            return False
+        self.run("ROLLBACK")
+        self.begin()
+        return True
+
+    def close(self) -> None:
+        """Close the connection. A statement that still runs is canceled, so that the server does not finish it for nothing."""
+        if self._pgconn.status == pq.ConnStatus.OK and self._pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+            with suppress(psycopg.Error):  # the server may be away, and the connection is closed in any case
+                self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
+        self._connection.close()
+
+    def _frame(self, lines: Sequence[memoryview], columns: Sequence[ResultColumn]) -> Frame:
+        return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=True)
+
+    def _literal(self, value: Parameter) -> str:
+        """Return a value as a literal without a type, so that it is compared in the type of its column."""
+        return pq.Escaping(self._pgconn).escape_literal(str(value).encode()).decode()
+
+    def _send(self, send: Callable[[], None]) -> PGresult:
+        self._deadline.restart()
+        send()
+        return self._checked(self._drive(generators.execute(self._pgconn)))
+
+    def _checked(self, results: list[PGresult]) -> PGresult:
+        for result in results:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                raise error_from_result(result)
+        return results[-1]
+
+    def _drive(self, communication: PQGen[list[PGresult]]) -> list[PGresult]:
+        """Perform a communication of psycopg, within the time limits."""
+        try:
+            wanted = next(communication)
+            while True:
+                wanted = communication.send(self._wait(wanted))
+        except StopIteration as end:
+            results: list[PGresult] = end.value
+            return results
+
+    def _wait(self, wanted: int) -> Ready:
+        """Wait until the socket is ready.
+
+        Raises:
+            SourceUnavailable: a time limit is exceeded.
+        """
+        poll = select_module.poll()
+        readable, writable = wanted & _READABLE, wanted & _WRITABLE
+        poll.register(
+            self._pgconn.socket, (select_module.POLLIN if readable else 0) | (select_module.POLLOUT if writable else 0)
+        )
+        left = self._deadline.left()
+        events = poll.poll(math.ceil(left * 1000)) if left else []
+        if not events:
+            raise self._deadline.exceeded()
+        ((_, event),) = events
+        self._deadline.restart()
+        is_writable = bool(writable and event & select_module.POLLOUT)
+        is_readable = bool(event & ~select_module.POLLOUT)
+        return Ready((_READABLE if is_readable else 0) | (_WRITABLE if is_writable else 0))

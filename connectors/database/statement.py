@@ -1,49 +1,53 @@
-"""The SELECT statements."""
+"""The parts of the SELECT statements: what follows FROM, and the parameters."""
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from sqlalchemy.sql.base import Executable
+import re
+from collections.abc import Callable, Sequence
 
-from connectors.database.options import DatabaseOptions
+from connectors.database.port import PLACEHOLDER, Parameter, ResultColumn, SqlDialect
 
-_EVERYTHING = sa.text("*")
+ALIAS = "ingestd_rows"
+"""The name of the table or query in a statement; a column may be qualified with it."""
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^".`]+)')
 
 
-def select(options: DatabaseOptions, *, last: str | float | None = None) -> Executable:
-    """Select all rows, or those from the cursor value ``last`` on, ordered by cursor and key.
+def parse_table(text: str) -> tuple[str, ...]:
+    """Return the parts of a table's name as SQL writes it; upper and lower case are kept also without quotes.
 
-    ``last`` is bound without a type, so that the database compares it in the type of its column. So a timestamp is compared
-    to the microsecond, and never as text.
+    Raises:
+        ValueError: a part is empty, or a quote has no end.
     """
-    if options.cursor is None:
-        return _query(options) if options.query is not None else sa.select(_EVERYTHING).select_from(_source(options))
-    order: list[sa.ColumnClause[object]] = [sa.column(name) for name in dict.fromkeys([options.cursor, *options.keys])]
-    rows = sa.select(_EVERYTHING).select_from(_source(options)).order_by(*order)
-    if last is None:
-        return rows
-    return rows.where(sa.column(options.cursor) >= sa.bindparam("ingestd_last", value=last, type_=sa.types.NullType()))
+    parts: list[str] = []
+    rest = text.strip()
+    while True:
+        found = _PART.match(rest)
+        end = found.end() if found is not None else 0
+        if found is None or rest[end : end + 1] not in {"", "."}:
+            raise ValueError('this is no name of a table; write schema.table, or "a.b" for a name with a dot')
+        quoted, ticked, plain = found.groups()
+        parts.append(quoted.replace('""', '"') if quoted else ticked.replace("``", "`") if ticked else plain)
+        if end == len(rest):
+            return tuple(parts)
+        rest = rest[end + 1 :]
 
 
-def no_rows(options: DatabaseOptions) -> Executable:
-    """Select the columns without rows."""
-    return sa.select(_EVERYTHING).select_from(_source(options)).where(sa.text("1 = 0"))
+def source(dialect: SqlDialect, *, table: str | None, query: str | None) -> str:
+    """Return what follows FROM: the table or the query, with the name `ALIAS`."""
+    if table is not None:
+        return f"{'.'.join(map(dialect.quote, parse_table(table)))} AS {ALIAS}"
+    # What follows is on a new line, because the query may end in a comment.
+    return f"({str(query).strip().rstrip(';')}\n) AS {ALIAS}"
 
 
-def without_cursor_value(options: DatabaseOptions) -> Executable:
-    """Count the rows without a value in the cursor column."""
-    return sa.select(sa.text("count(*)")).select_from(_source(options)).where(sa.column(str(options.cursor)).is_(None))
+def select(dialect: SqlDialect, columns: Sequence[ResultColumn], from_: str, rest: str = "") -> str:
+    """Return a statement that selects the exact text of ``columns``."""
+    texts = ", ".join(dialect.exact_text(column) for column in columns)
+    return f"SELECT {texts} FROM {from_} {rest}".rstrip()
 
 
-def _source(options: DatabaseOptions) -> sa.FromClause:
-    if options.table is None:
-        return _query(options).columns().subquery("ingestd_rows")
-    schema, _, name = options.table.rpartition(".")
-    return sa.table(name, schema=schema or None)
-
-
-def _query(options: DatabaseOptions) -> sa.TextClause:
-    query = str(options.query).strip().rstrip(";")
-    # A colon of the query ('12:30', ::text) is no parameter. What follows is on a new line, because the query may end in a
-    # comment.
-    return sa.text(f"{query}\n".replace(":", "\\:"))
+def bind(sql: str, parameters: Sequence[Parameter], literal: Callable[[Parameter], str]) -> str:
+    """Return ``sql`` with the ``literal`` of a parameter in place of each placeholder, in order."""
+    first, *others = sql.split(PLACEHOLDER)
+    return first + "".join(literal(value) + part for value, part in zip(parameters, others, strict=True))

@@ -62,7 +62,8 @@ class Batch:
     ``rejects``: records between the two cursors that could not be read.
     ``last``: the batch ends the partition. Exactly one batch of each snapshot reading has it.
     ``unchanged``: the source was written again since the cursor, with the same content; no records, and ``last`` is set.
-    ``partial``: the reading amends records of other partitions and is not a complete snapshot: no missing record is removed.
+    ``partial``: the reading is not a complete snapshot: it holds changed records of its partition, or amends records of other
+    partitions. No missing record is removed.
     ``resolves``: references (`Rejected.reference`) of rejected records that the records of this batch replace. They are no
     longer rejected when this batch is durable.
     ``header``: the columns are those of the whole partition (a header row, a table), not only those that occur in this

@@ -6,6 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+COLUMN = "column"
+"""The name of the column that makes an entry, in a mapping of columns."""
+
+_INNER = f"{{{COLUMN}}}"
+
 
 class TemplateError(ValueError):
     """A template with a syntax error; ``position`` is the 0-based offset of the mistake in its text."""
@@ -24,9 +29,15 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The value of a record's field, exactly as in the source."""
+    """The value of a record's field, exactly as in the source. A name may contain ``{column}``: ``units.{column}``."""
 
     name: str
+
+    def bind(self, values: Mapping[str, str]) -> Literal | Field:
+        """Return the field's fixed text; else the field, with the names inside its name replaced."""
+        if self.name in values:
+            return Literal(values[self.name])
+        return Field(self.name.replace(_INNER, values[COLUMN])) if COLUMN in values and _INNER in self.name else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +56,7 @@ class Template:
         """Return the template with the named fields replaced by fixed text."""
         parts: list[Literal | Field] = []
         for part in self.parts:
-            bound = Literal(values[part.name]) if isinstance(part, Field) and part.name in values else part
+            bound = part.bind(values) if isinstance(part, Field) else part
             if isinstance(bound, Literal) and parts and isinstance(parts[-1], Literal):
                 parts[-1] = Literal(parts[-1].text + bound.text)
             else:
@@ -53,7 +64,7 @@ class Template:
         return Template(text=self.text, parts=tuple(parts))
 
 
-_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]*)\}|(?P<stray>[{}])")
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]*|[^{}]+\{column\}[^{}]*)\}|(?P<stray>[{}])")
 
 
 def parse_template(text: str) -> Template:

@@ -79,7 +79,8 @@ class Connector(ABC):
         """Yield the batches after ``cursor``, the durable end of the last complete reading (None: never read).
 
         A snapshot partition that was not changed since ``cursor`` yields nothing. One that was written again with the same
-        content yields one empty batch with ``unchanged``. One that changed, or was never read, is yielded as a whole.
+        content yields one empty batch with ``unchanged``. One that changed, or was never read, is yielded as a whole. Or
+        `Batch.partial` batches hold the records that may have changed, and a later reading is whole again.
 
         An incremental partition yields what follows ``cursor``. The cursor of each batch becomes durable with the batch.
 

@@ -2,34 +2,96 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationInfo, field_validator
 
-from ingestd.core.mapping import COLUMN, EntrySpec, TemplateError, parse_template
+from ingestd.core.mapping import COLUMN, EntrySpec, parse_template
+from ingestd.core.mapping.conversion import ValueRules
+from ingestd.core.mapping.specification import ColumnSelection, name_parts
+from ingestd.core.mapping.typed import ExpressionError
+from ingestd.settings.entry_texts import checked_by, data_type, template
+from ingestd.settings.entry_values import ValueSettings
 from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
-from ingestd.settings.validation import problem, validated
+from ingestd.settings.validation import problem, refuse, validated
 
-_DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+if TYPE_CHECKING:
+    from ingestd.core.mapping.compiler import Compiler
+
+_PART = "file.part."
+_RESERVED = ("units.", "file.")
+
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
-def _template(text: str) -> str:
+class ValueExpression(SettingsPart):
+    """A value that an expression computes."""
+
+    expr: str = Field(
+        description="An SQL expression over the fields of one record; docs/mapping.md lists its functions.",
+        examples=["mass_g / 1000"],
+    )
+
+
+class ColumnChoice(SettingsPart):
+    """Columns by their names, chosen for each file."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["all"]}, {"required": ["match"]}]})
+
+    all: Literal[True] | None = Field(default=None, description="Every column that neither the key nor the type names.")
+    match: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = Field(
+        default=None, description="A glob of column names, or a list of globs.", examples=["mass_*"]
+    )
+    except_: tuple[Text, ...] = Field(
+        default=(),
+        validation_alias="except",
+        description="Columns that are left out, by name or glob.",
+        examples=[["remark"]],
+    )
+
+    def selection(self) -> ColumnSelection:
+        """Return the choice that the mapping applies to the columns of a batch."""
+        match = self.match or "*"
+        return ColumnSelection(match=(match,) if isinstance(match, str) else match, excluded=self.except_)
+
+
+def _compiler(let: Mapping[str, str]) -> Compiler:
+    """Return a compiler that knows the expressions of ``let``."""
+    # A configuration without expressions does not wait for the import of sqlglot.
+    from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
+
+    compiler = expression_compiler()
+    for name, text in let.items():
+        compiler.define(name, text)
+    return compiler
+
+
+class UnknownPart(ExpressionError):
+    """A template or an expression uses a part that ``file_name`` does not have."""
+
+
+def _check_template_parts(text: str, info: ValidationInfo) -> None:
     try:
-        parse_template(text)
-    except TemplateError as error:
-        sentence = str(error)
-        raise problem(f"{sentence[:1].upper()}{sentence[1:]}.", error.position) from None
-    return text
+        _check_parts(parse_template(text).fields, info)
+    except UnknownPart as unknown:
+        raise problem(str(unknown)) from None
 
 
-def _data_type(text: str) -> str:
-    if not parse_template(_template(text)).fields and not _DATA_TYPE.fullmatch(text):
-        raise problem(
-            "Expected a data type such as scalar, text or datetime: a letter, then at most 63 letters, digits, '_', '.' or '-'."
-        )
-    return text
+def _check_parts(names: Iterable[str], info: ValidationInfo) -> None:
+    """Check that the parts of the file's name that a template or an expression uses are parts of ``file_name``.
+
+    Raises:
+        UnknownPart: one is not.
+    """
+    if "file_name" in info.data:
+        form = info.data["file_name"]
+        known = {f"{_PART}{name}" for name in name_parts(form).groupindex} if form is not None else set()
+        for name in names:
+            if name.startswith(_PART) and name not in known:
+                parts = ", ".join(sorted(known)) or "none"
+                raise UnknownPart(f"{{{name}}} is no part of 'file_name'; its parts are {parts}.")
 
 
 class EntrySettings(SettingsPart):
@@ -37,30 +99,108 @@ class EntrySettings(SettingsPart):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["value"]}, {"required": ["columns"]}]})
 
-    key: Annotated[str, Field(min_length=1), AfterValidator(_template)] = Field(
-        description="The entry's key. {name} is a field of the record, {file.name} and {file.stem} name the file, and "
-        "{column} names the column if 'columns' is set.",
+    file_name: Annotated[str, checked_by(name_parts)] | None = Field(
+        default=None,
+        description="The form of the file's name with its parts in braces: {file.part.run} is the part {run}. "
+        "A file with another name is rejected.",
+        examples=["RUN{run}_{bench}.csv"],
+    )
+    key: Annotated[str, Field(min_length=1), AfterValidator(template)] = Field(
+        description="The entry's key. {name} is a field of the record or a name of 'let'. {file.name} and {file.stem} name the "
+        "file. {file.part.NAME} is a part of 'file_name'. {units.NAME} is the unit of a column. {column} names the column if "
+        "'columns' is set.",
         examples=["{part_number}.mass", "{part_number}.{column}"],
     )
-    value: Annotated[str, AfterValidator(_template)] | None = Field(
-        default=None,
-        description="The entry's value, written like the key. Set either this or 'columns'.",
-        examples=["{mass_kg}"],
+    let: dict[str, str] = Field(
+        default_factory=dict,
+        description="Expressions by name. The other expressions and templates use them like fields; a name hides a field.",
+        examples=[{"mass_kg": "mass_g / 1000"}],
     )
-    type: Annotated[str, AfterValidator(_data_type)] = Field(
+    where: str | None = Field(
+        default=None,
+        description="Only records for which this condition is true make entries.",
+        examples=["status = 'released' AND mass_kg > 0"],
+    )
+    value: Annotated[str, AfterValidator(template)] | ValueExpression | None = Field(
+        default=None,
+        description="The entry's value, written like the key, or {expr: EXPRESSION}. Set either this or 'columns'.",
+        examples=["{mass_kg}", {"expr": "mass_g / 1000"}],
+    )
+    type: Annotated[str, AfterValidator(data_type)] = Field(
         default="scalar", description="The entry's data type; it may contain fields, like the key."
     )
-    columns: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
-        default=None,
-        validate_default=True,
-        min_length=1,
-        description="Columns of which each makes one entry with the column's value. Set either this or 'value'.",
-        examples=[["mass_kg", "length_mm"]],
+    columns: ColumnChoice | Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)] | None = (
+        Field(
+            default=None,
+            validate_default=True,
+            description="Columns of which each makes one entry with the column's value: a list, {all: true, except: [...]} or "
+            "{match: GLOB}. Set either this or 'value'.",
+            examples=[["mass_kg", "length_mm"], {"all": True, "except": ["remark"]}],
+        )
     )
+    types: dict[str, Annotated[str, AfterValidator(data_type)]] = Field(
+        default_factory=dict,
+        description="With 'columns', the data types of single columns instead of 'type'.",
+        examples=[{"remark": "text"}],
+    )
+    values: ValueSettings | None = Field(
+        default=None, validate_default=True, description="What becomes of the value before it is an entry."
+    )
+
+    @field_validator("key", "type")
+    @classmethod
+    def _check_template(cls, text: str, info: ValidationInfo) -> str:
+        _check_template_parts(text, info)
+        return text
+
+    @field_validator("let")
+    @classmethod
+    def _check_let(cls, let: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        if not let:
+            return let
+        compiler = _compiler({})
+        for name, text in let.items():
+            if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
+                refuse(
+                    (name,),
+                    problem(f"The name '{name}' can't be used: it has braces, or is reserved."),
+                    text,
+                )
+            try:
+                _check_parts(compiler.define(name, text).columns, info)
+            except ExpressionError as error:
+                refuse((name,), problem(str(error), error.position), text)
+        return let
+
+    @field_validator("where")
+    @classmethod
+    def _check_where(cls, where: str | None, info: ValidationInfo) -> str | None:
+        if where is not None and "let" in info.data:
+            compiler = _compiler(info.data["let"])
+            try:
+                _check_parts(compiler.condition(where).columns, info)
+            except ExpressionError as error:
+                raise problem(str(error), error.position) from None
+        return where
+
+    @field_validator("value")
+    @classmethod
+    def _check_value(cls, value: str | ValueExpression | None, info: ValidationInfo) -> str | ValueExpression | None:
+        if isinstance(value, ValueExpression) and "let" in info.data:
+            compiler = _compiler(info.data["let"])
+            try:
+                _check_parts(compiler.compile(value.expr).columns, info)
+            except ExpressionError as error:
+                refuse(("expr",), problem(str(error), error.position), value.expr)
+        elif isinstance(value, str):
+            _check_template_parts(value, info)
+        return value
 
     @field_validator("columns")
     @classmethod
-    def _check_columns(cls, columns: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+    def _check_columns(
+        cls, columns: ColumnChoice | tuple[str, ...] | None, info: ValidationInfo
+    ) -> ColumnChoice | tuple[str, ...] | None:
         value, key = info.data.get("value"), info.data.get("key")
         if columns is None:
             if "value" in info.data and value is None:
@@ -70,6 +210,10 @@ class EntrySettings(SettingsPart):
             raise problem("An entry has either 'value' or 'columns'; found both. Remove one of them.")
         if key is not None and COLUMN not in parse_template(key).fields:
             raise problem("With 'columns' the key must contain {column}; otherwise every column writes the same entry.")
+        if isinstance(columns, ColumnChoice):
+            if (columns.all is None) == (columns.match is None):
+                raise problem("Choose columns by either 'all: true' or 'match'.")
+            return columns
         for position, column in enumerate(columns):
             if column in columns[:position]:
                 raise problem(f"The column '{column}' is listed twice.")
@@ -77,7 +221,20 @@ class EntrySettings(SettingsPart):
 
     def spec(self) -> EntrySpec:
         """Return the specification that the mapping compiles."""
-        return EntrySpec(key=self.key, value=self.value, columns=self.columns or (), type=self.type)
+        columns, value = self.columns, self.value
+        return EntrySpec(
+            key=self.key,
+            value=value if isinstance(value, str) else None,
+            columns=columns if isinstance(columns, tuple) else (),
+            type=self.type,
+            expression=value.expr if isinstance(value, ValueExpression) else None,
+            selection=columns.selection() if isinstance(columns, ColumnChoice) else None,
+            types=tuple(self.types.items()),
+            where=self.where,
+            let=tuple(self.let.items()),
+            file_name=self.file_name,
+            rules=self.values.rules() if self.values is not None else ValueRules(),
+        )
 
 
 class _Entries(RootModel[tuple[EntrySettings, ...]]):

@@ -64,6 +64,6 @@ def test_a_picture_has_a_thumbnail_and_a_download_and_can_be_converted_again(
     )
     assert bytes_came == len(picture.getvalue())
     signed_in.click("Convert again")
-    signed_in.until(lambda: "The conversion is asked for" in signed_in.text)
+    signed_in.until(lambda: "The conversion is queued" in signed_in.text)
     signed_in.reload_until(lambda: "attempt 2" in signed_in.text)
     signed_in.reload_until(lambda: signed_in.texts("dd .state") == ["succeeded"])

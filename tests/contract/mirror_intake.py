@@ -438,6 +438,17 @@ class IntakeSuite:
         )  # fmt: skip
         return stage.intake.finish_run(run, cursor={"amended": version}, seen=None, deletes=deletes, partial=True)
 
+    def test_a_partial_reading_of_equal_entries_lets_the_next_one_map_every_record(self, stage: IntakeStage) -> None:
+        """Otherwise a record that has its former text again, which no partial reading saw, would remove its entry."""
+        stage.read([("a", "1")])
+        state = stage.open("p")
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
+        other = entries([("a", "1")]).with_columns(row_hash=pl.lit(77, dtype=pl.UInt64))
+        stage.intake.commit(run, entries=other, records=1, rejects=(), cursor={"changes": 1}, facts={})
+        stage.intake.finish_run(run, cursor={"changes": 1}, seen=None, deletes="keep", partial=True)
+        assert stage.open("p").snapshot is None
+        assert stage.read([("a", "1")], deletes="remove").removed == 0
+
     def rejected(self, stage: IntakeStage, name: str = "p") -> list[Rejected]:
         return list(stage.intake.settlement(stage.open(name).id).rejects())
 

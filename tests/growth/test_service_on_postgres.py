@@ -54,7 +54,7 @@ async def _repeated(settings: WorkspacedSettings, key: str, name: str, sink: str
         running(settings) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service", headers=headers) as http,
     ):
-        await app.keep_up()
+        await app.run_maintenance()
         for _ in range(_REPEATED):
             response = await http.request(method, path.format(sink=sink), json=body)
             assert response.is_success, response.text
@@ -85,7 +85,7 @@ def _rows_read(servers: Databases, data: Path, rows: int) -> dict[str, int]:
     with servers.migrated() as url, psycopg.connect(url, autocommit=True) as watching:
         limits = Limits(requests_per_minute=0, walked_rows=500)
         settings = WorkspacedSettings(data=data, limits=limits, postgres=postgres_address(url), key_cache_seconds=3_600)
-        settings = dataclasses.replace(settings, upkeep_seconds=86_400)
+        settings = dataclasses.replace(settings, maintenance_seconds=86_400)
         now = time.time_ns() // 1_000_000
         key = transact(
             settings.database,

@@ -97,7 +97,7 @@ class Cost:
 
 def _settings(data: Path, **limits: int) -> WorkspacedSettings:
     chosen = Limits(requests_per_minute=0, walked_rows=500, **limits)
-    return WorkspacedSettings(data=data, limits=chosen, upkeep_seconds=86_400, key_cache_seconds=3_600)
+    return WorkspacedSettings(data=data, limits=chosen, maintenance_seconds=86_400, key_cache_seconds=3_600)
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def _service(data: Path) -> AsyncIterator[tuple[Application, httpx.AsyncCl
         transport = httpx.ASGITransport(app=app)
         headers = {"x-api-key": key, "ClientId": "tests"}
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            await app.keep_up()  # the first run of the jobs is over
+            await app.run_maintenance()  # the first run of the jobs is over
             yield app, http
 
 
@@ -167,7 +167,7 @@ async def _measured(data: Path, rows: int, steps: Work) -> dict[str, Cost]:
         sample = await create_sample_workspace(http)
         await _fill(http, _settings(data), sample, rows)
         for operation in OPERATIONS:
-            await app.keep_up()
+            await app.run_maintenance()
             steps.reset()
             response = await http.request(
                 operation.method,
@@ -224,7 +224,7 @@ def bulk_for_webhooks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cost, C
             for _ in range(webhooks):
                 made = await http.post("/v1/webhooks", json={"url": "https://receiver.invalid/", "dataEvents": ["*"]})
                 assert made.status_code == 201, made.text
-            await app.keep_up()
+            await app.run_maintenance()
             steps.reset()
             entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(1_000)]
             sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)

@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 import workspaced
-from ingestd.process.statements import load_statements
 from workspaced.storage.sqlite_store import open_database
+from workspaced.storage.statements import load_statements
 
 _ROOT = Path(workspaced.__file__).parent
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")

@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from ruamel.yaml import YAML
 
 from connectors.formats import FORMATS
+from ingestd.core.mapping import Mapping
+from ingestd.core.record import Batch
 from ingestd.core.template import parse_template
 from ingestd.registry import connector_class
 from ingestd.settings import Settings, load_settings
@@ -21,6 +24,7 @@ EXAMPLES = [
     "bench-log.yaml",
     "formats.yaml",
     "ingestd.yaml",
+    "mapping.yaml",
     "mass-budget.yaml",
     "pdm-database.yaml",
     "shared-workbook.yaml",
@@ -61,11 +65,35 @@ def test_the_example_with_every_key_can_be_loaded_with_every_pipeline_uncommente
 
 
 def test_every_setting_and_every_option_of_a_connector_is_in_the_examples_with_every_key() -> None:
-    text = (CONFIG / "ingestd.yaml").read_text() + (CONFIG / "formats.yaml").read_text()
+    text = "".join((CONFIG / name).read_text() for name in ("ingestd.yaml", "formats.yaml", "mapping.yaml"))
     written = set(re.findall(r"(?:^|[\s#{,])([a-z_]+):", text, re.MULTILINE))
     known = {key for part in [schema(), *schema()["$defs"].values()] for key in part.get("properties", {})}
     assert {"url", "api_key", "columns", "visible_id", "every", "timezone", "rescan_seconds"} <= known
     assert known - written == set()
+
+
+def test_the_example_of_mappings_maps_files_as_its_comments_say() -> None:
+    runs, parts = (Mapping(pipeline.entries) for pipeline in loaded("mapping.yaml").pipelines)
+    facts = {"file.name": "RUN07_north.csv", "units.mass": "g", "units.length": "kg"}
+    row = {"sample": "1", "mass": " 1.250,5", "length": "-", "remark": "", "state": "ok", "tested": "07.11.2026 12:30"}
+    assert mapped(runs, row, facts) == {
+        "north.07.1.mass": "1.2505",
+        "north.07.1.state": "pass",
+        "north.07.1.tested_at": "2026-11-07T11:30:00+00:00",
+    }
+    part = {"number": "00417", "status": "released", "mass_g": "250", "quantity": "4", "margin": "1", "drawing": "4711"}
+    assert mapped(parts, part, {}) == {
+        "00417.mass_kg": "1", "00417.margin_percent": "0.4", "00417.drawing": "00004711",
+    }  # fmt: skip
+
+
+def mapped(rule: Mapping, row: dict[str, str], facts: dict[str, str]) -> dict[str, str]:
+    records = pl.DataFrame([row])
+    positions = pl.Series("position", [2], dtype=pl.Int64)
+    rule.check_header(Batch(records=records, positions=positions, cursor={}, facts=facts, header=True))
+    found = rule.apply(records, positions, rule.row_hashes(records, facts), facts)
+    assert found.rejects == ()
+    return dict(found.entries.select("key", "value").rows())
 
 
 def test_every_format_is_in_the_examples() -> None:

@@ -1,4 +1,4 @@
-"""`make words` finds every word of the dictionary in any context, and ignores public names."""
+"""`make lint` finds every word of the dictionary in any context, and ignores public names."""
 
 from __future__ import annotations
 

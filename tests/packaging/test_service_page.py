@@ -129,7 +129,7 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
     for field in dataclasses.fields(WorkspacedSettings):
         if field.type in {"bool", "int", "float"}:
             text = str(field.default).lower() if field.type == "bool" else f"{field.default:g}"
-            wanted[f"WORKSPACED_{field.name.upper()}"] = text
+            wanted[field.metadata.get("variable", f"WORKSPACED_{field.name.upper()}")] = text
     assert dict(listed) == wanted
 
 

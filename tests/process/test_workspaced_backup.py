@@ -102,7 +102,7 @@ def test_a_failed_backup_reports_the_reason_and_leaves_nothing(tmp_path: Path, p
     new_key(data)
     there.mkdir()
     taken = workspaced("backup", str(there), "--data", str(data))
-    assert (taken.returncode, "is there already" in taken.stderr) == (78, True)
+    assert (taken.returncode, "exists already" in taken.stderr) == (78, True)
     absent = workspaced("backup", str(tmp_path / "copy"), "--data", str(tmp_path / "nowhere"))
     assert (absent.returncode, "There is no database" in absent.stderr) == (78, True)
     with postgres_databases.migrated() as url:

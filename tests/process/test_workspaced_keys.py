@@ -60,7 +60,7 @@ def test_mistakes_are_reported_as_sentences(tmp_path: Path) -> None:
     assert (twins.returncode, twins.stdout) == (1, "")
     assert "Several keys are named 'twin'" in twins.stderr
     wrong = workspaced("keys", "create", "x", "--role", "owner", "--workspace", "W", "--data", str(tmp_path))
-    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'W' is no workspace's id: it must be a UUID.\n")
+    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'W' is not the id of a workspace: it must be a UUID.\n")
     assert workspaced("keys", "create", "x", "--role", "king", "--data", str(tmp_path)).returncode == 2
 
 

@@ -82,8 +82,8 @@ def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
     assert refused.returncode == 69
     assert refused.stdout == ""
     assert refused.stderr == (
-        f"workspaced: 127.0.0.1 port {port} can't be listened on (Address already in use). "
-        "Stop what uses it, or give another one with --port.\n"
+        f"workspaced: The service can't listen on 127.0.0.1 port {port} (Address already in use). "
+        "Stop the program that uses it, or set another one with --port.\n"
     )
 
 

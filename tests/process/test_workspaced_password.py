@@ -32,7 +32,7 @@ def test_a_start_with_a_wrong_or_missing_password_ends_with_a_sentence_and_78(
     )
     assert ended.returncode == 78
     assert words in ended.stderr.splitlines()[-1]
-    assert "Put the right password into PGPASSWORD, ~/.pgpass" in ended.stderr.splitlines()[-1]
+    assert "Set the right password in PGPASSWORD, ~/.pgpass" in ended.stderr.splitlines()[-1]
     assert WRONG not in ended.stderr
 
 
@@ -41,4 +41,4 @@ def test_a_command_with_a_wrong_password_reports_it(database: str, command: tupl
     refused = workspaced(*command, "--database", database, environment={"PGPASSWORD": WRONG})
     assert refused.returncode == 78
     assert refused.stderr.startswith("workspaced: The database postgresql://someone@127.0.0.1:")
-    assert "Put the right password into" in refused.stderr
+    assert "Set the right password in" in refused.stderr

@@ -238,7 +238,7 @@ def test_several_workers_on_sqlite_are_rejected_before_any_change(tmp_path: Path
         environment={} if words else {given: "2"},
     )
     assert (refused.returncode, refused.stdout) == (78, "")
-    assert "--workers is 2, but with SQLite more than one process gains nothing" in refused.stderr
+    assert "--workers is 2, but with SQLite several processes are not faster" in refused.stderr
     assert "PostgreSQL" in refused.stderr
     assert not (tmp_path / "data").exists()
 
@@ -250,8 +250,8 @@ def test_ports_in_use_are_named_with_their_option(tmp_path: Path) -> None:
         for words, option in ((("--port", port), "--port"), (("--port", "0", "--admin-port", port), "--admin-port")):
             refused = workspaced("serve", "--data", str(tmp_path), "--workers", "2", *words)
             assert refused.returncode == 69
-            assert f"port {port} can't be listened on" in refused.stderr
-            assert f"give another one with {option}.\n" in refused.stderr
+            assert f"port {port} (Address already in use)" in refused.stderr
+            assert f"set another one with {option}.\n" in refused.stderr
 
 
 @on_postgres

@@ -1,4 +1,4 @@
-"""The command line: one verb a file, no logic."""
+"""The command line: a module for each verb."""
 
 from __future__ import annotations
 

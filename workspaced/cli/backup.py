@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from workspaced.cli.database import chosen, database_option, done
+from workspaced.cli.database import database_option, selected_address, with_failures
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage.backup.complete_copy import back_up
+from workspaced.storage.backup import back_up
 
 
 @click.command()
@@ -18,22 +18,22 @@ from workspaced.storage.backup.complete_copy import back_up
 )
 @database_option
 def backup(folder: Path, data: Path, database: str) -> None:
-    """Copy everything into the new FOLDER, while the service runs or not.
+    """Copy all data into the new FOLDER, while the service runs or not.
 
-    FOLDER then has the records, as they were at one moment (workspaced.db, or for PostgreSQL workspaced.dump, which pg_dump
-    writes), and blobs, the bytes of all files. It has secrets in it: keep it as you keep the data. What is not in it:
+    FOLDER then has the records of one moment (workspaced.db, or for PostgreSQL workspaced.dump, written by pg_dump), and
+    blobs, the bytes of all files. It contains secrets: protect it like the data folder. It does not contain
     WORKSPACED_ENCRYPTION_KEY, without which the secrets of webhooks can't be read.
 
     \b
-    To restore it, stop the service; then, for SQLite, the copy is a data folder:
+    To restore it, stop the service. For SQLite, the copy is a data folder:
       cp -a FOLDER NEW_DATA
       workspaced serve --data NEW_DATA
-    for PostgreSQL, into a database that is new and empty:
+    For PostgreSQL, restore it into a new, empty database:
       createdb workspaced_restored
       pg_restore --exit-on-error --no-owner --dbname workspaced_restored FOLDER/workspaced.dump
       mkdir NEW_DATA; cp -a FOLDER/blobs NEW_DATA/
       workspaced serve --data NEW_DATA --database postgresql://…/workspaced_restored
-    """  # noqa: D301  the escape is what keeps click from filling the lines
-    address = chosen(data, database)
-    count = done(lambda: back_up(address, WorkspacedSettings(data=data).blobs, folder))
+    """  # noqa: D301  the escape prevents click from rewrapping the lines
+    address = selected_address(data, database)
+    count = with_failures(lambda: back_up(address, WorkspacedSettings(data=data).blobs, folder))
     click.echo(f"{folder} has the records of {address} and {count} {'file' if count == 1 else 'files'} of bytes.")

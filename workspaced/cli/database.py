@@ -1,4 +1,4 @@
-"""What the commands share that work on the database themselves, whether the service is running or not."""
+"""Options and errors of the commands that use the database directly, whether the service runs or not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from workspaced.cli.failure import AWAY, UNUSABLE, Failure
-from workspaced.core.problems import UnavailableProblem
+from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
+from workspaced.core.clock import now_ms
+from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnavailableProblem
+from workspaced.core.text import as_uuid
 from workspaced.storage.address import Address, address_of
 from workspaced.storage.factory import transact
 from workspaced.storage.port import PasswordRefused, StorageUnusable, Transaction
@@ -21,15 +23,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 DATABASE_URL = "WORKSPACED_DATABASE_URL"
 
 
-def data_option(command: Command) -> Command:
-    """``--data``, the folder of the service."""
-    return click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The service's data folder.")(
-        command
-    )
-
-
 def database_option(command: Command) -> Command:
-    """``--database``, a URL; empty where neither it nor the variable is given."""
+    """Add ``--database``, a URL; empty if neither it nor the variable is given."""
     return click.option(
         "--database",
         envvar=DATABASE_URL,
@@ -42,31 +37,34 @@ def database_option(command: Command) -> Command:
 
 
 def address_option(command: Command) -> Command:
-    """Both options, handed to the command as one ``address``."""
+    """Add ``--data`` and ``--database``, passed to the command as one ``address``."""
 
     @functools.wraps(command)
     def addressed(*words: Any, data: Path | None, database: str, **more: Any) -> Any:
-        return command(*words, address=chosen(data, database), **more)
+        return command(*words, address=selected_address(data, database), **more)
 
-    return data_option(database_option(addressed))  # type: ignore[return-value]  # the options are taken off it
+    data_option = click.option(
+        "--data", type=click.Path(path_type=Path, file_okay=False), help="The service's data folder."
+    )
+    return data_option(database_option(addressed))  # type: ignore[return-value]  # the wrapper takes other options
 
 
-def chosen(data: Path | None, database: str) -> Address:
-    """The database that the options name.
+def selected_address(data: Path | None, database: str) -> Address:
+    """Return the address of the database that the options name.
 
     Raises:
-        Failure: neither is given, or the URL is no good.
+        Failure: neither is given, or the URL is invalid.
     """
     if data is None and not database:
-        raise Failure("Say where the data is: --data FOLDER, or --database URL for PostgreSQL.", 2)
+        raise Failure("No database is given. Add --data FOLDER, or --database URL for PostgreSQL.", 2)
     try:
         return address_of(data or Path(), database)
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
 
 
-def done(step: Callable[[], T]) -> T:
-    """What the step returns.
+def with_failures(step: Callable[[], T]) -> T:
+    """Return what the step returns.
 
     Raises:
         Failure: the database can't be used, or not now.
@@ -78,13 +76,38 @@ def done(step: Callable[[], T]) -> T:
     except PasswordRefused as error:
         raise Failure(error.detail, UNUSABLE) from error
     except UnavailableProblem as error:
-        raise Failure(error.detail, AWAY) from error
+        raise Failure(error.detail, UNAVAILABLE) from error
 
 
 def in_transaction(address: Address, work: Callable[[Transaction], T]) -> T:
-    """Do it in that database.
+    """Do work in one transaction.
 
     Raises:
-        Failure: it can't be done.
+        Failure: the database can't be used, or not now.
     """
-    return done(lambda: transact(address, work))
+    return with_failures(lambda: transact(address, work))
+
+
+def restored(address: Address, group: str, restore: Callable[[Transaction, int], object]) -> None:
+    """Restore something deleted; ``restore`` gets the transaction and the time. ``group`` is the verb that lists them.
+
+    Raises:
+        Failure: it is not among the deleted ones, or can't be restored, or the database can't be used.
+    """
+    try:
+        in_transaction(address, lambda tx: restore(tx, now_ms()))
+    except (NotFoundProblem, ConflictProblem) as problem:
+        sentence = f"{problem.detail} `workspaced {group} list --deleted` shows what can be restored."
+        raise Failure(sentence, 1) from problem
+
+
+def uuid_of(kind: str, text: str) -> str:
+    """Return an id in lower case; ``kind`` is what it identifies.
+
+    Raises:
+        Failure: the text is not a UUID.
+    """
+    found = as_uuid(text)
+    if found is None:
+        raise Failure(f"'{text}' is not the id of a {kind}: it must be a UUID.", 2)
+    return found

@@ -1,4 +1,4 @@
-"""How a command says that it can't go on: one sentence, and an exit code from sysexits(3)."""
+"""Errors of commands: one sentence, and an exit code from sysexits(3)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import IO, Any
 import click
 
 UNUSABLE = 78
-"""EX_CONFIG: starting again changes nothing; somebody has to act."""
+"""EX_CONFIG: starting again changes nothing; an operator must act."""
 
-AWAY = 69
+UNAVAILABLE = 69
 """EX_UNAVAILABLE: starting again later may help."""
 
 
@@ -18,8 +18,8 @@ class Failure(click.ClickException):
 
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence)
-        self.exit_code = exit_code  # type: ignore[misc]  # click reads it off the instance
+        self.exit_code = exit_code  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Without click's "Error: ", since the sentence says it."""
+        """Print the sentence after the program's name, instead of click's "Error: "."""
         click.echo(f"workspaced: {self.format_message()}", file=file, err=file is None)

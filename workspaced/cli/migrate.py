@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from workspaced.cli.database import address_option, done
+from workspaced.cli.database import address_option, with_failures
 from workspaced.storage import factory
 from workspaced.storage.address import Address
 
@@ -12,12 +12,12 @@ from workspaced.storage.address import Address
 @click.command()
 @address_option
 def migrate(address: Address) -> None:
-    """Bring the database to the schema of this program.
+    """Migrate the database to the schema of this program.
 
-    A SQLite file is brought there by every start of the service, too. PostgreSQL is not, since several processes use it:
-    run this once after an upgrade. Each step is done whole or not at all; of several that are started only one works.
+    Each start of the service also migrates a SQLite file. It does not migrate PostgreSQL, which several processes use: run
+    this once after an upgrade. Each step is one transaction. If several are started, only one works.
     """
-    before, after = done(lambda: factory.migrate(address))
+    before, after = with_failures(lambda: factory.migrate(address))
     if before == after:
         click.echo(f"{address} has schema {after}: nothing to do.")
     else:

@@ -15,7 +15,7 @@ from workspaced.settings.environment import settings_from
 
 @click.command()
 def openapi() -> None:
-    """Print the OpenAPI 3.1 document, as a service with these environment variables would serve it."""
+    """Print the OpenAPI 3.1 document of a service with these environment variables."""
     try:
         settings = settings_from(os.environ, data=Path())
     except ValueError as error:

@@ -16,7 +16,7 @@ from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.process.standard_streams import output_failure
 from workspaced.cli.database import database_option
-from workspaced.cli.failure import AWAY, UNUSABLE, Failure
+from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.server import single
 from workspaced.server.descriptors import raise_descriptor_limit
 from workspaced.server.listeners import PortTaken, listen, reserve
@@ -26,9 +26,7 @@ from workspaced.storage.port import StorageUnusable
 
 
 @click.command()
-@click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder that holds everything."
-)
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="The data folder.")
 @database_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -44,25 +42,25 @@ from workspaced.storage.port import StorageUnusable
     default=1,
     show_default=True,
     envvar="WORKSPACED_WORKERS",
-    help="Processes that serve; more than one only with PostgreSQL. Rates are divided among them.",
+    help="Number of processes; more than one only with PostgreSQL. Rate limits are divided among them.",
 )
 @click.option(
     "--admin-port",
     type=click.IntRange(0, 65535),
     envvar="WORKSPACED_ADMIN_PORT",
-    help="Port of /metrics, /healthz and /readyz; 0: none.  [default: one above --port; none where that is 0]",
+    help="Port of /metrics, /healthz and /readyz; 0: none.  [default: --port plus 1; none if --port is 0]",
 )
 @click.option(
     "--admin-host",
     default="127.0.0.1",
     show_default=True,
     envvar="WORKSPACED_ADMIN_HOST",
-    help="Address of the same. It asks for no key.",
+    help="Address of --admin-port, which needs no key.",
 )
 @click.option(
     "--dev",
     is_flag=True,
-    help="For work on this machine: logs every request, lets webhooks use plain http and this machine's own addresses.",
+    help="For development: logs every request; webhooks may use plain http and this machine's addresses.",
 )
 def serve(
     data: Path,
@@ -75,7 +73,7 @@ def serve(
     admin_host: str,
     dev: bool,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C. Prints the URL once it answers."""
+    """Serve until SIGTERM or Ctrl-C. Prints the URL when it accepts requests."""
     level: Level = "debug" if dev else "info"
     configure_logs(level=level)
     try:
@@ -104,7 +102,7 @@ def serve(
                     )
                     asyncio.run(parent.run())
     except (PortTaken, WorkersFailed) as error:
-        raise Failure(str(error), AWAY) from error
+        raise Failure(str(error), UNAVAILABLE) from error
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error
 

@@ -1,41 +1,37 @@
-"""Time for what waits: an instant, or to be woken before."""
+"""The clock of the service: the present instant, and waiting until an instant or an event."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970."""
+    """Return milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class Clock(Protocol):
-    """Time, so that a test can have its own."""
+    """The interface of clocks; tests use their own."""
 
     def now(self) -> int:
-        """Milliseconds since 1970."""
+        """Return milliseconds since 1970."""
 
     async def wait(self, event: asyncio.Event, until: int) -> None:
-        """Until the event is set or that instant has come."""
+        """Wait until the event is set, at most until an instant in milliseconds since 1970."""
 
 
 class SystemClock:
-    """The real one."""
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._now = now
+    """The clock of the machine."""
 
     def now(self) -> int:
-        """As the protocol says."""
-        return self._now()
+        """Return milliseconds since 1970."""
+        return now_ms()
 
     async def wait(self, event: asyncio.Event, until: int) -> None:
-        """As the protocol says."""
+        """Wait until the event is set, at most until an instant in milliseconds since 1970."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(until - self._now(), 0) / 1_000):
+            async with asyncio.timeout(max(until - now_ms(), 0) / 1_000):
                 await event.wait()

@@ -1,4 +1,4 @@
-"""One object of a request body while it is validated: every mistake with its pointer, unknown names noted."""
+"""The validation of objects in request bodies: mistakes with their pointers, and unknown members."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from workspaced.core.problems import Invalid, Mistake
+from workspaced.core.problems import FieldError, Invalid
 
 
 class Fields:
-    """One object of a request body. Ask for members by name; `finish` raises when anything is wrong.
+    """One object of a request body. `raw` returns members by name; `finish` raises if there are mistakes.
 
     Objects made by `child` share the lists of mistakes and of ignored names, so one `finish` covers the whole body.
     """
 
     def __init__(self, body: object, *, pointer: str = "", parent: Fields | None = None) -> None:
         self._pointer = pointer
-        self._mistakes: list[Mistake] = parent._mistakes if parent else []  # noqa: SLF001  one family
+        self._mistakes: list[FieldError] = parent._mistakes if parent else []  # noqa: SLF001  the same class
         self._ignored: dict[str, None] = parent._ignored if parent else {}  # noqa: SLF001
-        self._asked: set[str] = set()
+        self._known: set[str] = set()
         self._values: Mapping[str, object] = {}
         if isinstance(body, dict):
             self._values = body
@@ -27,14 +27,14 @@ class Fields:
             self.mistake("", "wrong_type", "must be a JSON object")
 
     def mistake(self, name: str, code: str, must: str) -> None:
-        """Note that the member ``name`` (empty: this object) is wrong; ``must`` completes a sentence about it."""
+        """Add a mistake of the member ``name`` (empty: this object); ``must`` completes a sentence about it."""
         pointer = f"{self._pointer}/{_escape(name)}" if name else self._pointer
         subject = pointer or "The body"
-        self._mistakes.append(Mistake(pointer=pointer, code=code, detail=f"{subject} {must}."))
+        self._mistakes.append(FieldError(pointer=pointer, code=code, detail=f"{subject} {must}."))
 
     def raw(self, name: str) -> object:
-        """Return the member unchecked; UNSET if it is absent."""
-        self._asked.add(name)
+        """Return a member without a check; UNSET if it is absent. The member counts as known."""
+        self._known.add(name)
         return self._values.get(name, UNSET)
 
     def child(self, name: str, body: object) -> Fields:
@@ -42,16 +42,16 @@ class Fields:
         return Fields(body, pointer=f"{self._pointer}/{name}", parent=self)
 
     def close(self) -> None:
-        """Note the members that were not asked for as ignored."""
+        """Add the unknown members to the ignored ones."""
         prefix = ".".join(part for part in self._pointer.split("/") if part and not part.isdigit())
-        for name in self._values.keys() - self._asked:
+        for name in self._values.keys() - self._known:
             self._ignored[f"{prefix}.{name}" if prefix else name] = None
 
     def finish(self) -> tuple[str, ...]:
         """Return the names of ignored members, sorted.
 
         Raises:
-            Invalid: something is wrong; carries every mistake.
+            Invalid: there are mistakes; it has all of them.
         """
         self.close()
         if self._mistakes:

@@ -1,4 +1,4 @@
-"""Reading and writing JSON: strictly in, exactly out (contract G6, G7, G10)."""
+"""JSON of bodies: strict decoding; numbers keep their digits (contract G6, G7, G10)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def _exact(text: str) -> Decimal:
-    """Keep the digits of a number (1.10 stays 1.10), but let none in that other readers would see as infinite."""
+    """Keep the digits of a number (1.10 stays 1.10). Reject a number that is infinite in floating point."""
     if math.isinf(float(text)):
         raise ValueError("a number is out of range")
     return Decimal(text)
@@ -25,20 +25,20 @@ MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError
 
 
 def encode(value: object) -> bytes:
-    """JSON in UTF-8."""
+    """Return a value as JSON in UTF-8."""
     return _ENCODER.encode(value)
 
 
 def without_bom(body: bytes) -> bytes:
-    """A byte order mark at the start is ignored."""
+    """Return the body without a byte order mark at its start."""
     return body.removeprefix(_BOM)
 
 
 def decode(body: bytes) -> object:
-    """The value of a body; numbers keep their digits.
+    """Return the value of a body; numbers keep their digits.
 
     Raises:
-        Invalid: it is empty, no JSON, not UTF-8, nested too deep, holds a lone surrogate, U+0000 or a number out of range.
+        Invalid: it is empty, not JSON, not UTF-8, too deeply nested, or has a lone surrogate, U+0000 or a number out of range.
     """
     text = without_bom(body)
     if not text:
@@ -46,34 +46,34 @@ def decode(body: bytes) -> object:
     try:
         value: object = _DECODER.decode(text)
     except MALFORMED as error:
-        raise Invalid("malformed_json", f"The body is not JSON that can be read ({error}).") from error
-    refuse_nul(text, value)
+        raise Invalid("malformed_json", f"The body is not valid JSON ({error}).") from error
+    reject_nul_character(text, value)
     return value
 
 
-def refuse_nul(text: bytes, value: object) -> None:
-    """Refuse U+0000 anywhere; PostgreSQL can't store it.
+def reject_nul_character(text: bytes, value: object) -> None:
+    """Reject U+0000 in any text, because PostgreSQL can't store it.
 
     Raises:
-        Invalid: there is one.
+        Invalid: a text has it.
     """
-    if b"\\u0000" in text and _holds_nul(value):
-        raise Invalid("nul_character", "The body may not hold the character U+0000.")
+    if b"\\u0000" in text and _has_nul(value):
+        raise Invalid("nul_character", "The body may not have the character U+0000.")
 
 
-def _holds_nul(value: object) -> bool:
+def _has_nul(value: object) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, dict):
-        return any(_holds_nul(name) or _holds_nul(item) for name, item in value.items())
-    return isinstance(value, list) and any(_holds_nul(item) for item in value)
+        return any(_has_nul(name) or _has_nul(item) for name, item in value.items())
+    return isinstance(value, list) and any(_has_nul(item) for item in value)
 
 
 def require_json(content_type: str | None, body: bytes) -> None:
-    """Refuse a non-empty body that says it is something else; one that says nothing is taken for JSON.
+    """Reject a body with a media type other than JSON. A body without a media type is read as JSON.
 
     Raises:
-        UnsupportedMediaTypeProblem: it says so.
+        UnsupportedMediaTypeProblem: it has another media type, or another encoding than UTF-8.
     """
     if not content_type or not body:
         return

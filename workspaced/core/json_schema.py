@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12): generated from response records, and short constructors for what types cannot say. Pure."""
+"""JSON Schemas (2020-12): generated from response records, or made by short constructors. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE_LINE: Final = f"^[^{_CONTROLS}]*$"
 """A string without control characters."""
 
 NOT_BLANK: Final = rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"
-"""One line that is more than whitespace."""
+"""One line that has more than whitespace."""
 
 TRIMMED: Final = rf"^[^\s{_CONTROLS}]([^{_CONTROLS}]*[^\s{_CONTROLS}])?$"
 """One line without whitespace at its ends."""
@@ -52,7 +52,7 @@ def _public(name: str) -> str:
 
 
 def _published(value: Any) -> Any:
-    """The same schema without titles of classes, and with the published names in its references."""
+    """Return the schema without the titles of classes, and with published names in its references."""
     if isinstance(value, list):
         return [_published(item) for item in value]
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Members of request bodies, described once: a `Member` validates a member and says its JSON Schema.
+"""The members of request bodies: a `Member` validates values and generates their JSON Schema.
 
 A body is a data class that annotates its fields with members: ``label: Annotated[str, Label("label_length")]``. A field
-without a default is required. Null stands for the default, except if the member is required or not ``nullable``. A bound
-is a number, or the name of the limit in the settings that holds it. Absent is `msgspec.UNSET`.
+without a default is required. Null means the default, unless the member is required or not ``nullable``. A bound is a number,
+or the name of a limit in the settings. An absent value is `msgspec.UNSET`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from workspaced.core.text import as_uuid, has_controls, normalised
 Bound: TypeAlias = int | str
 T = TypeVar("T")
 
-# Every reader's floating point can hold this range, and 64 digits are enough for any measured quantity.
+# Floating point of every language has this range, and 64 digits are enough for any measured quantity.
 _LARGEST: Final = Decimal("1e300")
 _DIGITS: Final = 64
 
@@ -48,23 +48,23 @@ def bound(limits: Any, given: Bound) -> int:
 
 
 class Slot(NamedTuple):
-    """Where a member is: its object, its name there, and the limits in force."""
+    """The place of a member: its object, its name in the object, and the limits in force."""
 
     fields: Fields
     name: str
     limits: Any
 
-    def refuse(self, code: str, must: str) -> UnsetType:
-        """Note a mistake; ``must`` completes a sentence about the member. Returns UNSET."""
+    def reject(self, code: str, must: str) -> UnsetType:
+        """Add a mistake; ``must`` completes a sentence about the member. Returns UNSET."""
         self.fields.mistake(self.name, code, must)
         return UNSET
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A member of a request body. ``name``: its name in JSON, if that is not the field's name in camel case.
+    """A member of a request body. ``name``: its name in JSON; by default the field's in camel case.
 
-    A kind of members implements ``_check``, which returns the checked value, or UNSET after noting a mistake, and either
+    A subclass implements ``_check``, which returns the checked value, or UNSET after adding a mistake, and either
     ``_form``, the schema by the limits, or ``form``, a schema without limits.
     """
 
@@ -77,15 +77,15 @@ class Member:
     form: ClassVar[Schema] = {}
 
     def read(self, slot: Slot, value: Any) -> Any:
-        """Return the checked value of a member that is neither absent nor null; UNSET after noting a mistake."""
+        """Return the checked value of a member that is neither absent nor null; UNSET after adding a mistake."""
         return self._check(slot, value)
 
-    def refuse_null(self, slot: Slot, *, required: bool) -> None:
-        """Note that the member is null, or absent although it is ``required``."""
+    def reject_null(self, slot: Slot, *, required: bool) -> None:
+        """Add the mistake that the member is null, or absent although it is ``required``."""
         if required:
-            slot.refuse("required", f"is required and must be {self.what}")
+            slot.reject("required", f"is required and must be {self.what}")
         else:
-            slot.refuse("wrong_type", "can't be null")
+            slot.reject("wrong_type", "can't be null")
 
     def schema(self, limits: Any) -> Schema:
         """Return the schema of a value that is not null."""
@@ -100,7 +100,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Member):
-    """A string of at most ``longest`` code points, in NFC unless ``exact``. ``one_line``: no control characters.
+    """A string of ``longest`` code points at most, in NFC unless ``exact``. ``one_line``: no controls.
 
     ``mistake``: the code and the sentence for a string that does not match ``pattern`` as a whole.
     """
@@ -114,14 +114,14 @@ class Text(Member):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if not isinstance(value, str):
-            return slot.refuse("wrong_type", "must be a string")
+            return slot.reject("wrong_type", "must be a string")
         text = value if self.exact else normalised(value)
         if len(text) > (longest := bound(slot.limits, self.longest)):
-            return slot.refuse("too_long", f"may have {longest} characters at the most")
+            return slot.reject("too_long", f"may have {longest} characters at the most")
         if self.one_line and has_controls(text):
-            return slot.refuse("control_character", "may not hold control characters")
+            return slot.reject("control_character", "may not hold control characters")
         if self.pattern and not self.pattern.fullmatch(text):
-            return slot.refuse(*self.mistake)
+            return slot.reject(*self.mistake)
         return text.strip() if self.trimmed else text
 
     def _form(self, limits: Any) -> Schema:
@@ -136,9 +136,9 @@ class Label(Text):
         longest = bound(slot.limits, self.longest)
         text = Text(longest=longest + 1_000, one_line=True, trimmed=True).read(slot, value)
         if text == "":
-            slot.refuse("blank", "can't be blank")
+            slot.reject("blank", "can't be blank")
         if isinstance(text, str) and len(text) > longest:
-            slot.refuse("too_long", f"may have {longest} characters at the most")
+            slot.reject("too_long", f"may have {longest} characters at the most")
         return text
 
     def _form(self, limits: Any) -> Schema:
@@ -147,13 +147,13 @@ class Label(Text):
 
 @dataclass(frozen=True, kw_only=True)
 class Word(Text):
-    """One of some strings. ``mistake``: the code and the sentence for any other."""
+    """One of the strings ``words``. ``mistake``: the code and the sentence for any other."""
 
     words: tuple[str, ...]
 
     def _check(self, slot: Slot, value: Any) -> Any:
         text = super()._check(slot, value)
-        return slot.refuse(*self.mistake) if isinstance(text, str) and text not in self.words else text
+        return slot.reject(*self.mistake) if isinstance(text, str) and text not in self.words else text
 
     def _form(self, _limits: Any) -> Schema:
         return choice(*self.words)
@@ -167,7 +167,7 @@ class Identifier(Member):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         found = as_uuid(value) if isinstance(value, str) else None
-        return found or slot.refuse("not_a_uuid", "must be a UUID")
+        return found or slot.reject("not_a_uuid", "must be a UUID")
 
 
 class Flag(Member):
@@ -176,7 +176,7 @@ class Flag(Member):
     form = FLAG
 
     def _check(self, slot: Slot, value: Any) -> Any:
-        return value if isinstance(value, bool) else slot.refuse("wrong_type", "must be true or false")
+        return value if isinstance(value, bool) else slot.reject("wrong_type", "must be true or false")
 
 
 class JsonObject(Member):
@@ -185,22 +185,22 @@ class JsonObject(Member):
     form = OBJECT
 
     def _check(self, slot: Slot, value: Any) -> Any:
-        return value if isinstance(value, dict) else slot.refuse("wrong_type", "must be a JSON object")
+        return value if isinstance(value, dict) else slot.reject("wrong_type", "must be a JSON object")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Member):
-    """A finite number with the digits it was sent with."""
+    """A finite number; it keeps its digits."""
 
     lowest: int | None = None
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            return slot.refuse("wrong_type", "must be a number")
+            return slot.reject("wrong_type", "must be a number")
         if not -_LARGEST <= value <= _LARGEST or len(str(value)) > _DIGITS:
-            return slot.refuse("out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
+            return slot.reject("out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
         if self.lowest is not None and value < self.lowest:
-            return slot.refuse("out_of_range", f"must be at least {self.lowest:g}")
+            return slot.reject("out_of_range", f"must be at least {self.lowest:g}")
         return value
 
     def _form(self, _limits: Any) -> Schema:
@@ -209,7 +209,7 @@ class Number(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Member):
-    """A whole number from 0 to ``highest``; 7.0 is one, as in JSON Schema."""
+    """A whole number from 0 to ``highest``, which may have the form 7.0, as in JSON Schema."""
 
     highest: Bound
 
@@ -218,7 +218,7 @@ class Whole(Member):
         if number is UNSET:
             return UNSET
         if number != int(number) or not 0 <= number <= highest:
-            return slot.refuse("out_of_range", f"must be a whole number from 0 to {highest}")
+            return slot.reject("out_of_range", f"must be a whole number from 0 to {highest}")
         return int(number)
 
     def _form(self, limits: Any) -> Schema:
@@ -227,9 +227,9 @@ class Whole(Member):
 
 @dataclass(frozen=True, kw_only=True)
 class Strings(Member):
-    """Strings in their order, each once if ``distinct``; one string stands for a list of one.
+    """A list of strings, without repetitions if ``distinct``; a single string means a list of one.
 
-    ``item``: the schema of an item, if that is more than its length.
+    ``item``: the schema of an item; by default it has only the length.
     """
 
     most: Bound
@@ -239,15 +239,15 @@ class Strings(Member):
     item: Schema | None = None
 
     items: ClassVar[tuple[str, str]] = ("strings", "strings")
-    """What the items are called, for a wrong type and for a wrong number."""
+    """The names of the items in the sentences about a wrong type and about a wrong number."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            return slot.refuse("wrong_type", f"must be a list of {self.items[0]}")
+            return slot.reject("wrong_type", f"must be a list of {self.items[0]}")
         most, longest = bound(slot.limits, self.most), bound(slot.limits, self.longest)
         if len(items) > most or any(len(item) > longest for item in items):
-            return slot.refuse("too_long", f"may have {most} {self.items[1]} of {longest} characters at the most")
+            return slot.reject("too_long", f"may have {most} {self.items[1]} of {longest} characters at the most")
         texts = items if self.exact else map(normalised, items)
         return tuple(dict.fromkeys(texts) if self.distinct else texts)
 
@@ -257,7 +257,7 @@ class Strings(Member):
 
 
 class Described(NamedTuple):
-    """A field of a body: its attribute, its name in JSON, its member and default; `dataclasses.MISSING`: it is required."""
+    """A field of a body: attribute, name in JSON, member and default (`dataclasses.MISSING`: required)."""
 
     attribute: str
     name: str
@@ -282,14 +282,14 @@ def read_body(body_type: type[T], body: object, limits: Any) -> tuple[T, tuple[s
     """Return the checked body and the names of its ignored members.
 
     Raises:
-        Invalid: something is wrong; carries every mistake.
+        Invalid: there are mistakes; it has all of them.
     """
     fields = Fields(body)
     return read_members(body_type, fields, limits), fields.finish()
 
 
 def read_members(body_type: type[T], fields: Fields, limits: Any) -> T:
-    """Return an instance of ``body_type``, read from an object that the caller finishes; UNSET after a mistake."""
+    """Return an instance of ``body_type``, read from an object that the caller finishes."""
     values = {}
     for attribute, name, member, default in members_of(body_type):  # type: ignore[arg-type]  # a type is hashable
         value = fields.raw(name)
@@ -298,7 +298,7 @@ def read_members(body_type: type[T], fields: Fields, limits: Any) -> T:
         else:
             values[attribute] = UNSET if default is MISSING else default
             if default is MISSING or not (value is UNSET or member.nullable):
-                member.refuse_null(Slot(fields, name, limits), required=default is MISSING)
+                member.reject_null(Slot(fields, name, limits), required=default is MISSING)
     return body_type(**values)
 
 
@@ -306,14 +306,14 @@ def read_changes(body_type: type, body: object, limits: Any) -> tuple[dict[str, 
     """Return the given members of an update body by attribute, and the names of its ignored members.
 
     Raises:
-        Invalid: something is wrong; carries every mistake.
+        Invalid: there are mistakes; it has all of them.
     """
     fields = Fields(body)
     return read_given(body_type, fields, limits), fields.finish()
 
 
 def read_given(body_type: type, fields: Fields, limits: Any) -> dict[str, Any]:
-    """Return the given members of an object that the caller finishes; null stands for the default of a member."""
+    """Return the given members of an object that the caller finishes; null means the default of a member."""
     given = {}
     for attribute, name, member, default in members_of(body_type):
         value = fields.raw(name)
@@ -322,12 +322,12 @@ def read_given(body_type: type, fields: Fields, limits: Any) -> dict[str, Any]:
         elif value is None and default is not MISSING and member.nullable:
             given[attribute] = default
         elif value is None:
-            member.refuse_null(Slot(fields, name, limits), required=False)
+            member.reject_null(Slot(fields, name, limits), required=False)
     return given
 
 
 def body_schema(body_type: type, limits: Any, *, changes: bool = False) -> Schema:
-    """Return the schema of a body, or of an update of it, for which no member is required. More members are ignored."""
+    """Return the schema of a body; ``changes``: of an update body, which has no required member."""
     properties, required = {}, []
     for _, name, member, default in members_of(body_type):
         schema = member.schema(limits)

@@ -1,26 +1,26 @@
-"""Every refusal of a request, named for the condition and grouped by what the client has to do (contract G13, G14).
+"""The errors of requests, and what a client has to do (contract G13, G14).
 
 ::
 
     Problem
       Invalid               400  fix the request; carries every mistake found
       Unauthenticated       401  get a key
-      Forbidden             403  ask the owner
-      NotFound              404  it is not there
+      Forbidden             403  ask the owner for a grant
+      NotFound              404  it does not exist
       MethodNotAllowed      405  another method
-      Conflict              409  the state forbids it
+      Conflict              409  the present state does not permit it
       RequestTimeout        408  send it again, faster
-      PreconditionFailed    412  re-read, then try again
+      PreconditionFailed    412  read it again, then retry
       TooLarge              413  send less
       TargetTooLong         414  ask for less in the query
       UnsupportedMediaType  415  send JSON
-      RangeNotSatisfiable   416  ask for bytes that there are
+      RangeNotSatisfiable   416  request a range within the file
       Unprocessable         422  well-formed, but impossible
-      TooManyRequests       429  wait, then go slower
+      TooManyRequests       429  wait, then send fewer requests
       HeadTooLarge          431  send fewer or shorter headers
       Unavailable           503  wait, then try again
 
-Rules and stores raise them; one place in `workspaced.http` turns them into bodies.
+Rules and stores raise them; `workspaced.http.problem_body` makes the response.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mistake:
-    """One mistake in a request. ``pointer`` is a JSON Pointer into the body, or empty for what is not in the body."""
+class FieldError:
+    """One mistake in a request. ``pointer`` is a JSON Pointer into the body; empty: the body as a whole."""
 
     pointer: str
     code: str
@@ -40,12 +40,12 @@ class Mistake:
 
 
 class Problem(Exception):
-    """The root. ``code`` is stable and for programs, ``detail`` a sentence for people."""
+    """The base class. ``code`` is stable, for programs; ``detail`` is a sentence for people."""
 
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
 
-    def __init__(self, code: str, detail: str, *, mistakes: Sequence[Mistake] = (), **extra: object) -> None:
+    def __init__(self, code: str, detail: str, *, mistakes: Sequence[FieldError] = (), **extra: object) -> None:
         self.code = code
         self.detail = detail
         self.mistakes = tuple(mistakes)
@@ -54,29 +54,29 @@ class Problem(Exception):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What this refusal says in headers."""
+        """The headers of the response."""
         return ()
 
 
 class Invalid(Problem):
-    """The request is malformed, typed wrong, incomplete or too long."""
+    """The request is malformed, has wrong types, or is incomplete or too long."""
 
     status = 400
     title = "Invalid request"
 
     @classmethod
-    def because(cls, mistakes: Sequence[Mistake]) -> Invalid:
-        """One refusal out of all mistakes found; the first gives the code."""
+    def because(cls, mistakes: Sequence[FieldError]) -> Invalid:
+        """Return the error with all mistakes; the first one gives the code."""
         return cls(mistakes[0].code, " ".join(mistake.detail for mistake in mistakes[:5]), mistakes=mistakes)
 
     @classmethod
     def at(cls, pointer: str, code: str, detail: str) -> Invalid:
-        """One mistake at one place."""
-        return cls.because([Mistake(pointer=pointer, code=code, detail=detail)])
+        """Return the error with one mistake."""
+        return cls.because([FieldError(pointer=pointer, code=code, detail=detail)])
 
 
 class UnauthenticatedProblem(Problem):
-    """No key, or none that is good: the answer never tells which (contract A3)."""
+    """The request has no valid key; the response does not say why the key is invalid (contract A3)."""
 
     status = 401
     title = "Unauthenticated"
@@ -86,12 +86,12 @@ class UnauthenticatedProblem(Problem):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """How to authenticate (contract A6)."""
+        """The header that says how to authenticate (contract A6)."""
         return (("WWW-Authenticate", 'ApiKey realm="edw", header="x-api-key"'),)
 
 
 class ForbiddenProblem(Problem):
-    """The key is good, but not for this."""
+    """The key is valid, but does not permit the operation."""
 
     status = 403
     title = "Forbidden"
@@ -101,30 +101,30 @@ class ForbiddenProblem(Problem):
 
 
 class NotFoundProblem(Problem):
-    """It is not there, or not there for this caller."""
+    """The resource does not exist, or the caller may not read it."""
 
     status = 404
     title = "Not found"
 
 
 class MethodNotAllowed(Problem):
-    """The path exists, the method on it does not."""
+    """The path exists, but does not support the method."""
 
     status = 405
     title = "Method not allowed"
 
     def __init__(self, allowed: str) -> None:
         self.allowed = allowed
-        super().__init__("method_not_allowed", f"This path knows the methods {allowed}.")
+        super().__init__("method_not_allowed", f"This path supports the methods {allowed}.")
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The union of the methods of all that this path can mean."""
+        """The header with the methods that the path supports."""
         return (("Allow", self.allowed),)
 
 
 class RequestTimeout(Problem):
-    """The request did not come whole in its time."""
+    """The request did not arrive completely in time."""
 
     status = 408
     title = "Request timeout"
@@ -134,7 +134,7 @@ class RequestTimeout(Problem):
 
 
 class ConflictProblem(Problem):
-    """The state that the request meets forbids it."""
+    """The present state does not permit the request."""
 
     status = 409
     title = "Conflict"
@@ -151,7 +151,7 @@ class PreconditionFailedProblem(Problem):
 
 
 class TooLargeProblem(Problem):
-    """The body has more bytes than this operation takes."""
+    """The body has more bytes than the operation accepts."""
 
     status = 413
     title = "Content too large"
@@ -161,7 +161,7 @@ class TooLargeProblem(Problem):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The rest of the body is not read, so the connection can't be used again."""
+        """The header that ends the connection, because the rest of the body is not read."""
         return (("Connection", "close"),)
 
 
@@ -176,7 +176,7 @@ class TargetTooLong(Problem):
 
 
 class HeadTooLarge(Problem):
-    """The request's head has more bytes or lines than the service reads."""
+    """The head of the request has more bytes or lines than the service reads."""
 
     status = 431
     title = "Request header fields too large"
@@ -189,7 +189,7 @@ class HeadTooLarge(Problem):
 
 
 class UnsupportedMediaTypeProblem(Problem):
-    """The body is declared to be something else than JSON in UTF-8."""
+    """The body has a media type other than JSON in UTF-8."""
 
     status = 415
     title = "Unsupported media type"
@@ -199,66 +199,48 @@ class UnsupportedMediaTypeProblem(Problem):
 
 
 class UnsupportedCoding(Problem):
-    """The body is packed in a way that is not taken (RFC 9110, 15.5.16)."""
+    """The body has a content coding that is not supported (RFC 9110, 15.5.16)."""
 
     status = 415
     title = "Unsupported media type"
 
     def __init__(self, named: str) -> None:
         super().__init__(
-            "unsupported_coding", f"The body is packed as {named[:40]!r}; send it as it is, or packed with gzip."
+            "unsupported_coding",
+            f"The content coding {named[:40]!r} is not supported. Send the body uncompressed, or with gzip.",
         )
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What is taken instead."""
+        """The header with the supported content codings."""
         return (("Accept-Encoding", "gzip"),)
 
 
 class RangeNotSatisfiable(Problem):
-    """The range begins after the end."""
+    """The range starts after the last byte."""
 
     status = 416
     title = "Range not satisfiable"
 
     def __init__(self, size: int) -> None:
         self.size = size
-        super().__init__("range_not_satisfiable", f"There are {size} bytes, and the range begins after them.")
+        super().__init__("range_not_satisfiable", f"The file has {size} bytes, and the range starts after them.")
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """How many bytes there are."""
+        """The header with the number of bytes."""
         return (("Content-Range", f"bytes */{self.size}"),)
 
 
 class UnprocessableProblem(Problem):
-    """The request is well-formed, but can't be done."""
+    """The request is well-formed, but can't be carried out."""
 
     status = 422
     title = "Unprocessable"
 
 
-class TooManyRequests(Problem):
-    """The caller comes too often."""
-
-    status = 429
-    title = "Too many requests"
-
-    def __init__(self, code: str, detail: str, *, retry_seconds: int) -> None:
-        self.retry_seconds = retry_seconds
-        super().__init__(code, detail)
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """When to come back."""
-        return (("Retry-After", str(self.retry_seconds)),)
-
-
-class UnavailableProblem(Problem):
-    """The service can't do it now; nothing was changed."""
-
-    status = 503
-    title = "Unavailable"
+class RetryLaterProblem(Problem):
+    """The base class of errors after which the same request can succeed later."""
 
     def __init__(self, code: str, detail: str, *, retry_seconds: int = 1) -> None:
         self.retry_seconds = retry_seconds
@@ -266,5 +248,19 @@ class UnavailableProblem(Problem):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """When to come back."""
+        """The header with the seconds to wait before another attempt."""
         return (("Retry-After", str(self.retry_seconds)),)
+
+
+class TooManyRequests(RetryLaterProblem):
+    """The caller sends more requests than it may."""
+
+    status = 429
+    title = "Too many requests"
+
+
+class UnavailableProblem(RetryLaterProblem):
+    """The service can't carry the request out now; nothing was changed."""
+
+    status = 503
+    title = "Unavailable"

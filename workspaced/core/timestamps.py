@@ -1,4 +1,4 @@
-"""Instants: whole numbers inside, the document's text outside (contract G3)."""
+"""Instants: whole numbers in the service, RFC 3339 texts in bodies (contract G3)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(
 
 @lru_cache(maxsize=8192)
 def stamp(milliseconds: int) -> str:
-    """``YYYY-MM-DDTHH:MM:SS.mmmZ`` of milliseconds since 1970. Rows of one batch share theirs, so it is remembered."""
+    """Return ``YYYY-MM-DDTHH:MM:SS.mmmZ`` for milliseconds since 1970, cached for the rows of a batch."""
     moment = _EPOCH + timedelta(milliseconds=milliseconds)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
 def microseconds(text: str) -> int:
-    """Microseconds since 1970 of an RFC 3339 date-time with its offset; finer digits are dropped.
+    """Return the microseconds since 1970 of an RFC 3339 date-time with an offset, rounded down.
 
     Raises:
-        ValueError: the text is no such date-time.
+        ValueError: the text has another form.
     """
     match = _RFC_3339.fullmatch(text)
     if not match:
-        raise ValueError(f"'{text[:64]}' is no RFC 3339 date-time with an offset")
+        raise ValueError(f"'{text[:64]}' is not an RFC 3339 date-time with an offset")
     date, time, fraction, offset = match.groups()
     moment = datetime.fromisoformat(f"{date}T{time}{'+00:00' if offset in 'Zz' else offset}")
     whole = (moment - _EPOCH) // timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""The names of events and how a subscription picks them (contract H6). Pure."""
+"""The event types, and the patterns by which webhooks subscribe to them (contract H6). Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9_.*:/-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainEventType:
-    """One kind of event. ``scope`` is what the owner of a webhook needs on the workspace to be told.
+    """An event type. ``scope``: the permission that the owner of a webhook needs on the workspace.
 
-    ``subject`` names the schema of ``data.object`` in `workspaced.events.schemas`.
+    ``subject``: the name of the schema of ``data.object`` in `workspaced.events.schemas`.
     """
 
     name: str
@@ -51,7 +51,7 @@ def _types() -> Iterable[DomainEventType]:
             subject="file",
         )
     yield DomainEventType(
-        name="webhook.test", description="Somebody asked for a trial of this webhook.", scope="", subject="webhookTest"
+        name="webhook.test", description="A test of this webhook was requested.", scope="", subject="webhookTest"
     )
 
 
@@ -59,17 +59,17 @@ EVENT_TYPES: Final[Mapping[str, DomainEventType]] = {kind.name: kind for kind in
 
 
 def is_well_formed(pattern: str) -> bool:
-    """Whether a subscription may hold this text; a name that nobody emits may be held too."""
+    """Whether a subscription may have this pattern, which need not match any event type."""
     return len(pattern) <= PATTERN_LENGTH and _WELL_FORMED.fullmatch(pattern) is not None
 
 
-def picks(pattern: str, name: str) -> bool:
-    """Whether a pattern stands for an event: ``*`` for all, ``prefix.*`` for what begins so, else the name itself."""
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern matches an event type: ``*``, ``prefix.*``, or the name itself."""
     if pattern == "*":
         return True
     return name.startswith(pattern[:-1]) if pattern.endswith(".*") else pattern == name
 
 
 def unknown(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The patterns that stand for no event of the catalogue."""
-    return tuple(pattern for pattern in patterns if not any(picks(pattern, name) for name in EVENT_TYPES))
+    """Return the patterns that match no event type of the catalogue."""
+    return tuple(pattern for pattern in patterns if not any(matches(pattern, name) for name in EVENT_TYPES))

@@ -1,10 +1,10 @@
-"""From events to deliveries, one for each webhook that wants an event.
+"""The deliveries of events, one for each subscribed webhook.
 
-Few deliveries are made in the transaction of the change. Many are left to a job: the transaction then stores the events and a
-row for each webhook, and the job makes the deliveries in bounded steps. Either way a webhook's deliveries have numbers in the
-order of the events: while rows of a webhook wait for the job, its further events wait behind them.
+A small number of deliveries is created in the transaction of the change. For a larger number, the transaction stores the events
+and a row for each webhook, and a job creates the deliveries in bounded steps. The deliveries of a webhook have numbers in the
+order of the events: while rows of a webhook wait for the job, its later events wait behind them.
 
-Which webhooks get an event is decided when the event is committed, also where its deliveries are made later.
+The webhooks that get an event are always selected in the transaction of the change.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import uuid
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.events.payload import with_previous
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.events", "queries.sql")
 
 DELIVERIES: Final = "deliveries"
-"""The channel on which a commit says that something is to be delivered."""
+"""The channel that a commit notifies when it queues deliveries."""
 FAN_OUT: Final = "event_fan_out"
-"""The channel on which a commit says that events wait for `fan_out`."""
-# What a step spends on a row that waits, however few events it has, in events.
+"""The channel that a commit notifies when it leaves events to `fan_out`."""
+# The cost of a row for a step, in addition to its events, in events.
 _ROW_COST = 10
 
 
 class QueuedEvent(NamedTuple):
-    """A stored event as far as its deliveries need it. ``resource`` is the type and the id of what it is about."""
+    """The part of a stored event that its deliveries need. ``resource``: see `workspaced.events.resource`."""
 
     number: int
     type: str
@@ -39,7 +39,7 @@ class QueuedEvent(NamedTuple):
 
 
 def take_numbers(tx: Transaction, count: int) -> int:
-    """The number before the first of ``count`` new ones, of events and deliveries alike."""
+    """Take ``count`` numbers, which events and deliveries share. Return the number before the first."""
     row = tx.one(_SQL["take_numbers"], {"count": count})
     if row is None:
         raise LookupError("the database has lost its row of event numbers")
@@ -47,30 +47,30 @@ def take_numbers(tx: Transaction, count: int) -> int:
 
 
 def any_waiting(reader: ReadTransaction) -> bool:
-    """Whether `fan_out` has anything to do."""
+    """Whether events wait for `fan_out`."""
     return reader.one(_SQL["any_fan_out"]) is not None
 
 
 def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
-    """The enabled webhooks whose further events must wait for `fan_out`."""
+    """Return the enabled webhooks of which later events must wait for `fan_out`."""
     return frozenset(row[0] for row in reader.all(_SQL["waiting_webhooks"]))
 
 
 def queue_fan_out(tx: Transaction, webhooks: Sequence[tuple[int, Sequence[str]]], *, first: int, last: int) -> None:
-    """Leave the events with numbers from ``first`` to ``last`` to `fan_out`, for each webhook those of its types."""
+    """Leave events with numbers from ``first`` to ``last`` to `fan_out`, for webhooks with their types."""
     number = take_numbers(tx, len(webhooks))
     rows: list[Row] = [
-        (number + place, webhook, json.dumps(sorted(types)), first, last)
-        for place, (webhook, types) in enumerate(webhooks, start=1)
+        (number + offset, webhook, json.dumps(sorted(types)), first, last)
+        for offset, (webhook, types) in enumerate(webhooks, start=1)
     ]
     tx.load(_SQL["insert_fan_outs"], rows)
     tx.notify(FAN_OUT)
 
 
 def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coalesce: bool) -> list[str]:
-    """Queue deliveries of stored events, in their order, for one webhook; their ids. The events are of different resources.
+    """Queue deliveries of events, of different resources, for one webhook in order. Return their ids.
 
-    With ``coalesce``, an update takes the place of one that waits (contract H12).
+    With ``coalesce``, an update replaces a waiting update (contract H12).
     """
     before = take_numbers(tx, len(events))
     own_events: list[Row] = []
@@ -93,7 +93,7 @@ def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coa
 
 
 def fan_out(tx: Transaction, most: int) -> int:
-    """Make about ``most`` deliveries of what waits; how many it was, 0 when nothing waits or another process is at it."""
+    """Create about ``most`` deliveries of waiting events. Return the cost of the step; 0: nothing to do."""
     if tx.one(_SQL["queue_for_fan_out"]) is None:
         return 0
     done = 0
@@ -114,10 +114,10 @@ def fan_out(tx: Transaction, most: int) -> int:
 
 
 def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | None:
-    """The waiting delivery whose place an update takes (contract H12): an update that is the last event of its resource.
+    """Return the waiting delivery that an update replaces (contract H12): the last of the resource.
 
-    The last, since otherwise the update would come before what happened before it; in its place, since at the end of the
-    queue a value that changes faster than the queue moves would never be told.
+    Only the last event can be replaced, because an update must not precede earlier events. The replacement keeps the position
+    in the queue. Otherwise a value that changes faster than the queue moves would never be sent.
     """
     if not event.type.endswith(".updated"):
         return None
@@ -125,12 +125,12 @@ def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | Non
     return row if row and row[1] == event.type and row[3] else None
 
 
-def _merged(tx: Transaction, event: QueuedEvent, former: bytes, *, number: int) -> Row:
-    """The event's row for one webhook: with an id of its own, and what changed since the body that is not sent."""
+def _merged(tx: Transaction, event: QueuedEvent, old: bytes, *, number: int) -> Row:
+    """Return the row of a new event for one webhook, with all changes since the body that is not sent."""
     row = tx.one(_SQL["event_of"], {"number": event.number})
     if row is None:
-        raise LookupError(f"event {event.number} is gone before its deliveries were made")
+        raise LookupError(f"event {event.number} was removed before its deliveries were created")
     _, workspace_id, sequence, body = row
     event_id = f"evt_{secrets.token_hex(16)}"
-    text = with_previous(body, former, event_id=event_id)
+    text = with_previous(body, old, event_id=event_id)
     return (number, event_id, event.type, workspace_id, sequence, text, event.created_at, event.resource)

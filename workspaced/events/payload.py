@@ -1,4 +1,4 @@
-"""The body of a delivery (contract H8). Pure: identity, time and sequence are handed in."""
+"""The bodies of deliveries (contract H8). Pure: callers pass ids, time and sequence numbers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ BODY_BYTES: Final = 20_000
 
 
 class Origin(Protocol):
-    """Who caused an event, from where and when (milliseconds since 1970); a `Call` is one."""
+    """The actor, client and instant of a change; a `Call` is an origin."""
 
     @property
     def actor(self) -> str:
-        """The name that records carry."""
+        """The name of the principal, as in records."""
 
     @property
     def client_id(self) -> str | None:
-        """The originating client instance, so that it can tell its own echo (contract A8)."""
+        """The id of the client instance, by which it can recognise events of its own changes (contract A8)."""
 
     @property
     def now(self) -> int:
-        """When."""
+        """The instant of the change, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainEvent:
-    """Something that happened. ``id`` is that of the resource; ``record`` it after (for a deletion: before).
+    """A change of a resource: its id, and its record after the change (of a deletion: before it).
 
-    ``previous`` has the former values of the members that changed. ``resource`` is what the order is kept of where the id
-    does not say it: an entry keeps its place in a sink, its key, when it is deleted and created again.
+    ``previous`` has the old values of the members that changed. ``resource`` is the name by which deliveries are ordered; it
+    is made of the type and the id by default.
     """
 
     type: str
@@ -69,7 +69,7 @@ class _Body(msgspec.Struct, rename="camel"):
 
 
 def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
-    """The bytes to send; over `BODY_BYTES` the object is reduced to what identifies it."""
+    """Return the body of an event; above `BODY_BYTES`, its object has identifying members only."""
     body = _Body(
         id=event_id,
         type=event.type,
@@ -83,13 +83,13 @@ def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: 
     text = encode(body)
     if len(text) <= BODY_BYTES:
         return text
-    identity = identifying(msgspec.json.decode(encode(event.record)))
+    identity = identifying_members(msgspec.json.decode(encode(event.record)))
     body.data = _Data(record={"id": event.id, **identity}, previous={}, truncated=True)
     return encode(body)
 
 
 def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
-    """One body for several events of entries, each as it would be sent alone, in their order."""
+    """Return one body for several events of entries, in their order and in their own form."""
     batch = {
         "id": batch_id,
         "type": "data_sink.entry.batch",
@@ -99,13 +99,13 @@ def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
     return encode(batch)
 
 
-def with_previous(body: bytes, former: bytes, *, event_id: str) -> bytes:
-    """``body`` as another event that also has the former values of an earlier, never sent body of the same resource.
+def with_previous(body: bytes, old: bytes, *, event_id: str) -> bytes:
+    """Return ``body`` as another event, with the ``previous`` values of an earlier body that was not sent.
 
-    So the receiver sees the difference to what it received last.
+    The receiver thereby gets the difference from the last event that it received.
     """
     value = cast("dict[str, Any]", decode(body))  # keeps the digits of numbers
-    earlier = cast("dict[str, Any]", decode(former))
+    earlier = cast("dict[str, Any]", decode(old))
     value["id"] = event_id
     if not value["data"].get("truncated"):
         merged = {**value["data"]["previous"], **earlier["data"]["previous"]}
@@ -114,8 +114,8 @@ def with_previous(body: bytes, former: bytes, *, event_id: str) -> bytes:
     return encode(value)
 
 
-def identifying(record: Mapping[str, object]) -> dict[str, object]:
-    """Of a record's members those that say which one it is: ``id`` and what ends with ``Id``, where short."""
+def identifying_members(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the short members of a record that are ids: ``id``, and names that end with ``Id``."""
     return {
         name: value
         for name, value in record.items()

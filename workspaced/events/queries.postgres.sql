@@ -1,4 +1,4 @@
--- What PostgreSQL says otherwise about the outbox.
+-- PostgreSQL's variants of the statements of the outbox.
 
 -- name: take_numbers
 SELECT take_numbers('event_number', :count)
@@ -7,5 +7,5 @@ SELECT take_numbers('event_number', :count)
 SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('fan-out of events', 0))
 
 -- hold: last_waiting
--- Held, so that nobody takes it out for sending while another event is put into it.
+-- Locked, so that no process claims the delivery while its event is replaced.
 FOR UPDATE OF d

@@ -1,4 +1,4 @@
--- The outbox: who is to be told, and what waits for them.
+-- The outbox: the webhooks that receive events, and the events that wait for them.
 
 -- name: enabled_webhooks
 SELECT number, owner, data_events, workspace_ids, ignore_client_ids, coalesce_updates
@@ -26,7 +26,7 @@ INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at, r
 INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at) VALUES
 
 -- name: waiting_webhooks
--- Those with events that have no delivery yet: further events wait behind them.
+-- Webhooks with events that have no delivery yet: their later events wait behind these.
 SELECT w.number FROM webhook w
 WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM event_fan_out f WHERE f.webhook = w.number)
 
@@ -37,7 +37,7 @@ INSERT INTO event_fan_out (number, webhook, types, first_event, last_event) VALU
 SELECT 1 FROM event_fan_out LIMIT 1
 
 -- name: queue_for_fan_out
--- Whoever makes deliveries does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+-- Lock for the creation of deliveries. No row: another process does it. SQLite has one writer and needs none.
 SELECT 1
 
 -- name: first_fan_out
@@ -58,7 +58,7 @@ UPDATE event_fan_out SET first_event = :first WHERE number = :number
 DELETE FROM event_fan_out WHERE number = :number
 
 -- name: last_waiting
--- The last thing that waits for a webhook about a resource, and whether nobody has begun to send it.
+-- The last waiting delivery of a webhook for a resource, and whether no attempt is in progress.
 SELECT d.number, e.type, e.body, d.attempts = 0 AND d.lease IS NULL
 FROM delivery d JOIN event e ON e.number = d.event
 WHERE d.webhook = :webhook AND d.resource = :resource AND d.status = 'pending' ORDER BY d.number DESC LIMIT 1

@@ -1,4 +1,4 @@
-"""What the order of events is kept of: a name for each resource. Pure."""
+"""Names of resources. Events of one resource are delivered in their order. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ _SINK = "data_sink/"
 
 
 def resource_of(event_type: str, identity: str) -> str:
-    """The resource of most events: its kind and its id."""
+    """Return the name of the resource of an event, except of an entry: its kind and its id."""
     return f"{event_type.rpartition('.')[0]}/{identity}"
 
 
 def entry_resource(sink_id: str, key: str) -> str:
-    """The resource of an entry's events: its sink and key, so that one deleted and created again keeps its order."""
+    """Return the name of an entry: its sink and key, which an entry keeps when it is created again."""
     return f"{_ENTRY}{sink_id}/{key}"
 
 
 def sink_of_entry(resource: str) -> str | None:
-    """The resource of the sink that an entry belongs to; None for any other resource."""
+    """Return the name of an entry's sink; None if the resource is not an entry."""
     return _SINK + resource[len(_ENTRY) :].partition("/")[0] if resource.startswith(_ENTRY) else None

@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) of what is sent, one for each event type (contract H6, H8). Pure."""
+"""JSON Schemas (2020-12) of the bodies of events, one for each event type (contract H6, H8). Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BLOCK_LISTS: Final = (
 )
 _IN_WORKSPACE: Final = {"id": STRING, "workspaceId": STRING}
 
-# The members that every record of the subject has. Records may have more members in later versions (contract G22).
+# The members that every record of a subject has. Later versions may add members (contract G22).
 _SUBJECTS: Final[dict[str, dict[str, Schema]]] = {
     "dataSink": {
         **_IN_WORKSPACE,

@@ -1,1 +1,1 @@
-"""HTTP as this service speaks it, whatever the resource: paths, bodies, conditions, problems, the order of checks."""
+"""HTTP for all resources: paths, bodies, conditional requests, problems, and the order of checks."""

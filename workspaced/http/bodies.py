@@ -1,4 +1,4 @@
-"""Taking a request's body in, whole or piece by piece, no further than its limit (contract G9)."""
+"""Read a request's body, whole or in parts, up to its limit (contract G9)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from workspaced.core.problems import TooLargeProblem
-from workspaced.http.content_coding import coding_of, longest_packed
+from workspaced.http.content_coding import coding_of, most_received_bytes
 
 
 async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
-    """The whole body, unpacked. The bytes are counted as they come, since a chunked body does not say its length.
+    """Return the whole body, decompressed. Bytes are counted as they arrive: a chunked body has no Content-Length.
 
     Raises:
         TooLargeProblem: it has more than ``limit`` bytes; the rest is not read.
-        UnsupportedCoding: it is packed in a way that is not taken.
-        Invalid: it is said to be packed with gzip, and is not.
-        ClientDisconnect: the caller went away.
+        UnsupportedCoding: its Content-Encoding is not supported.
+        Invalid: its Content-Encoding is gzip, but it is not valid gzip.
+        ClientDisconnect: the client disconnected.
     """
     _require_declared(headers, limit)
     coding = coding_of(headers, limit=limit)
@@ -28,21 +28,21 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        parts.append(coding.take(message.get("body", b"")))
+        parts.extend(coding.pieces(message.get("body", b"")))
         if not message.get("more_body", False):
             coding.finish()
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class StreamedBody:
-    """A body of any length, unpacked and handed on as it comes. ``content_type`` is the header's text, or empty."""
+    """A body of any length, decompressed while it arrives. ``content_type`` is the value of the header, or empty."""
 
     def __init__(self, receive: Receive, headers: Headers, *, limit: int) -> None:
-        """Nothing is read yet.
+        """Read nothing yet.
 
         Raises:
-            TooLargeProblem: the body says that it has more than ``limit`` bytes.
-            UnsupportedCoding: it is packed in a way that is not taken.
+            TooLargeProblem: Content-Length is more than ``limit`` bytes.
+            UnsupportedCoding: its Content-Encoding is not supported.
         """
         self._receive = receive
         self._headers = headers
@@ -52,12 +52,12 @@ class StreamedBody:
         coding_of(headers, limit=limit)
 
     async def parts(self, *, limit: int | None = None) -> AsyncGenerator[bytes, None]:
-        """The bytes, once; ``limit`` may be lower than the operation's.
+        """Yield the bytes; can be called once. ``limit`` may be lower than the operation's.
 
         Raises:
-            TooLargeProblem: there are more, unpacked; the rest is not read.
-            Invalid: the body is said to be packed with gzip, and is not.
-            ClientDisconnect: the caller went away before the end.
+            TooLargeProblem: it has more decompressed bytes; the rest is not read.
+            Invalid: its Content-Encoding is gzip, but it is not valid gzip.
+            ClientDisconnect: the client disconnected before the end.
         """
         most = self._limit if limit is None else min(limit, self._limit)
         _require_declared(self._headers, most)
@@ -76,6 +76,6 @@ class StreamedBody:
 
 def _require_declared(headers: Headers, limit: int) -> None:
     declared = headers.get("Content-Length", "")
-    most = longest_packed(headers, limit=limit)
+    most = most_received_bytes(headers, limit=limit)
     if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > most):
         raise TooLargeProblem(limit)

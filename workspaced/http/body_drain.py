@@ -1,8 +1,8 @@
-"""An answer that is given before its request's body has come whole, and that the caller can read all the same.
+"""Send a response before the request's body has arrived completely, so that the client can still read it.
 
-Where a connection is closed while bytes that nobody has read still arrive, the system resets it, and the caller may lose an
-answer that is already on its way to him: a 413 would look like a broken connection. So the answer is sent, and its end is
-held back until the rest of the body has come and been dropped, for a while.
+If a connection is closed while unread bytes still arrive, the kernel resets it, and the client may lose the response: a 413
+would look like a broken connection. So the response is sent, but its end is delayed until the rest of the body has arrived
+and been dropped, within limits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_BYTES = 33_554_432
 
 
 class DrainBodyMiddleware:
-    """Plain ASGI middleware, for requests that have a body. The last bytes of an answer are never held back, only its end."""
+    """Plain ASGI middleware for requests that have a body. It delays only the end of a response, never its last bytes."""
 
     def __init__(
         self,
@@ -28,41 +28,41 @@ class DrainBodyMiddleware:
         longest_seconds: float = LONGEST_SECONDS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """A caller is given up that sends nothing for so long, or has not ended after so long or so many bytes more."""
+        """Stop draining after ``silence_seconds`` without a byte, after ``longest_seconds``, or after ``most_bytes``."""
         self._app = app
         self._most_bytes = most_bytes
         self._silence_seconds = silence_seconds
         self._longest_seconds = longest_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one HTTP request on."""
+        """Handle one HTTP request."""
         if not _has_body(scope):
             await self._app(scope, receive, send)
             return
-        arriving = (b"expect", b"100-continue") not in scope["headers"]  # who asks first has sent nothing yet
+        arriving = (b"expect", b"100-continue") not in scope["headers"]  # such a client has sent no body yet
         held = False
 
-        async def watched() -> Message:
+        async def watched_receive() -> Message:
             nonlocal arriving
             message = await receive()
             arriving = message["type"] == "http.request" and message.get("more_body", False)
             return message
 
-        async def unended(message: Message) -> None:
+        async def send_without_end(message: Message) -> None:
             nonlocal held
             if arriving and message["type"] == "http.response.body" and not message.get("more_body", False):
                 held = True
                 message = {**message, "more_body": True}
             await send(message)
 
-        await self._app(scope, watched, unended)
+        await self._app(scope, watched_receive, send_without_end)
         if held:
-            with suppress(TimeoutError):  # then he has had his time to read the answer
+            with suppress(TimeoutError):  # the client has had its time to read the response
                 dropped = 0
                 async with asyncio.timeout(self._longest_seconds):
                     while arriving and dropped < self._most_bytes:
                         async with asyncio.timeout(self._silence_seconds):
-                            dropped += len((await watched()).get("body", b""))
+                            dropped += len((await watched_receive()).get("body", b""))
             await send({"type": "http.response.body", "body": b""})
 
 

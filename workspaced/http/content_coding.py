@@ -1,7 +1,7 @@
-"""Bodies that come compressed (RFC 9110, 8.4): gzip, unpacked as it arrives and never further than the limit.
+"""Decompress bodies with Content-Encoding gzip (RFC 9110, 8.4) as they arrive, up to the limit.
 
-That it is taken is announced as RFC 9110, 12.5.3 has it: ``Accept-Encoding: gzip`` in an answer. A kilobyte of gzip can hold a
-megabyte, so the limit of a body holds for what it unpacks to, and what would be more is not unpacked.
+Responses announce the support with ``Accept-Encoding: gzip`` (RFC 9110, 12.5.3). A kilobyte of gzip can expand to a megabyte,
+so a body's limit applies to the decompressed bytes, and nothing above it is decompressed.
 """
 
 from __future__ import annotations
@@ -14,104 +14,96 @@ from starlette.datastructures import Headers
 from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
 
 HEADER = "Accept-Encoding"
-TAKEN = "gzip"
+SUPPORTED = "gzip"
 
 _GZIP = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 1_048_576
 
 
-class Plain:
-    """A body as it is."""
+class IdentityCoding:
+    """A body that is not compressed."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._length = 0
 
-    def take(self, part: bytes) -> bytes:
-        """The next bytes.
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """Yield the next bytes.
 
         Raises:
-            TooLargeProblem: there are more than the limit.
+            TooLargeProblem: the body has more bytes than the limit.
         """
         self._length += len(part)
         if self._length > self._limit:
             raise TooLargeProblem(self._limit)
-        return part
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """As `take`, in pieces of bounded size."""
-        yield self.take(part)
+        yield part
 
     def finish(self) -> None:
-        """The body has ended."""
+        """Accept the end of the body."""
 
 
-class Unzipped:
-    """A body that comes as one gzip member."""
+class GzipCoding:
+    """A body that is one gzip member."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._length = 0
         self._stream = zlib.decompressobj(_GZIP)
 
-    def take(self, part: bytes) -> bytes:
-        """What the next bytes unpack to.
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """Yield the next bytes, decompressed, in pieces of bounded size.
 
         Raises:
-            TooLargeProblem: it would be more than the limit; no more than that is unpacked.
-            Invalid: these are no gzip, or something follows it.
+            TooLargeProblem: they exceed the limit; no more than that is decompressed.
+            Invalid: they are not gzip, or something follows the gzip member.
         """
-        return b"".join(self.pieces(part))
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """As `take`, in pieces of bounded size."""
         if self._stream.eof and part:
-            raise _no_gzip()
+            raise _invalid_gzip()
         while True:
             most = min(_PIECE_BYTES, self._limit - self._length + 1)
             try:
-                made = self._stream.decompress(part, most)
+                piece = self._stream.decompress(part, most)
             except zlib.error:
-                raise _no_gzip() from None
-            self._length += len(made)
+                raise _invalid_gzip() from None
+            self._length += len(piece)
             if self._length > self._limit:
                 raise TooLargeProblem(self._limit)
             if self._stream.unused_data:
-                raise _no_gzip()
-            yield made
+                raise _invalid_gzip()
+            yield piece
             part = self._stream.unconsumed_tail
-            if self._stream.eof or (not part and len(made) < most):
+            if self._stream.eof or (not part and len(piece) < most):
                 return
 
     def finish(self) -> None:
-        """The body has ended.
+        """Accept the end of the body.
 
         Raises:
-            Invalid: it ended before the gzip did.
+            Invalid: the gzip member is not complete.
         """
         if not self._stream.eof:
-            raise _no_gzip()
+            raise _invalid_gzip()
 
 
-def longest_packed(headers: Headers, *, limit: int) -> int:
-    """Return how long a body may be that is no longer than ``limit`` when it is unpacked."""
+def most_received_bytes(headers: Headers, *, limit: int) -> int:
+    """Return how many bytes a body may have as it is sent, if it may have ``limit`` bytes decompressed."""
     named = headers.get("Content-Encoding", "").strip().lower()
     return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
 
 
-def coding_of(headers: Headers, *, limit: int) -> Plain | Unzipped:
-    """How a body is to be read.
+def coding_of(headers: Headers, *, limit: int) -> IdentityCoding | GzipCoding:
+    """Return the decoder for the header Content-Encoding.
 
     Raises:
-        UnsupportedCoding: it is packed in another way.
+        UnsupportedCoding: the header names another coding.
     """
     named = headers.get("Content-Encoding", "").strip().lower()
     if named in {"", "identity"}:
-        return Plain(limit)
+        return IdentityCoding(limit)
     if named in {"gzip", "x-gzip"}:
-        return Unzipped(limit)
+        return GzipCoding(limit)
     raise UnsupportedCoding(named)
 
 
-def _no_gzip() -> Invalid:
-    return Invalid.at("", "bad_gzip", "The body is said to be packed with gzip, but is not, or not whole.")
+def _invalid_gzip() -> Invalid:
+    return Invalid.at("", "bad_gzip", "Content-Encoding is gzip, but the body is not one complete gzip member.")

@@ -1,18 +1,19 @@
 """One request, in a fixed order of checks (contract G12).
 
 route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 404, 412, 409 and
-422. It stands here as one function instead of a pile of middleware, so that the order can be read. FastAPI and
-Starlette's own routing are not used for it: they decode paths before routing, parse bodies before authorizing, and
-answer HEAD, 405 and trailing slashes otherwise (contract G12, G16, G24).
+422. One class has all checks, instead of a stack of middleware, so that their order can be read. FastAPI and Starlette's own
+routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD, 405 and
+trailing slashes differently (contract G12, G16, G24).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote
 
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
@@ -30,17 +31,18 @@ from workspaced.core.problems import (
 )
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
-from workspaced.http.headers import RequestHeaders
-from workspaced.http.idempotency import IdempotencySlot, InFlight, of_streamed, once, slot_of
+from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
+from workspaced.http.idempotency import IdempotencySlot, InFlight, make_idempotent, slot_of, with_body_digest
 from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
-from workspaced.http.part_sender import send_parts
 from workspaced.http.paths import Match, Routes, Segment, raw_path_of, segments
-from workspaced.http.problem_body import refusal
+from workspaced.http.problem_body import problem_response
+from workspaced.http.response_sender import send_response
+from workspaced.http.responses import Headers as ResponseHeaders
 from workspaced.http.responses import Response
 from workspaced.http.spool import SpoolRoom
-from workspaced.http.tracing import note_operation, note_refusal, request_id_of
+from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.authentication import Authentication
 from workspaced.security.permissions import Principal
 from workspaced.security.rate_limits import RateLimit
@@ -70,9 +72,9 @@ class Dispatch:
         self._routes: Routes[Operation] = Routes()
         for operation in operations:
             self._routes.add(operation.method, operation.path, operation)
-        self._path_headers = [(_pattern(one.path), _encoded(one.headers)) for one in path_headers]
+        self._path_headers = [(_pattern(one.path), one.headers) for one in path_headers]
         self._settings = settings
-        self._settled = False
+        self._is_configured = False
         self._store = store
         self._authentication = authentication
         self._is_public = is_public
@@ -82,60 +84,56 @@ class Dispatch:
         self._in_flight = InFlight()
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
-        self._long_answers = LongResponses(room, per_caller=limits.streams_per_key)
+        self._long_responses = LongResponses(room, per_caller=limits.streams_per_key)
 
-    def settle(self, settings: WorkspacedSettings) -> None:
-        """Go by these settings from now on: the start has found out what the data fixed. Until then nobody is let in."""
+    def configure(self, settings: WorkspacedSettings) -> None:
+        """Use these settings, which include what the database has fixed, and accept requests that need a key."""
         self._settings = settings
-        self._settled = True
+        self._is_configured = True
 
-    def require_settled(self) -> None:
-        """Nobody is let in before `settle`.
+    def require_configured(self) -> None:
+        """Refuse requests that need the database until `configure` was called.
 
         Raises:
             UnavailableProblem: it was not called yet.
         """
-        if not self._settled:
+        if not self._is_configured:
             raise UnavailableProblem("starting", "The service waits for its database.", retry_seconds=5)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
+        """Handle one HTTP request."""
         path = segments(raw_path_of(scope))
         try:
-            answer = await self._answered(path, scope, receive)
+            response = await self._respond(path, scope, receive)
         except ClientDisconnect:
             return
-        try:
-            await self._send(answer, path, scope, receive, send)
-        finally:
-            if answer.parts is not None:
-                await answer.parts.aclose()
+        await send_response(response, self._headers(path, scope), scope, receive, send)
 
-    async def answer(self, scope: Scope, receive: Receive) -> Response:
-        """What a question from inside is answered; its scope's state names who asks (`workspaced.http.internal_client`)."""
-        return await self._answered(segments(raw_path_of(scope)), scope, receive)
+    async def respond(self, scope: Scope, receive: Receive) -> Response:
+        """Return the response to an internal request; the scope names its caller (`workspaced.http.internal_client`)."""
+        return await self._respond(segments(raw_path_of(scope)), scope, receive)
 
-    async def _answered(self, path: tuple[Segment, ...], scope: Scope, receive: Receive) -> Response:
+    async def _respond(self, path: tuple[Segment, ...], scope: Scope, receive: Receive) -> Response:
         shown = raw_path_of(scope).decode("ascii", "replace")
         match = self._routes.find(scope["method"], path)
         operation = match.operation if match else None
         if operation is not None:
-            note_operation(scope, operation.name)
+            record_operation(scope, operation.name)
         try:
             if match is None:
                 raise NotFoundProblem("no_such_path", "There is nothing under this path.")
             if operation is None:
                 return _without_operation(scope["method"], match)
-            return await self._answer(operation, match.names, scope, receive, shown)
+            return await self._perform(operation, match.names, scope, receive, shown)
         except Problem as problem:
-            note_refusal(scope, problem)
-            return self._refusal(problem, operation, scope, shown)
+            record_refusal(scope, problem)
+            return self._problem_response(problem, operation, scope, shown)
 
-    async def _answer(
+    async def _perform(
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
     ) -> Response:
         headers = RequestHeaders(scope)
-        address = self._address(scope, headers)
+        address = client_address(scope, headers, self._settings.proxies)
         principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""
         streamed = StreamedBody(receive, headers, limit=operation.body_bytes) if operation.take else None
@@ -146,32 +144,32 @@ class Dispatch:
             path=path,
             wants_body=scope["method"] != "HEAD",
             names={**_readable(found), **({"workspace": workspace} if workspace else {})},
-            query=_query(scope),
+            query=query_of(scope),
             headers=headers,
             body=body,
             principal=principal,
             client_id=_client_id(headers, self._settings.limits.client_id_length, required=operation.client_id),
             request_id=request_id_of(scope),
             address=address,
-            scheme=self._scheme(scope, headers),
+            scheme=client_scheme(scope, headers, self._settings.proxies),
             now=self._now(),
             settings=self._settings,
             store=self._store,
-            long_responses=self._long_answers,
+            long_responses=self._long_responses,
         )
         if operation.read:
             return await operation.read(call)
         if operation.take and streamed:
-            return await self._take(operation.take(call, streamed), operation, call, scope)
+            return await self._write_streamed(operation.take(call, streamed), operation, call, scope)
         return await self._write(operation, call, scope)
 
     async def _authorized(
         self, operation: Operation, workspace: Segment, headers: Headers, scope: Scope, address: str
     ) -> tuple[Principal | None, str | None]:
-        """Who calls, and the workspace's id in lower case where the path has one."""
+        """Return the caller, and the workspace's id in lower case if the path has one."""
         if operation.scope is None:
             return None, None
-        self.require_settled()
+        self.require_configured()
         principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
         if principal is None and operation.anonymous:
@@ -192,21 +190,21 @@ class Dispatch:
         return principal, workspace_id
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
-        """Who calls; a token of his bucket is used, or of his address's where he does not say who he is (contract G20).
+        """Return the caller, and use a token of its rate limit, or of its address's if it sends no key (contract G20).
 
-        A question from inside names its caller, and need not be one that he sends.
+        The caller of an internal request is known, and the request may be exempt from the rate limit.
 
         Raises:
-            UnauthenticatedProblem: the key is not good.
-            TooManyRequests: he comes too often, or too many keys from his address were not good.
+            UnauthenticatedProblem: the key is not valid.
+            TooManyRequests: the caller exceeds its rate, or too many invalid keys came from its address.
         """
-        inside = internal_caller_of(scope)
-        if inside and not inside.counted:
-            return inside.principal
+        internal = internal_caller_of(scope)
+        if internal and not internal.counted:
+            return internal.principal
         try:
             principal = (
-                inside.principal
-                if inside
+                internal.principal
+                if internal
                 else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
             )
         except (UnauthenticatedProblem, TooManyRequests):
@@ -222,14 +220,6 @@ class Dispatch:
             )
         return principal
 
-    def _address(self, scope: Scope, headers: Headers) -> str:
-        """Where the request came from, as far as the server tells."""
-        return self._settings.proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
-
-    def _scheme(self, scope: Scope, headers: Headers) -> str:
-        """The scheme, http or https, that the caller used."""
-        return self._settings.proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
-
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Response:
         if operation.prepare is None:
             raise TypeError(f"{operation.name} is neither a read nor a write")
@@ -240,71 +230,55 @@ class Dispatch:
             except Problem as problem:
                 if slot is None:
                     raise
-                work = _refusing(problem)
-            return await self._do(work, slot, operation, call, scope)
+                work = _raising(problem)
+            return await self._run(work, slot, operation, call, scope)
 
-    async def _take(
-        self, taking: AbstractAsyncContextManager[Work], operation: Operation, call: Call, scope: Scope
+    async def _write_streamed(
+        self, preparing: AbstractAsyncContextManager[Work], operation: Operation, call: Call, scope: Scope
     ) -> Response:
-        """A write whose body comes in pieces. What is refused before its end is not kept for a repetition.
+        """Perform a write with a streamed body.
 
-        Until then nobody knows whether a repetition would be of the same body.
+        A refusal before the body's end is not stored for repetitions: it is not known yet whether a repetition has the same body.
         """
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
         with self._in_flight.claim(slot):
-            async with taking as work:
-                known = of_streamed(slot, work.digest) if slot else None
-                return await self._do(work, known, operation, call, scope)
+            async with preparing as work:
+                full_slot = with_body_digest(slot, work.digest) if slot else None
+                return await self._run(work, full_slot, operation, call, scope)
 
-    async def _do(
+    async def _run(
         self, work: Work, slot: IdempotencySlot | None, operation: Operation, call: Call, scope: Scope
     ) -> Response:
         if slot is not None:
             keep_ms = int(self._settings.idempotency_hours * 3_600_000)
-            work = once(
+            work = make_idempotent(
                 work,
                 slot,
                 now=call.now,
                 keep_ms=keep_ms,
-                refused=lambda problem: self._refusal(problem, operation, scope, call.path),
+                refused=lambda problem: self._problem_response(problem, operation, scope, call.path),
             )
-        answer = await self._store.write(work.act, weight=work.weight)
-        if answer.written:
-            self._metrics.wrote(answer.written)
+        response = await self._store.write(work.act, weight=work.weight)
+        if response.written:
+            self._metrics.wrote(response.written)
         if not work.ignored:
-            return answer
-        told = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
-        return Response(status=answer.status, headers=(*answer.headers, ("X-Ignored-Fields", told)), body=answer.body)
+            return response
+        ignored = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
+        return dataclasses.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
 
-    def _refusal(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:
+    def _problem_response(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:
         accepts = Headers(scope=scope).get("Accept", "")
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
-        return refusal(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
+        return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
 
-    async def _send(
-        self, answer: Response, path: tuple[Segment, ...], scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        headers = _encoded(answer.headers)
-        for pattern, more in self._path_headers:
-            if _is_below(path, pattern):
-                headers.extend(more)
-        if not any(name == "Cache-Control" for name, _ in answer.headers):
-            headers.append((b"Cache-Control", b"private, no-cache"))
-        headers.extend(_encoded(scope["state"].get("rate", ())))
-        unsaid = scope["method"] == "HEAD" and not answer.body  # a read need not build what HEAD does not send
-        if answer.parts is None and answer.status not in {204, 304} and not unsaid:
-            headers.append((b"Content-Length", str(len(answer.body)).encode()))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        if scope["method"] == "HEAD":
-            await send({"type": "http.response.body", "body": b""})
-        elif answer.parts is None:
-            await send({"type": "http.response.body", "body": answer.body})
-        else:
-            await send_parts(answer.parts, receive, send)
+    def _headers(self, path: tuple[Segment, ...], scope: Scope) -> ResponseHeaders:
+        """Return the headers of every response at the path."""
+        of_path = [header for pattern, more in self._path_headers if _is_below(path, pattern) for header in more]
+        return (*of_path, ("Cache-Control", "private, no-cache"), *scope["state"].get("rate", ()))
 
 
 def _pattern(path: str) -> tuple[str | None, ...]:
-    """The path's segments; None matches any segment."""
+    """Return the path's segments; None matches any segment."""
     return tuple(None if part.startswith("{") else part for part in path.split("/")[1:])
 
 
@@ -312,16 +286,6 @@ def _is_below(path: tuple[Segment, ...], pattern: tuple[str | None, ...]) -> boo
     return len(path) >= len(pattern) and all(
         wanted is None or wanted == part for wanted, part in zip(pattern, path, strict=False)
     )
-
-
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers]
-
-
-def _peer(scope: Scope) -> str:
-    """The address at the other end of the connection."""
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 def _without_operation(method: str, match: Match[Operation]) -> Response:
@@ -332,29 +296,22 @@ def _without_operation(method: str, match: Match[Operation]) -> Response:
 
 
 def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
-    """The path's names; all of them are text now.
+    """Return the names in the path with their values, all of which are text.
 
     Raises:
-        Invalid: one is not UTF-8 or holds U+0000.
+        Invalid: a value is not UTF-8 or contains U+0000.
     """
     readable = {name: value for name, value in found.items() if value is not None}
     if len(readable) < len(found):
-        raise Invalid("bad_path", "The path holds an escape that is not UTF-8, or the character U+0000.")
+        raise Invalid("bad_path", "The path contains an escape that is not UTF-8, or the character U+0000.")
     return readable
 
 
-def _query(scope: Scope) -> dict[str, str]:
-    query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
-    if any("\0" in value for value in query.values()):
-        raise Invalid("nul_character", "The query may not hold the character U+0000.")
-    return query
-
-
 def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
-    """The header ClientId (contract A8).
+    """Return the header ClientId (contract A8).
 
     Raises:
-        Invalid: it is required and missing, or no visible ASCII text of the right length.
+        Invalid: it is required and missing, or is not visible ASCII text of a permitted length.
     """
     value = headers.get(names.CLIENT_ID)
     if value is None and not required:
@@ -366,7 +323,7 @@ def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
     return value
 
 
-def _refusing(problem: Problem) -> Work:
+def _raising(problem: Problem) -> Work:
     def act(_tx: Transaction) -> Response:
         raise problem
 

@@ -1,21 +1,54 @@
-"""A request's headers, found by name at once: some ten are asked for in every request, and most are not there."""
+"""What a request says about itself: its headers, its query, and the client behind trusted proxies."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
+
+from workspaced.core.problems import Invalid
+from workspaced.security.trusted_proxies import Proxies
 
 
 class RequestHeaders(Headers):
-    """As Starlette's, which looks through all of them each time. The first of several of one name counts."""
+    """Starlette's headers with a dictionary: each request looks up about ten, most of which are absent.
+
+    The first of several headers of one name counts.
+    """
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope=scope)
         self._first: dict[bytes, bytes] = dict(reversed(self.raw))
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        """The header's value."""
+        """Return the header's value."""
         found = self._first.get(key.lower().encode("latin-1"))
         return default if found is None else found.decode("latin-1")
+
+
+def client_address(scope: Scope, headers: Headers, proxies: Proxies) -> str:
+    """Return the client's address, from the connection or a trusted proxy; empty if the server does not know it."""
+    return proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
+
+
+def client_scheme(scope: Scope, headers: Headers, proxies: Proxies) -> str:
+    """Return the scheme, http or https, that the client used."""
+    return proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
+
+
+def query_of(scope: Scope) -> dict[str, str]:
+    """Return the query's parameters.
+
+    Raises:
+        Invalid: a value contains U+0000.
+    """
+    query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+    if any("\0" in value for value in query.values()):
+        raise Invalid("nul_character", "The query may not contain the character U+0000.")
+    return query
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""

@@ -1,4 +1,4 @@
-"""Parts of an answer that hold something for as long as they are sent: a share, or a place among those that may be open."""
+"""Parts of a response that release a resource when they are closed."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 
 class HeldParts(AsyncGenerator[bytes, None]):
-    """Parts of an answer that hold something until they are closed, also if none of them was asked for."""
+    """Parts of a response with a release function, which runs when they are closed, even if none was read."""
 
     def __init__(self, parts: AsyncGenerator[bytes, None], release: Callable[[], Awaitable[None]]) -> None:
-        """``release`` is awaited once."""
+        """Await ``release`` once, when the parts are closed."""
         self._parts = parts
         self._release = release
         self._is_released = False
 
     async def asend(self, value: None) -> bytes:
-        """As the parts."""
+        """Return the next part."""
         return await self._parts.asend(value)
 
     async def athrow(self, *arguments: Any) -> bytes:
-        """As the parts."""
+        """Raise in the parts' generator."""
         return await self._parts.athrow(*arguments)
 
     async def aclose(self) -> None:
-        """Close the parts and release what they hold."""
+        """Close the parts, then release the resource."""
         try:
             await self._parts.aclose()
         finally:

@@ -1,7 +1,7 @@
-"""Idempotency-Key on POST (contract G18): the answer is kept in the transaction that does the work.
+"""Idempotency-Key on POST (contract G18): the response is stored in the transaction that does the work.
 
-Kept are answers from the check of the body on. What is refused earlier (401, 403, 413, 415) is decided again each time,
-and so is a 5xx, after which nothing was changed.
+Responses are stored from the validation of the body on. Earlier refusals (401, 403, 413, 415) are decided again for each
+request. So is a 5xx, which changed nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FORM = re.compile(r'(?:"([\x20-\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x20-\x
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencySlot:
-    """Where a request's answer is kept, and the digest that tells whether a repetition is the same request."""
+    """The key under which a response is stored, and the digest that identifies the request's content."""
 
     digest: bytes
     fingerprint: bytes
 
 
 def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
-    """The slot that the header names; None without the header.
+    """Return the slot that the header names; None without the header.
 
     Raises:
         Invalid: the header is neither a bare nor a quoted text of 1 to 255 printable characters.
@@ -54,24 +54,26 @@ def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
     )
 
 
-def of_streamed(slot: IdempotencySlot, digest: bytes) -> IdempotencySlot:
-    """The slot of a request whose body came in pieces, now that its digest is known."""
+def with_body_digest(slot: IdempotencySlot, digest: bytes) -> IdempotencySlot:
+    """Return the slot of a request with a streamed body, after the digest of the body is known."""
     return dataclasses.replace(slot, fingerprint=hashlib.sha256(slot.fingerprint + digest).digest())
 
 
-def once(work: Work, slot: IdempotencySlot, *, now: int, keep_ms: int, refused: Callable[[Problem], Response]) -> Work:
+def make_idempotent(
+    work: Work, slot: IdempotencySlot, *, now: int, keep_ms: int, refused: Callable[[Problem], Response]
+) -> Work:
     """Return work that is done at most once for its slot; a repetition gets the stored response.
 
     Batchable work stays batchable: the members of a batch share the look-up and the storing of their responses.
     """
     since = now - keep_ms
     if isinstance(work.act, BatchableWork):
-        return dataclasses.replace(work, act=_BatchableOnce(work, slot, now, since, refused, work.act))
-    return dataclasses.replace(work, act=_Once(work, slot, now, since, refused))
+        return dataclasses.replace(work, act=_BatchableIdempotentWork(work, slot, now, since, refused, work.act))
+    return dataclasses.replace(work, act=_IdempotentWork(work, slot, now, since, refused))
 
 
 @dataclass(frozen=True, slots=True)
-class _Once:
+class _IdempotentWork:
     """Work of one keyed request. ``since``: responses stored until then (milliseconds since 1970) have expired."""
 
     work: Work
@@ -84,7 +86,7 @@ class _Once:
         """Do the work, or return the stored response.
 
         Raises:
-            UnprocessableProblem: the key was used for a request with another content.
+            UnprocessableProblem: the key was used for a request with different content.
             Problem: the work failed with a status of 5xx, which is not stored.
         """
         stored = idempotency.find(tx, self.slot.digest, since=self.since)
@@ -101,14 +103,14 @@ class _Once:
         return response
 
     def is_repetition_of(self, stored: StoredResponse) -> bool:
-        """Whether the stored response is that of a request with the same content."""
+        """Return whether the stored response is for a request with the same content."""
         return stored.fingerprint == self.slot.fingerprint
 
     def replay(self, stored: StoredResponse) -> Response:
         """Return the stored response.
 
         Raises:
-            UnprocessableProblem: it is the response to a request with another content.
+            UnprocessableProblem: it is the response to a request with different content.
         """
         if not self.is_repetition_of(stored):
             raise UnprocessableProblem(
@@ -119,7 +121,7 @@ class _Once:
         return Response(status=stored.status, headers=(*stored.headers, ("Idempotent-Replayed", "true")), body=body)
 
     def to_store(self, response: Response) -> StoredResponse:
-        """Return what is stored of a response; sealed if it holds a secret."""
+        """Return what is stored of a response; encrypted if it contains a secret."""
         box = self.work.secret_box
         return StoredResponse(
             fingerprint=self.slot.fingerprint,
@@ -130,25 +132,25 @@ class _Once:
         )
 
     def _purpose(self) -> str:
-        return f"answer/{self.slot.digest.hex()}"
+        return f"answer/{self.slot.digest.hex()}"  # codespell:ignore answer
 
 
 @dataclass(frozen=True, slots=True)
-class _BatchableOnce(_Once, BatchableWork[Response]):
-    """As `_Once`, for work that shares its statements with others of its kind; ``batchable`` is ``work.act``."""
+class _BatchableIdempotentWork(_IdempotentWork, BatchableWork[Response]):
+    """Like `_IdempotentWork`, for work that shares its statements with other work; ``batchable`` is ``work.act``."""
 
     batchable: BatchableWork[Response]
 
     @property
     def kind(self) -> Hashable:
-        """The kind of the work itself."""
-        return _BatchableOnce, self.batchable.kind
+        """Return the kind of the work itself."""
+        return _BatchableIdempotentWork, self.batchable.kind
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
         """Replay repetitions; do the work of new requests together and store their responses.
 
-        None, so that it is done alone: a second request of a slot, a key that was used for another content, a slot
-        with an expired response, and what the work itself leaves. So each failure is that of its own request.
+        The result is None for work that must run alone: a second request of a slot, a key that was used for different content,
+        a slot with an expired response, and what the batched work itself leaves. So each failure belongs to its own request.
 
         Raises:
             Problem: the work of at least one request failed.
@@ -177,18 +179,18 @@ class _BatchableOnce(_Once, BatchableWork[Response]):
 
 
 class InFlight:
-    """The slots whose requests this process is working on."""
+    """The slots of the requests that this process is handling."""
 
     def __init__(self) -> None:
         self._slots: set[bytes] = set()
 
     def claim(self, slot: IdempotencySlot | None) -> AbstractContextManager[None]:
-        """Hold the slot, if there is one, for the block.
+        """Hold the slot, if any, during the block.
 
         Raises:
-            ConflictProblem: an earlier request with the same key is not answered yet; on entering the block.
+            ConflictProblem: an earlier request with the same key has no response yet; raised on entering the block.
         """
-        return self._held(slot) if slot else _NOTHING_TO_HOLD
+        return self._held(slot) if slot else _NO_SLOT
 
     @contextmanager
     def _held(self, slot: IdempotencySlot) -> Iterator[None]:
@@ -201,4 +203,4 @@ class InFlight:
             self._slots.discard(slot.digest)
 
 
-_NOTHING_TO_HOLD = nullcontext()
+_NO_SLOT = nullcontext()

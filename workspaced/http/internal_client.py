@@ -1,6 +1,6 @@
-"""Questions that the service asks itself for somebody who has shown who he is: the same operations, the same checks.
+"""Requests that the service makes to its own API for a signed-in user: the same operations and the same checks.
 
-The pages know no other way to what is stored, so what a key may not read by the API, it can't see there either.
+The pages have no other access to stored data, so a key sees in them only what it may read by the API.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from ingestd.wire import names
 from workspaced.http.responses import Response
 from workspaced.security.permissions import Principal
 
-_STATE = "inside"
-_PASSED_ON = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
+_STATE = "internal_caller"
+_FORWARDED = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalCaller:
-    """Who asks. ``counted``: the question takes a token of his rate, as one that he sends does (contract G20)."""
+    """The caller of an internal request. ``counted``: the request uses a token of its rate limit (contract G20)."""
 
     principal: Principal
     counted: bool = True
 
 
 def internal_caller_of(scope: Scope) -> InternalCaller | None:
-    """Who asks from inside; None for a request from the network, whose sender has no hand in the scope's state."""
+    """Return the caller of an internal request; None for a request from the network, which can't set the scope's state."""
     found = scope["state"].get(_STATE)
     return found if isinstance(found, InternalCaller) else None
 
 
 class InternalClient:
-    """The API for one request to a page: from the address, and under the request id, of that request."""
+    """The API for one request to a page, with the address and the request id of that request."""
 
     def __init__(
-        self, answer: Callable[[Scope, Receive], Awaitable[Response]], outer: Scope, principal: Principal
+        self, respond: Callable[[Scope, Receive], Awaitable[Response]], outer: Scope, principal: Principal
     ) -> None:
-        """``answer`` is `workspaced.http.dispatch.Dispatch.answer`; ``outer`` the scope of the page's request."""
+        """``respond`` is `workspaced.http.dispatch.Dispatch.respond`; ``outer`` is the scope of the page's request."""
         self.principal = principal
-        self._answer = answer
+        self._respond = respond
         self._outer = outer
 
-    def of(self, principal: Principal) -> InternalClient:
-        """The same for who he is by now."""
-        return InternalClient(self._answer, self._outer, principal)
+    def for_principal(self, principal: Principal) -> InternalClient:
+        """Return the same client for another principal."""
+        return InternalClient(self._respond, self._outer, principal)
 
-    async def ask(
+    async def request(
         self,
         method: str,
         *segments: str,
@@ -56,9 +56,9 @@ class InternalClient:
         headers: Mapping[str, str] | None = None,
         counted: bool = True,
     ) -> Response:
-        """The answer of the operation under ``/v1/<segments>``, which are encoded here; no body is sent."""
+        """Return the response of the operation at ``/v1/<segments>``, which are encoded here; no body is sent."""
         path = "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
-        passed = [(name, value) for name, value in self._outer["headers"] if name in _PASSED_ON]
+        forwarded = [(name, value) for name, value in self._outer["headers"] if name in _FORWARDED]
         state = {
             "request_id": self._outer["state"]["request_id"],
             _STATE: InternalCaller(principal=self.principal, counted=counted),
@@ -69,16 +69,16 @@ class InternalClient:
             "path": path,
             "raw_path": path.encode(),
             "query_string": urlencode(query or {}).encode(),
-            "headers": passed
+            "headers": forwarded
             + [
                 (name.lower().encode(), value.encode())
                 for name, value in {"Accept": names.PROBLEM_JSON, **(headers or {})}.items()
             ],
             "state": state,
         }
-        return await self._answer(scope, _nothing)
+        return await self._respond(scope, _receive_nothing)
 
 
-async def _nothing() -> Message:
-    """The body of a question: none."""
+async def _receive_nothing() -> Message:
+    """Return an empty body."""
     return {"type": "http.request", "body": b"", "more_body": False}

@@ -1,8 +1,9 @@
-"""Answers that are too long to be built in memory: a share of them for each caller, and room for what is not sent yet."""
+"""Responses that are too long for memory: a limit for each caller, and spool space for what is not sent yet."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Any, Final, TypeVar
 
@@ -16,24 +17,24 @@ _RETRY_SECONDS: Final = 5
 
 
 class LongResponses:
-    """The long answers of this process that are under way."""
+    """The long responses that this process is sending."""
 
     def __init__(self, room: SpoolRoom, *, per_caller: int) -> None:
-        """Allow ``per_caller`` of each caller at once; 0: no limit."""
+        """Allow ``per_caller`` responses of a caller at once; 0: no limit."""
         self._room = room
         self._per_caller = per_caller
-        self._under_way: dict[str, int] = {}
+        self._under_way: Counter[str] = Counter()
         self._ended = asyncio.Event()
         self._waiting = 0
 
     async def begin(self, caller: str, source: AsyncGenerator[T, None]) -> tuple[T, HeldParts]:
-        """Return the first item of ``source``, and the others as parts of an answer; waits for the caller's share.
+        """Return the first item of ``source``, and the others as parts of a response; wait if the caller has reached its limit.
 
         The items after the first are bytes.
 
         Raises:
-            TooManyRequests: the caller has as many under way as it may, and none ended in half a minute.
-            UnavailableProblem: the database reads as many as it may, and none ended in half a minute.
+            TooManyRequests: the caller has as many long responses as it may, and none ended within 30 seconds.
+            UnavailableProblem: the database streams as many as it may, and none ended within 30 seconds.
         """
         await self._enter(caller)
         try:
@@ -55,22 +56,20 @@ class LongResponses:
     async def _enter(self, caller: str) -> None:
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
-                while self._per_caller and self._under_way.get(caller, 0) >= self._per_caller:
+                while self._per_caller and self._under_way[caller] >= self._per_caller:
                     self._ended.clear()
                     await self._ended.wait()
         except TimeoutError:
             raise TooManyRequests(
                 "too_many_long_answers",
-                f"This caller reads {self._per_caller} long answers at once. Read them to their end first.",
+                f"This caller reads {self._per_caller} long responses at once. Read them to their end first.",
                 retry_seconds=_RETRY_SECONDS,
             ) from None
-        self._under_way[caller] = self._under_way.get(caller, 0) + 1
+        self._under_way[caller] += 1
 
     def _leave(self, caller: str) -> None:
-        left = self._under_way[caller] - 1
-        if left:
-            self._under_way[caller] = left
-        else:
+        self._under_way[caller] -= 1
+        if not self._under_way[caller]:
             del self._under_way[caller]
         self._ended.set()
 

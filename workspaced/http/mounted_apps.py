@@ -1,4 +1,4 @@
-"""Several ASGI applications side by side, chosen by the first segment of the path."""
+"""Several ASGI applications in one, selected by the first segment of the path."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from workspaced.http.paths import raw_path_of
 
 
 class MountedApps:
-    """ASGI application that passes each request on unchanged.
+    """ASGI application that forwards each request unchanged.
 
-    Starlette's ``Mount`` is not used: it changes the path, and matches it decoded.
+    Starlette's ``Mount`` is not used: it changes the path, and matches the decoded path.
     """
 
     def __init__(self, default: ASGIApp, mounted: Mapping[bytes, ASGIApp]) -> None:
@@ -21,6 +21,6 @@ class MountedApps:
         self._mounted = mounted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one HTTP request on."""
+        """Handle one HTTP request."""
         app = self._mounted.get(raw_path_of(scope).removeprefix(b"/").partition(b"/")[0], self._default)
         await app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""What a slice tells the web about an operation, and what the web hands it for one request."""
+"""The description of an operation by its resource, and the call that the operation handles."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from workspaced.storage.port import Store, Transaction
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One authorized request. A struct, since there is one a request: it is made in a fifth of a data class's time.
+    """One authorized request. A msgspec struct: creating one takes a fifth of the time of a dataclass.
 
-    ``path`` is the path as sent; ``wants_body`` is False for HEAD; ``now`` is milliseconds since 1970; ``address`` is the
-    caller's, empty where the server does not tell; ``scheme`` is http or https, as the caller reached us.
+    ``path`` is the path as sent. ``wants_body`` is False for HEAD. ``now`` is milliseconds since 1970. ``address`` is the
+    caller's IP address, empty if the server does not know it. ``scheme`` is http or https, as the caller used it.
     """
 
     path: str
@@ -49,21 +49,21 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def caller(self) -> str:
-        """What shares are counted for: the key, or the address of a caller without one."""
+        """Return the name that per-caller limits count: the key's id, or the address of a caller without a key."""
         return self.principal.key_id if self.principal else f"address {self.address}"
 
     @property
     def actor(self) -> str:
-        """The name that records carry as createdBy and updatedBy (contract A9)."""
+        """Return the name for createdBy and updatedBy (contract A9)."""
         return self.principal.name if self.principal else "anonymous"
 
     @property
     def workspace_id(self) -> str:
-        """The workspace in the path, in lower case."""
+        """Return the workspace's id in the path, in lower case."""
         return self.names["workspace"]
 
     def note(self, tx: Transaction, action: AuditAction) -> None:
-        """Have the audit log say what this request does, in the transaction that does it (contract G26)."""
+        """Append a row about this request to the audit log, in the transaction of the change (contract G26)."""
         actor = Actor(
             principal=self.actor,
             key_id=self.principal.key_id if self.principal else "",
@@ -74,18 +74,18 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         audit.note(tx, actor, action, now=self.now)
 
     def json(self) -> object:
-        """The body's value.
+        """Return the value of the JSON body.
 
         Raises:
-            Invalid: it has none.
+            Invalid: it is not valid JSON.
         """
         return decode(self.body)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """A query parameter that is ``true`` or ``false``.
+        """Return a query parameter that is ``true`` or ``false``.
 
         Raises:
-            Invalid: it is neither.
+            Invalid: it is something else.
         """
         text = self.query.get(name)
         if text is None:
@@ -95,11 +95,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return text == "true"
 
     def prefers_minimal(self) -> bool:
-        """Whether ``Prefer: return=minimal`` was sent (RFC 7240)."""
+        """Return whether the request has ``Prefer: return=minimal`` (RFC 7240)."""
         return self._prefers(names.RETURN_MINIMAL)
 
     def prefers_representation(self) -> bool:
-        """Whether ``Prefer: return=representation`` was sent (RFC 7240)."""
+        """Return whether the request has ``Prefer: return=representation`` (RFC 7240)."""
         return self._prefers(names.RETURN_REPRESENTATION)
 
     def _prefers(self, preference: str) -> bool:
@@ -107,41 +107,40 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return preference in wanted
 
     def has_seen(self, version: int | str) -> bool:
-        """Whether If-None-Match names this version."""
+        """Return whether If-None-Match names this version."""
         return conditions.not_modified(self.headers.get("If-None-Match"), version)
 
     def require_match(self, version: int | str) -> None:
-        """Honour If-Match.
+        """Check If-Match.
 
         Raises:
-            PreconditionFailed: it names other versions.
+            PreconditionFailedProblem: it names other versions only.
         """
         conditions.require_match(self.headers.get("If-Match"), version)
 
 
-class Sealing(Protocol):
-    """Keeps secrets at rest; ``purpose`` binds what is sealed to its place."""
+class SecretCipher(Protocol):
+    """Encrypts stored secrets; ``purpose`` binds each to where it is used."""
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """What is stored."""
+        """Return what is stored."""
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
-        """What was sealed."""
+        """Return the secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a write does inside the transaction. ``weight`` is roughly its number of rows; it must not block.
+    """The part of a write that runs in the transaction. ``weight`` is its approximate number of rows; it must not block.
 
-    ``ignored`` names the members of the body that nobody knows (contract G5). ``secret_box``: the answer holds a secret, so
-    what is kept of it for a repetition (contract G18) is sealed. ``digest`` is that of a streamed body, by which a repetition
-    is known.
+    ``ignored`` names unknown members of the body (contract G5). ``secret_box``: the response contains a secret, so the copy for
+    repetitions (contract G18) is encrypted. ``digest`` is that of a streamed body; a repetition has the same.
     """
 
     act: Callable[[Transaction], Response]
     weight: int = 1
     ignored: tuple[str, ...] = ()
-    secret_box: Sealing | None = None
+    secret_box: SecretCipher | None = None
     digest: bytes = b""
 
 
@@ -154,12 +153,13 @@ Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Wor
 class Operation:
     """One row of the table of operations.
 
-    Exactly one of ``read``, ``prepare`` and ``take`` is given: a read answers by itself; a write checks the body and hands
-    back the work, which then runs in a transaction shared with others; so does ``take``, after it has taken in a body
-    that comes in pieces, and what it holds is let go after the commit. ``scope`` None: open to everybody. ``anywhere``:
-    the scope need hold on any one workspace only. ``anonymous``: a read that itself sees to it that a caller without a
-    key is shown only what is public. ``client_id``: the header ClientId is required (contract A8). ``document_form``: a 400 is
-    exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
+    Exactly one of ``read``, ``prepare`` and ``take`` is set. ``read`` returns the response. ``prepare`` validates the body and
+    returns the work, which runs in a transaction shared with others. ``take`` does the same after it has read a streamed body;
+    it releases its resources after the commit.
+
+    ``scope`` None: no key is needed. ``anywhere``: the scope on any one workspace suffices. ``anonymous``: callers without a key
+    are allowed, and the read itself shows them only what is public. ``client_id``: the header ClientId is required (contract A8).
+    ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathHeaders:
-    """Headers of every response at and below a path, errors included. ``path`` is written like an operation's."""
+    """Headers of every response at and below a path, errors included. ``path`` has the form of an operation's path."""
 
     path: str
     headers: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""take, skip, cursor, sortOrder and sortedBy on lists (contract G19, G27, G28)."""
+"""Pages of lists: take, skip, cursor, sortOrder and sortedBy (contract G19, G27, G28)."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ CURSOR_LENGTH: Final = 4_096
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Behind which record a page begins. ``order`` names the member and the direction that the list is sorted by.
+    """The record after which a page begins. ``order`` names the member and the direction that the list is sorted by.
 
-    A cursor holds the record's place in the order, not its number in the list: so pages miss nothing and repeat nothing
-    while other records come and go.
+    A cursor holds the record's position in the order, not its index. So pages neither miss nor repeat records while others are
+    added and removed.
     """
 
     order: str
     position: tuple[str, ...]
 
     def encoded(self) -> str:
-        """The opaque text of the query parameter."""
+        """Return the opaque text for the query parameter."""
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
     @classmethod
     def decoded(cls, text: str) -> Self:
-        """The cursor of an opaque text.
+        """Return the cursor of an opaque text.
 
         Raises:
-            Invalid: this service did not make it.
+            Invalid: this service did not make the text.
         """
         try:
             if len(text) > CURSOR_LENGTH:
@@ -54,13 +54,13 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def refused() -> Invalid:
-        """What to raise for a cursor that does not fit the list."""
+        """Return the error for a cursor that does not fit the list."""
         return Invalid("bad_cursor", "cursor must be one of a Link of this list, with the same sortedBy and sortOrder.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A part of a list. ``take`` None: everything, as the document has it. ``sorted_by`` empty: the default order."""
+    """A part of a list. ``take`` None: the whole list. ``sorted_by`` empty: the default order."""
 
     take: int | None
     skip: int
@@ -70,24 +70,24 @@ class Page:
 
     @property
     def paged(self) -> bool:
-        """Whether the caller asked for a part."""
+        """Return whether the caller requested a part."""
         return self.take is not None or self.skip > 0 or self.cursor is not None
 
     @property
     def order(self) -> str:
-        """The name of the order in cursors."""
+        """Return the name of the order in cursors."""
         return f"{self.sorted_by} {'DESC' if self.descending else 'ASC'}"
 
     def of(self, records: Sequence[T]) -> Sequence[T]:
-        """The part of a list that is in its order already."""
+        """Return this page of a list that is sorted already."""
         return records[self.skip : None if self.take is None else self.skip + self.take]
 
     def cursor_behind(self, *position: str) -> str:
-        """The cursor of the page behind a record."""
+        """Return the cursor of the page after a record at this position."""
         return Cursor(self.order, position).encoded()
 
     def headers(self, *, total: int, path: str, query: Mapping[str, str]) -> Headers:
-        """X-Total-Count and, for a part, Link to the neighbours, by ``skip``."""
+        """Return X-Total-Count and, for a part, the Link to the neighbouring pages by ``skip``."""
         count = ("X-Total-Count", str(total))
         if not self.paged:
             return (count,)
@@ -100,7 +100,7 @@ class Page:
         return (count, ("Link", ", ".join(links))) if links else (count,)
 
     def cursor_headers(self, *, total: int | None, following: str, path: str, query: Mapping[str, str]) -> Headers:
-        """X-Total-Count where it is known, and Link to the page with the cursor ``following``; empty: there is none."""
+        """Return X-Total-Count if known, and the Link to the page with the cursor ``following``; empty: there is none."""
         headers: Headers = () if total is None else (("X-Total-Count", str(total)),)
         links = []
         if following:
@@ -113,10 +113,10 @@ class Page:
 
 
 def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str], walk: int = 0) -> Page:
-    """What the query asks for. ``walk``: the list has pages by cursor, too, and ``skip`` passes over so many rows at most.
+    """Return the page that the query requests. ``walk``: pages by cursor are supported, and ``skip`` is at most this.
 
     Raises:
-        Invalid: a value is out of its range; nothing is clamped, since that would skip rows silently.
+        Invalid: a value is out of range; values are not clamped, because clamping would silently skip rows.
     """
     take = _number(query, "take", lowest=1, highest=longest)
     skip = _number(query, "skip", lowest=0, highest=2**53)
@@ -128,7 +128,7 @@ def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str
         raise Invalid("bad_sorted_by", f"sortedBy must be one of {', '.join(sorted(sortable))}.")
     page = Page(take=take, skip=skip or 0, descending=order == "DESC", sorted_by=sorted_by)
     if walk and page.skip > walk:
-        raise Invalid("bad_skip", f"skip may be {walk} at the most. Follow the Link rel=next to read further.")
+        raise Invalid("bad_skip", f"skip may be at most {walk}. Follow the Link rel=next to read further.")
     if not walk or not query.get("cursor"):
         return page
     if page.skip:
@@ -148,6 +148,6 @@ def _number(query: Mapping[str, str], name: str, *, lowest: int, highest: int) -
     return int(text)
 
 
-def _link(path: str, query: Mapping[str, str], place: Mapping[str, object], relation: str) -> str:
-    target = urlencode({**query, **place}, quote_via=quote)
+def _link(path: str, query: Mapping[str, str], changes: Mapping[str, object], relation: str) -> str:
+    target = urlencode({**query, **changes}, quote_via=quote)
     return f'<{path}?{target}>; rel="{relation}"'

@@ -1,6 +1,6 @@
-"""Paths are routed as they were sent: split at the slashes first, decoded second (contract G16).
+"""Route by the path as sent: split at the slashes first, decode the segments then (contract G16).
 
-A router that decodes first can't tell ``a%2Fb`` from ``a/b``, so a key with a slash would have no address.
+A router that decodes first can't distinguish ``a%2Fb`` from ``a/b``, so a key with a slash would have no path.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from starlette.types import Scope
 from workspaced.core.text import normalised
 
 Segment: TypeAlias = str | None
-"""A decoded segment; None where its bytes are not UTF-8 or hold U+0000, which no resource's name can."""
+"""A decoded segment; None if it is not UTF-8 or contains U+0000, which no resource's name can."""
 
 OperationT = TypeVar("OperationT")
 
-_REMEMBERED_BYTES = 512
+_CACHED_BYTES = 512
 
 
 def raw_path_of(scope: Scope) -> bytes:
@@ -29,16 +29,16 @@ def raw_path_of(scope: Scope) -> bytes:
 
 
 def segments(raw_path: bytes) -> tuple[Segment, ...]:
-    """The decoded segments of a raw path; ``+`` is a plus sign."""
-    return _remembered(raw_path) if len(raw_path) <= _REMEMBERED_BYTES else _cut(raw_path)
+    """Return the decoded segments of a raw path; ``+`` is a plus sign."""
+    return _cached_split(raw_path) if len(raw_path) <= _CACHED_BYTES else _split(raw_path)
 
 
-def _cut(raw_path: bytes) -> tuple[Segment, ...]:
+def _split(raw_path: bytes) -> tuple[Segment, ...]:
     return tuple(_decode(part) for part in raw_path.split(b"/")[1:])
 
 
-# Whoever pushes values one by one sends the same path each time.
-_remembered = lru_cache(maxsize=1_024)(_cut)
+# A client that pushes values one by one sends the same path each time.
+_cached_split = lru_cache(maxsize=1_024)(_split)
 
 
 def _decode(part: bytes) -> Segment:
@@ -51,7 +51,7 @@ def _decode(part: bytes) -> Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(Generic[OperationT]):
-    """What a path and a method lead to. ``operation`` is None where only other methods (``allowed``) are known."""
+    """The route of a path and a method. ``operation`` None: the path supports other methods only (``allowed``)."""
 
     operation: OperationT | None
     names: Mapping[str, Segment]
@@ -60,9 +60,9 @@ class Match(Generic[OperationT]):
 
 @dataclass(frozen=True, slots=True)
 class _Shape(Generic[OperationT]):
-    """The patterns of one length that have their fixed words at the same places.
+    """The patterns of one length with their fixed segments at the same positions ``words``; ``names`` has the other positions.
 
-    ``by_words`` has, for the words at those places, what each method leads to: the operation, and its names by place.
+    ``by_words`` maps the fixed segments to the operation of each method, with the names of its parameters and their positions.
     """
 
     words: tuple[int, ...]
@@ -71,13 +71,13 @@ class _Shape(Generic[OperationT]):
 
 
 class Routes(Generic[OperationT]):
-    """A table from (method, path) to operations; a literal segment goes before a ``{name}``."""
+    """A table from (method, path) to operations; a literal segment has precedence over a ``{name}``."""
 
     def __init__(self) -> None:
         self._by_length: dict[int, list[_Shape[OperationT]]] = {}
 
     def add(self, method: str, path: str, operation: OperationT) -> None:
-        """``path`` is written like ``/v1/workspace/{workspace}``."""
+        """Add a route; ``path`` is written like ``/v1/workspace/{workspace}``."""
         pattern = path.split("/")[1:]
         named = tuple(place for place, part in enumerate(pattern) if part.startswith("{"))
         shape = self._shape(tuple(place for place in range(len(pattern)) if place not in named), named)
@@ -96,7 +96,7 @@ class Routes(Generic[OperationT]):
         return made
 
     def find(self, method: str, path: tuple[Segment, ...]) -> Match[OperationT] | None:
-        """None where no operation has such a path. HEAD is answered by what answers GET."""
+        """Return the route; None if no operation has such a path. HEAD uses the route of GET."""
         wanted = "GET" if method == "HEAD" else method
         methods: set[str] = set()
         for shape in self._by_length.get(len(path), ()):

@@ -1,4 +1,4 @@
-"""The body of every refusal (contract G14; RFC 9457)."""
+"""The body of every error response (contract G14; RFC 9457)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from workspaced.core.problems import Problem
 from workspaced.http.responses import Response, json_response
 
 
-def refusal(problem: Problem, *, instance: str, request_id: str, document_form: bool) -> Response:
-    """A problem as an answer; always with ``error``, the one member that the document shows.
+def problem_response(problem: Problem, *, instance: str, request_id: str, document_form: bool) -> Response:
+    """Return the response for a problem; its body always has ``error``, the one member of the interface document.
 
-    ``document_form``: the operation is one of those whose 400 the document shows as exactly
-    ``{"error":"Invalid request"}``, and the caller did not ask for application/problem+json.
+    ``document_form``: the interface document shows a 400 of this operation as exactly ``{"error":"Invalid request"}``, and the
+    caller did not accept application/problem+json.
     """
     headers = ((names.ERROR_CODE, problem.code), *problem.headers)
     if document_form and problem.status == 400:

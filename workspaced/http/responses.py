@@ -1,4 +1,4 @@
-"""What an operation answers (contract G11, G17)."""
+"""Responses of operations (contract G11, G17)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A complete answer. ``parts``, where given, is the body in pieces instead of ``body``.
+    """A response. ``parts``, if set, is the body in pieces instead of ``body``.
 
-    ``written``: how many entries were written, by what became of them. A repeated answer wrote none.
+    ``written``: how many entries were written, by outcome. A replayed response wrote none.
     """
 
     status: int
@@ -29,21 +29,21 @@ class Response:
 def json_response(
     value: object, *, status: int = 200, headers: Headers = (), written: Mapping[str, int] | None = None
 ) -> Response:
-    """A body in JSON."""
+    """Return a response with a JSON body."""
     return Response(
         status=status, headers=(("Content-Type", names.JSON), *headers), body=encode(value), written=written
     )
 
 
 def streamed(parts: AsyncGenerator[bytes, None], *, headers: Headers = (), media_type: str = names.JSON) -> Response:
-    """A body whose pieces come as they are read."""
+    """Return a response that sends its body in pieces."""
     return Response(status=200, headers=(("Content-Type", media_type), *headers), parts=parts)
 
 
 NO_CONTENT = Response(status=200)
-"""The document's "200: no content": zero bytes, no type, and not 204."""
+"""The interface document's "200: no content": zero bytes, no Content-Type, and not 204."""
 
 
 def etag(version: int | str) -> tuple[str, str]:
-    """A strong validator: a number that every change raises, since instants can be equal; of bytes, their digest."""
+    """Return a strong entity tag: a number that every change increments (timestamps can be equal), or a digest of bytes."""
     return ("ETag", f'"{version}"')

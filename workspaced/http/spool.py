@@ -1,7 +1,7 @@
-"""What was read for an answer and is not sent yet: a little in memory, the rest in files without a name.
+"""The bytes of a response that were read but not sent yet: a few in memory, the rest in unnamed files.
 
-The database is read as fast as it can be, whatever the speed of the client; so a slow client holds space on the disk, and
-neither a connection of the database nor a transaction.
+The database is read as fast as possible, whatever the speed of the client. So a slow client uses disk space, but no
+connection and no transaction of the database.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
@@ -25,33 +25,33 @@ MEMORY_BYTES: Final = 1_048_576
 _SEGMENT_BYTES: Final = 16_777_216
 _PIECE_BYTES: Final = 262_144
 _CALLER_SHARES: Final = 4
-# How long the reading of one answer waits, in all, for a client that reads quickly, before it goes to the disk.
-_PATIENCE_SECONDS: Final = 5.0
+# How long, in total, reading a response waits for a fast client before it uses the disk.
+_CLIENT_WAIT_SECONDS: Final = 5.0
 _ROOM_SECONDS: Final = 30.0
 
 
 class SpoolRoom:
-    """The bytes that may wait in files below ``folder``: ``most`` of all answers, a quarter of it of one caller's."""
+    """Spool space in files below ``folder``: ``most`` bytes for all responses, a quarter of it for one caller's."""
 
     def __init__(self, folder: Path, *, most: int) -> None:
         self.folder = folder
         self._most = most
-        self._used: dict[str, int] = {}
+        self._used: Counter[str] = Counter()
         self._freed = asyncio.Event()
 
     @property
     def used(self) -> int:
-        """How many bytes wait."""
-        return sum(self._used.values())
+        """Return how many bytes are in use."""
+        return self._used.total()
 
     async def take(self, caller: str, size: int, *, is_contended: Callable[[], bool]) -> None:
-        """Wait until there is room for ``size`` bytes more.
+        """Wait until there is room for ``size`` bytes, then reserve them.
 
         Raises:
-            UnavailableProblem: there was none for half a minute, while others waited for what this answer holds.
+            UnavailableProblem: there was no room for 30 seconds, while others waited for what this response holds.
         """
         while True:
-            used = self._used.get(caller, 0)
+            used = self._used[caller]
             if not used or (used + size <= self._most // _CALLER_SHARES and self.used + size <= self._most):
                 self._used[caller] = used + size
                 return
@@ -61,22 +61,19 @@ class SpoolRoom:
                     await self._freed.wait()
             except TimeoutError:
                 if is_contended():
-                    raise UnavailableProblem(
-                        "answer_cut", "The answer was read too slowly while others waited."
-                    ) from None
+                    sentence = "The response was read too slowly while others waited."
+                    raise UnavailableProblem("answer_cut", sentence) from None  # codespell:ignore answer
 
-    def give_back(self, caller: str, size: int) -> None:
-        """So many bytes do not wait any more."""
-        left = self._used[caller] - size
-        if left:
-            self._used[caller] = left
-        else:
+    def release(self, caller: str, size: int) -> None:
+        """Release reserved bytes."""
+        self._used[caller] -= size
+        if not self._used[caller]:
             del self._used[caller]
         self._freed.set()
 
 
 class _Segment:
-    """A file without a name, written at its end and read from its beginning."""
+    """An unnamed file that is written at its end and read from its beginning."""
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  closed by its owner
@@ -85,41 +82,41 @@ class _Segment:
         self.is_busy = False
 
     def write(self, part: bytes) -> None:
-        """Append it, on a thread."""
+        """Append bytes; blocks."""
         view, end = memoryview(part), self.size
         while view:
             written = os.pwrite(self._file.fileno(), view, end)
             view, end = view[written:], end + written
 
     def read(self) -> bytes:
-        """The next bytes, on a thread."""
+        """Return the next bytes; blocks."""
         return os.pread(self._file.fileno(), min(_PIECE_BYTES, self.size - self.read_bytes), self.read_bytes)
 
     def close(self) -> None:
-        """Give its space back."""
+        """Release the disk space."""
         self._file.close()
 
 
-_Item: TypeAlias = bytes | _Segment
+_Chunk: TypeAlias = bytes | _Segment
 
 
 class _Spool:
-    """One answer's bytes, first in, first out; one task puts, another takes."""
+    """The bytes of one response, first in, first out; one task puts, another takes."""
 
     def __init__(self, room: SpoolRoom, caller: str, *, is_contended: Callable[[], bool]) -> None:
         self._room = room
         self._caller = caller
         self._is_contended = is_contended
-        self._items: deque[_Item] = deque()
-        self._taken: dict[_Segment, int] = {}
+        self._items: deque[_Chunk] = deque()
+        self._reserved: dict[_Segment, int] = {}
         self._memory = 0
-        self._patience = _PATIENCE_SECONDS
+        self._wait_left = _CLIENT_WAIT_SECONDS
         self._ended = False
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
 
     async def put(self, part: bytes) -> None:
-        """Add bytes at the end.
+        """Append bytes.
 
         Raises:
             UnavailableProblem: there is no room for them, and others wait.
@@ -134,7 +131,7 @@ class _Spool:
         if not isinstance(last, _Segment) or last.size >= _SEGMENT_BYTES:
             last = _Segment(self._room.folder)
             self._items.append(last)
-        self._taken[last] = self._taken.get(last, 0) + len(part)
+        self._reserved[last] = self._reserved.get(last, 0) + len(part)
         last.is_busy = True
         try:
             await _on_thread(partial(last.write, part))
@@ -148,7 +145,7 @@ class _Spool:
             self._filled.set()
         if failure is not None:
             structlog.get_logger().warning("spool_not_written", reason=failure.strerror, folder=str(self._room.folder))
-            while self._items:  # without a disk the reading waits for the client
+            while self._items:  # without disk space, reading waits for the client
                 self._drained.clear()
                 await self._drained.wait()
             self._keep(part)
@@ -159,12 +156,12 @@ class _Spool:
         self._filled.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Mark the end."""
         self._ended = True
         self._filled.set()
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
-        """All bytes, in their order, until the end."""
+        """Yield all bytes in order, until the end."""
         while True:
             head = self._items[0] if self._items else None
             if isinstance(head, bytes):
@@ -186,36 +183,36 @@ class _Spool:
                 await self._filled.wait()
 
     def close(self) -> None:
-        """Give everything back; nobody puts or takes any more."""
+        """Release everything; both tasks have ended."""
         for item in self._items:
             if isinstance(item, _Segment):
                 self._close(item)
         self._items.clear()
 
     async def _wait_for_memory(self) -> None:
-        """While the client reads quickly, the reading waits for it, up to the end of its patience."""
+        """Wait for a client that reads fast, for `_CLIENT_WAIT_SECONDS` in total."""
         loop = asyncio.get_running_loop()
-        while self._memory >= MEMORY_BYTES and self._patience > 0 and isinstance(self._items[-1], bytes):
+        while self._memory >= MEMORY_BYTES and self._wait_left > 0 and isinstance(self._items[-1], bytes):
             begun = loop.time()
             self._drained.clear()
             try:
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._wait_left):
                     await self._drained.wait()
             except TimeoutError:
-                self._patience = 0
+                self._wait_left = 0
             else:
-                self._patience -= loop.time() - begun
+                self._wait_left -= loop.time() - begun
 
     def _close(self, segment: _Segment) -> None:
         segment.close()
         self._drained.set()
-        self._room.give_back(self._caller, self._taken.pop(segment))
+        self._room.release(self._caller, self._reserved.pop(segment))
 
 
 async def spooled(
     parts: AsyncGenerator[bytes, None], room: SpoolRoom, caller: str, *, is_contended: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
-    """The same bytes, of which those that are not taken yet wait in ``room``; ``parts`` is read to its end at once.
+    """Yield the same bytes. ``parts`` is read to its end at once; bytes that are not taken yet wait in ``room``.
 
     Raises:
         UnavailableProblem: the caller reads so slowly that there is no room, while others wait (``is_contended``).
@@ -244,10 +241,10 @@ async def _fill(parts: AsyncGenerator[bytes, None], spool: _Spool) -> None:
 
 
 async def _on_thread(work: Callable[[], T]) -> T:
-    """Do it on a thread; it is waited for even where the caller is cancelled, so that no file is closed under it."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    """Run a function on a thread, and wait for its end even if cancelled, so that no file is closed while in use."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        return await asyncio.shield(doing)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([doing])
+        await asyncio.wait([running])
         raise

@@ -1,4 +1,4 @@
-"""Answers of any length: a short one whole, a long one in pieces out of one consistent view (contract G34)."""
+"""Responses of any length: a short one whole, a long one in parts of one consistent view (contract G34)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from workspaced.http.responses import Headers, Response, streamed
 from workspaced.http.spool import MEMORY_BYTES
 from workspaced.storage.port import ReadTransaction
 
-_AT_ONCE_RECORDS = 1_000
+_WHOLE_RECORDS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What is to be sent, with what is known before it is: headers, roughly how many records, and whether it is wanted."""
+    """The content of a response: its headers, its approximate number of records, its parts, and whether it is unchanged."""
 
     headers: Headers
     records: int
@@ -26,33 +26,33 @@ class Contents:
     media_type: str = names.JSON
 
 
-async def sent(call: Call, question: Callable[[ReadTransaction], Contents]) -> Response:
-    """The answer to a question, which may be asked twice: each time within one view."""
+async def stream_response(call: Call, query: Callable[[ReadTransaction], Contents]) -> Response:
+    """Return the response to a query, which may run twice, each time in one consistent view."""
 
-    def at_once(reader: ReadTransaction) -> tuple[Contents, bytes | None]:
-        contents = question(reader)
+    def read_whole(reader: ReadTransaction) -> tuple[Contents, bytes | None]:
+        contents = query(reader)
         if contents.unchanged or not call.wants_body:
             return contents, b""
-        return contents, _joined(contents.parts) if contents.records <= _AT_ONCE_RECORDS else None
+        return contents, _joined(contents.parts) if contents.records <= _WHOLE_RECORDS else None
 
-    contents, body = await call.store.read(at_once)
+    contents, body = await call.store.read(read_whole)
     if contents.unchanged:
         return Response(status=304, headers=contents.headers)
     if body is not None:
         return Response(status=200, headers=(("Content-Type", contents.media_type), *contents.headers), body=body)
 
-    def piecemeal(reader: ReadTransaction) -> Iterator[Contents | bytes]:
-        again = question(reader)
+    def read_in_parts(reader: ReadTransaction) -> Iterator[Contents | bytes]:
+        again = query(reader)
         yield again
         yield from again.parts
 
-    found, parts = await call.long_responses.begin(call.caller, call.store.stream(piecemeal))
+    found, parts = await call.long_responses.begin(call.caller, call.store.stream(read_in_parts))
     first = cast("Contents", found)
     return streamed(parts, headers=first.headers, media_type=first.media_type)
 
 
 def _joined(parts: Iterator[bytes]) -> bytes | None:
-    """All parts as one; None if they are too long for an answer that waits in memory until its client has read it."""
+    """Join all parts; return None if they are too long to be held in memory until the client has read them."""
     joined: list[bytes] = []
     length = 0
     for part in parts:

@@ -1,6 +1,6 @@
-"""The outermost layer: every request has an id, is counted, and has an answer even where we fail (contract G21).
+"""The outermost middleware: each request gets an id, is counted, and gets a response even if the service fails (contract G21).
 
-The log has a line for what was refused and what broke, and one for every request where that is wanted.
+Refused and failed requests are logged; all requests are logged on demand.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingestd.wire import names
 from workspaced.core.problems import Problem
-from workspaced.http.problem_body import refusal
+from workspaced.http.problem_body import problem_response
 from workspaced.telemetry.metrics import Metrics
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-# Unique by the process's own random part and a counter. Asking the system for random bytes each time would give up the
-# interpreter's lock in the middle of every request, for the writer thread to take.
+# Unique by a random part of the process and a counter. Reading random bytes from the kernel for each request would release
+# the interpreter's lock in the middle of it, and the writer thread would take the lock.
 _PROCESS = secrets.token_hex(10)
 _REQUESTS = count(1)
 
 
 def new_request_id() -> str:
-    """Return an id for a request that brings none."""
+    """Return an id for a request that has none."""
     return f"{_PROCESS}{next(_REQUESTS):012x}"
 
 
 def request_id_of(scope: Scope) -> str:
-    """The request's id, as `Tracing` has put it into the scope."""
+    """Return the request's id, which `Tracing` has put into the scope."""
     return str(scope["state"]["request_id"])
 
 
-def note_refusal(scope: Scope, problem: Problem) -> None:
-    """Have the request's line in the log say why it was refused."""
+def record_refusal(scope: Scope, problem: Problem) -> None:
+    """Record why the request is refused, for its log line."""
     scope["state"]["refusal"] = {"code": problem.code, "detail": problem.detail}
 
 
-def note_operation(scope: Scope, name: str) -> None:
-    """Have the request counted under its operation."""
+def record_operation(scope: Scope, name: str) -> None:
+    """Record the operation that the request is counted under."""
     scope["state"]["operation"] = name
 
 
 class Tracing:
-    """Plain ASGI middleware. A refusal is logged at info, our own failure as an error, a success where it is wanted."""
+    """Plain ASGI middleware. It logs refusals at info, failures of the service as errors, and successes on demand."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, log_successes: bool) -> None:
         self._app = app
@@ -58,7 +58,7 @@ class Tracing:
         self._log_successes = log_successes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one HTTP request on."""
+        """Handle one HTTP request."""
         sent = dict(scope["headers"])
         wanted = sent.get(b"x-request-id", b"")
         request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else new_request_id()
@@ -83,20 +83,20 @@ class Tracing:
             await self._app(scope, receive, traced)
         except Exception:
             structlog.get_logger().exception("request_failed", **_fields(scope))
-            if status:  # the answer has begun: breaking the connection is the only way to say that it is not whole
+            if status:  # the response has begun: only a broken connection shows that it is incomplete
                 raise
-            await _send_opaque(traced, scope, request_id)
+            await _send_internal_error(traced, scope, request_id)
         finally:
             seconds = time.monotonic() - begun
-            self._metrics.answered(state.get("operation", ""), scope["method"], status, seconds)
+            self._metrics.response_sent(state.get("operation", ""), scope["method"], status, seconds)
         if status >= 400 or self._log_successes:
             refusal = state.get("refusal", {})
             if refusal:
                 self._metrics.refused(refusal["code"])
             log = structlog.get_logger()
-            tell = log.info if status < 500 else log.error
+            write = log.info if status < 500 else log.error
             milliseconds = round(seconds * 1000, 1)
-            tell("request_answered", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
+            write("request_answered", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
 
 
 def _fields(scope: Scope) -> dict[str, Any]:
@@ -104,15 +104,15 @@ def _fields(scope: Scope) -> dict[str, Any]:
 
 
 def _path(scope: Scope) -> str:
-    """The path as it was sent, where the server tells."""
+    """Return the path as sent, if the server provides it."""
     raw: bytes | None = scope.get("raw_path")
     return raw.decode("ascii", "backslashreplace") if raw else str(scope["path"])
 
 
-async def _send_opaque(send: Send, scope: Scope, request_id: str) -> None:
+async def _send_internal_error(send: Send, scope: Scope, request_id: str) -> None:
     problem = Problem("internal_error", "Something failed here; the log has it under this requestId.")
-    answer = refusal(problem, instance=scope["path"], request_id=request_id, document_form=False)
-    headers = [(name.encode(), value.encode()) for name, value in answer.headers]
-    headers.append((b"Content-Length", str(len(answer.body)).encode()))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    response = problem_response(problem, instance=scope["path"], request_id=request_id, document_form=False)
+    headers = [(name.encode(), value.encode()) for name, value in response.headers]
+    headers.append((b"Content-Length", str(len(response.body)).encode()))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

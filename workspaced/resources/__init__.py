@@ -1,1 +1,1 @@
-"""The resources of the API: each has routes, rules, a store, records, and a section of the API description."""
+"""The resources of the API. Each has routes, rules, a store, records and an API section."""

@@ -1,4 +1,4 @@
-"""The sections of the API description, in their order."""
+"""The list of the sections of the API description, in their order."""
 
 from __future__ import annotations
 

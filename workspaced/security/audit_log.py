@@ -1,4 +1,4 @@
-"""Rows of the audit log: written in the transaction of the change they tell of, read by who may."""
+"""The rows of the audit log, each written in the transaction of the change that it records."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from ingestd.process.statements import load_statements
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.security", "audit_log.sql")
 _NOTHING: Mapping[str, int] = {}
@@ -18,7 +18,7 @@ _PORTION = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who did it, with which key and instance, in which request, from where."""
+    """The caller of an action: principal, key, client instance, request and address."""
 
     principal: str
     key_id: str = ""
@@ -28,7 +28,7 @@ class Actor:
 
 
 SYSTEM = Actor(principal="system")
-"""The service itself, and those who command it on its own machine."""
+"""The service itself, and its command line."""
 
 
 class StoredAuditRow(NamedTuple):
@@ -48,22 +48,22 @@ class StoredAuditRow(NamedTuple):
     counts: str
 
 
-class Place(NamedTuple):
-    """The place of a row in the order of the log."""
+class AuditPosition(NamedTuple):
+    """The position of a row in the order of the log."""
 
     at: int
     number: int
 
 
-_START: Final = Place(at=-1, number=0)
-"""Before every row, in either direction: no row is of this instant."""
+_START: Final = AuditPosition(at=-1, number=0)
+"""A position before every row, in either direction: no row has this instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What to show. ``action`` empty: all; ending with ``.*``: all below. Instants: from (inclusive) to (exclusive).
+class AuditQuery:
+    """Which rows to return. ``action`` empty: all; ending with ``.*``: all below. ``since`` is inclusive, ``until`` exclusive.
 
-    ``behind``: where the page begins; None: at the start. ``walk``: how many rows it may pass over.
+    ``behind``: the position after which the page begins; None: the start. ``walk``: how many rows may be examined.
     """
 
     workspace_id: str | None
@@ -74,7 +74,7 @@ class Wanted:
     walk: int
     skip: int = 0
     descending: bool = True
-    behind: Place | None = None
+    behind: AuditPosition | None = None
 
 
 Names: TypeAlias = Sequence[str]
@@ -82,7 +82,7 @@ Names: TypeAlias = Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditAction:
-    """What was done: ``action`` like ``data_sink.updated``, ``changed`` by the names of members, ``counts`` for many."""
+    """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change."""
 
     action: str
     resource_id: str
@@ -92,7 +92,7 @@ class AuditAction:
 
 
 def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> None:
-    """Append a row, with the rows of all who share the transaction."""
+    """Append a row, in the transaction ``tx``."""
     tx.defer(
         _SQL["insert"],
         (
@@ -115,64 +115,66 @@ def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> Non
 class AuditPage:
     """Rows of the log.
 
-    ``total`` None: they were not counted, since there are too many, or this is not the first page. ``behind``: the place
-    behind which the next page begins; None: this is the last.
+    ``total`` None: the rows were not counted, because there are too many, or this is not the first page. ``behind``: the position
+    after which the next page begins; None: this is the last page.
     """
 
     rows: list[StoredAuditRow]
     total: int | None
-    behind: Place | None
+    behind: AuditPosition | None
 
 
-def find(reader: ReadTransaction, wanted: Wanted) -> AuditPage:
-    """The page, found by passing over ``wanted.walk`` rows at the most.
+def find(reader: ReadTransaction, query: AuditQuery) -> AuditPage:
+    """Return a page; at most ``query.walk`` rows are examined.
 
     Raises:
-        Invalid: ``wanted.skip`` passes over more.
+        Invalid: ``query.skip`` needs more.
     """
     values: dict[str, object] = {
-        "from": wanted.since,
-        "to": wanted.until,
-        "action": wanted.action,
-        "prefix": _prefix(wanted.action),
+        "from": query.since,
+        "to": query.until,
+        "action": query.action,
+        "prefix": _prefix(query.action),
     }
     suffix = ""
-    if wanted.workspace_id is not None:
+    if query.workspace_id is not None:
         suffix = "_of_workspace"
-        values["workspace_id"] = wanted.workspace_id
-    name = f"{'newest' if wanted.descending else 'oldest'}_first{suffix}"
+        values["workspace_id"] = query.workspace_id
+    name = f"{'newest' if query.descending else 'oldest'}_first{suffix}"
 
-    def behind(place: Place) -> dict[str, object]:
-        if place == _START:
-            return {**values, "instant": place.at, "after": place.number}
-        bound = {"to": min(wanted.until, place.at + 1)} if wanted.descending else {"from": max(wanted.since, place.at)}
-        return {**values, **bound, "instant": place.at, "after": place.number}
+    def behind(position: AuditPosition) -> dict[str, object]:
+        found = {**values, "instant": position.at, "after": position.number}
+        if position == _START:
+            return found
+        if query.descending:
+            return {**found, "to": min(query.until, position.at + 1)}
+        return {**found, "from": max(query.since, position.at)}
 
-    def matching(place: Place, count: int, most: int) -> list[Row]:
-        return reader.all(_SQL[name], {**behind(place), "walk": count, "take": most})
+    def matching(position: AuditPosition, count: int, most: int) -> list[Row]:
+        return reader.all(_SQL[name], {**behind(position), "walk": count, "take": most})
 
-    def end(place: Place, count: int) -> Place | None:
-        row = reader.one(_SQL[f"{name}_end"], {**behind(place), "walk": count - 1})
-        return Place._make(row) if row else None
+    def end(position: AuditPosition, count: int) -> AuditPosition | None:
+        row = reader.one(_SQL[f"{name}_end"], {**behind(position), "walk": count - 1})
+        return AuditPosition._make(row) if row else None
 
     found = walk(
-        wanted.behind or _START,
-        take=wanted.take,
-        skip=wanted.skip,
-        most=wanted.walk,
+        query.behind or _START,
+        take=query.take,
+        skip=query.skip,
+        most=query.walk,
         matching=matching,
         end=end,
-        position=lambda row: Place(at=row[1], number=row[0]),
+        position=lambda row: AuditPosition(at=row[1], number=row[0]),
     )
     total = None
-    if wanted.behind is None:
-        walked, matches = reader.one(_SQL[f"count{suffix}"], {**values, "walk": wanted.walk + 1}) or (0, 0)
-        total = matches if walked <= wanted.walk else None
+    if query.behind is None:
+        walked, matches = reader.one(_SQL[f"count{suffix}"], {**values, "walk": query.walk + 1}) or (0, 0)
+        total = matches if walked <= query.walk else None
     return AuditPage(rows=[StoredAuditRow._make(row) for row in found.rows], total=total, behind=found.behind)
 
 
 async def drop_older(store: Store, *, before: int) -> int:
-    """Drop what is older than an instant, in portions; how many rows they were."""
+    """Delete rows older than ``before`` (milliseconds since 1970), in batches; return how many there were."""
     values = {"before": before, "most": _PORTION}
     dropped = 0
     while await store.read(lambda reader: reader.one(_SQL["any_before"], {"before": before})):
@@ -181,7 +183,7 @@ async def drop_older(store: Store, *, before: int) -> int:
 
 
 def _prefix(action: str) -> str | None:
-    """What an action must begin with; None, which nothing equals, where only the whole name counts."""
+    """Return what an action must begin with; None, which equals nothing, if only the whole name counts."""
     if not action:
         return ""
     return action[:-1] if action.endswith(".*") else None

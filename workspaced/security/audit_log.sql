@@ -5,7 +5,7 @@ INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, ac
                        changed, counts) VALUES
 
 -- name: count
--- Of :walk rows at the most: how many there are, and how many of them are of the action.
+-- Among at most :walk rows: how many there are, and how many have the action.
 SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix)
 FROM (SELECT action FROM audit_row WHERE at >= :from AND at < :to LIMIT :walk) AS walked
 
@@ -14,7 +14,7 @@ SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, le
 FROM (SELECT action FROM audit_row WHERE workspace_id = :workspace_id AND at >= :from AND at < :to LIMIT :walk) AS walked
 
 -- name: oldest_first
--- A page passes over :walk rows at the most. It begins behind the row :after of the instant :instant.
+-- Examines at most :walk rows, beginning after the row :after of the instant :instant.
 SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
 FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
       FROM audit_row
@@ -24,7 +24,7 @@ WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix
 ORDER BY at, number LIMIT :take
 
 -- name: oldest_first_end
--- Where a walk of :walk + 1 rows ends; nothing where the rows end before.
+-- Where a walk of :walk + 1 rows ends; nothing if the rows end before.
 SELECT at, number FROM audit_row
 WHERE at >= :from AND at < :to AND (at <> :instant OR number > :after)
 ORDER BY at, number LIMIT 1 OFFSET :walk

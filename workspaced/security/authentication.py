@@ -1,4 +1,4 @@
-"""From the header x-api-key to a principal."""
+"""Authentication: from the header x-api-key to a principal."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Verified:
 
 
 class Authentication:
-    """Verifies keys; a good one is remembered for ``cache_seconds``, so a revoked one ends that much later at most.
+    """Verifies keys. A valid key is cached for ``cache_seconds``, so a revoked key works at most that much longer.
 
-    From an address with too many failures only keys are looked at that were good before: who guesses is kept from the
-    database, and who shares the address with him goes on.
+    After too many failures from an address, only keys in the cache are accepted from it. So guessing does not reach the database,
+    and other callers from the same address can continue.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Authentication:
         clock: Callable[[], float] = time.monotonic,
         count_failure: Callable[[str], None],
     ) -> None:
-        """``now`` returns milliseconds since 1970, for the ends of keys; ``clock`` returns seconds that never go back.
+        """``now`` returns milliseconds since 1970, for the expiry of keys; ``clock`` returns monotonic seconds.
 
         ``count_failure`` is called with the reason of each failure.
         """
@@ -61,10 +61,10 @@ class Authentication:
         self._sampled = RateLimit("sampled", per_minute=1, burst=1, clock=clock)
 
     async def principal(self, key: str | None, *, address: str, request_id: str) -> Principal | None:
-        """Who calls; None for a caller without a key.
+        """Return the caller; None for a caller without a key.
 
         Raises:
-            UnauthenticatedProblem: a key was sent that is unknown, mistyped, expired or revoked; the log tells which.
+            UnauthenticatedProblem: the key is unknown, mistyped, expired or revoked; the log has the reason.
             TooManyRequests: too many such keys came from this address.
         """
         if key is None:
@@ -83,15 +83,15 @@ class Authentication:
         try:
             key_id = key_id_of(key)
             if key_id is None:
-                raise _AuthenticationRefused("malformed", "")  # noqa: TRY301  told like every other refusal
+                raise _AuthenticationRefused("malformed", "")  # noqa: TRY301  reported like every other refusal
             return await self._verify(key_id, sha256, now)
         except _AuthenticationRefused as refused:
             self._known.pop(sha256, None)
             self._note_failure(refused, address=address, request_id=request_id, now=now)
             raise UnauthenticatedProblem from None
 
-    async def still(self, key_id: str, sha256: bytes) -> Principal | None:
-        """Who a key with this digest, shown before, stands for now; None where it is not good any more."""
+    async def verify_again(self, key_id: str, sha256: bytes) -> Principal | None:
+        """Return the present principal of a key that was valid before, by its digest; None if it is no longer valid."""
         now = self._now()
         known = self._known.get(sha256)
         if known and self._is_fresh(known):
@@ -104,16 +104,16 @@ class Authentication:
             return None
 
     def _is_fresh(self, known: _Verified) -> bool:
-        """Whether the key was looked up within the cache's time, by a clock that nobody sets."""
+        """Return whether the cache entry is recent, by the monotonic clock."""
         return self._clock() - known.at < self._cache_seconds
 
     async def close(self) -> None:
-        """Wait for what is still being noted."""
+        """Wait for writes in the background."""
         if self._writing:
             await asyncio.wait(self._writing)
 
     async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
-        asked_at = self._clock()  # a revocation that is committed during the look-up counts from before it
+        asked_at = self._clock()  # before the look-up: a revocation that is committed during it counts from here
         found = await self._store.read_brief(lambda reader: keys.credentials(reader, key_id))
         if found is None:
             raise _AuthenticationRefused("unknown", key_id)
@@ -124,7 +124,7 @@ class Authentication:
         if found.expires_at is not None and now >= found.expires_at:
             raise _AuthenticationRefused("expired", key_id)
         if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
-            self._beside("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
+            self._write_in_background("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
         principal = principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
@@ -132,7 +132,7 @@ class Authentication:
         return principal
 
     def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
-        """In the log each time; in the audit log once a minute and address, since anybody can fail as often as he likes."""
+        """Log each failure; write at most one a minute and address to the audit log, because any caller can cause failures."""
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )
@@ -141,10 +141,10 @@ class Authentication:
         if self._sampled.take(address).allowed:
             action = AuditAction(action="authentication.refused", resource_id=refused.key_id)
             actor = Actor(principal="", key_id=refused.key_id, request_id=request_id, address=address)
-            self._beside("failure_not_noted", lambda tx: audit.note(tx, actor, action, now=now))
+            self._write_in_background("failure_not_noted", lambda tx: audit.note(tx, actor, action, now=now))
 
-    def _beside(self, failed: str, work: Callable[[Transaction], None]) -> None:
-        """Write beside the request: a database too busy for it must not hold the answer up."""
+    def _write_in_background(self, failed: str, work: Callable[[Transaction], None]) -> None:
+        """Write without delaying the request; a failure is logged as the event ``failed``."""
         task = asyncio.create_task(self._write(failed, work))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
@@ -157,7 +157,7 @@ class Authentication:
 
 
 class _AuthenticationRefused(Exception):
-    """Why a key is not good: for our own log only."""
+    """The reason why a key is not valid, for the log only."""
 
     def __init__(self, reason: str, key_id: str) -> None:
         self.reason = reason

@@ -1,7 +1,7 @@
 """The form of an API key (contract A1): ``edw_<8 characters: key id>_<43 random><6 checksum>``.
 
-The checksum stops a mistyped key before the database is asked; 43 characters of base 62 hold 256 bits, so a plain
-SHA-256 is enough to store.
+The checksum rejects a mistyped key without a query of the database. 43 random characters of base 62 hold 256 bits, so a plain
+SHA-256 is safe to store.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ _FORM = re.compile(r"edw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})", re
 
 
 def new_key_id(choose: Callable[[str], str]) -> str:
-    """A new key id; ``choose`` picks one letter of a text at random (`secrets.choice`)."""
+    """Return a new key id; ``choose`` picks a random character of a text (`secrets.choice`)."""
     return "".join(choose(_LETTERS) for _ in range(8))
 
 
 def new_key(key_id: str, choose: Callable[[str], str]) -> str:
-    """A new key with this id."""
+    """Return a new key with this id."""
     body = f"edw_{key_id}_{''.join(choose(_LETTERS) for _ in range(43))}"
     return body + _checksum(body)
 
 
 def key_id_of(key: str) -> str | None:
-    """The id inside a key; None where the text has not the form of a key or was mistyped."""
+    """Return the id in a key; None if the text does not have the form of a key, or its checksum is wrong."""
     match = _FORM.fullmatch(key)
     return match[1] if match and _checksum(key[:-6]) == match[3] else None
 
 
 def digest(key: str) -> bytes:
-    """What is stored of a key."""
+    """Return the digest that is stored of a key."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -41,6 +41,6 @@ def _checksum(text: str) -> str:
     number = zlib.crc32(text.encode())
     letters = ""
     for _ in range(6):
-        number, place = divmod(number, len(_LETTERS))
-        letters = _LETTERS[place] + letters
+        number, index = divmod(number, len(_LETTERS))
+        letters = _LETTERS[index] + letters
     return letters

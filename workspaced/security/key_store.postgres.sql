@@ -1,4 +1,4 @@
--- Whoever rotates or revokes a key holds it from the reading on.
+-- A transaction that rotates or revokes a key locks it when it reads it.
 
 -- hold: find_key
 FOR NO KEY UPDATE

@@ -1,22 +1,22 @@
-"""API keys and grants in the database. Every function is one step of somebody's transaction."""
+"""API keys and grants in the database. Each function is one step of a transaction."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.security.key_format import digest, new_key, new_key_id
 from workspaced.security.permissions import EVERYWHERE, ROLES, WorkspaceGrant
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.security", "key_store.sql")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKey:
-    """What is known of a key; never the key itself. Instants are milliseconds since 1970."""
+class StoredKey(NamedTuple):
+    """A stored key, without the key itself, in the order of every SELECT. Instants are milliseconds since 1970."""
 
     id: str
     name: str
@@ -32,7 +32,7 @@ class StoredKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What authentication needs of a key: each digest with the instant at which it ends, or None."""
+    """The data of a key for authentication: each digest with its expiry, or None; instants are milliseconds since 1970."""
 
     principal: str
     scopes: frozenset[str]
@@ -54,9 +54,9 @@ def create_key(
     scopes: frozenset[str] | None = None,
     guest: bool = False,
 ) -> str:
-    """A new key, and the role for its principal, who bears the key's name; returns the key, which is stored nowhere.
+    """Create a key and grant the role to its principal, which has the key's name; return the key, which is not stored.
 
-    ``scopes`` None: all that the role has. ``guest``: the grants hold only in workspaces that let guests in (contract A7).
+    ``scopes`` None: all scopes of the role. ``guest``: the grants apply only in workspaces that admit guests (contract A7).
     """
     key_id = new_key_id(secrets.choice)
     key = new_key(key_id, secrets.choice)
@@ -79,55 +79,55 @@ def create_key(
 
 
 def grant(tx: Transaction, *, principal: str, workspace_id: str, role: str, now: int) -> None:
-    """Give a role; one that is there already stays."""
+    """Grant a role; an existing grant stays as it is."""
     tx.run(_SQL["insert_grant"], {"principal": principal, "workspace_id": workspace_id, "role": role, "now": now})
 
 
 def purge(tx: Transaction, workspace: int, _most: int) -> int:
-    """Drop the grants on a workspace that is being purged; how many they were, 0 when none is left."""
+    """Delete the grants on a workspace that is being purged; return how many there were."""
     return tx.run(_SQL["purge_grants"], {"workspace": workspace})
 
 
 def list_keys(reader: ReadTransaction) -> list[StoredKey]:
-    """Every key, oldest first."""
+    """Return all keys, oldest first."""
     return [_key(row) for row in reader.all(_SQL["list_keys"])]
 
 
 def find_key(reader: ReadTransaction, key_id: str) -> StoredKey | None:
-    """The key with this id, revoked or not."""
+    """Return the key with this id, revoked or not."""
     row = reader.one(_SQL["find_key"], {"id": key_id})
     return _key(row) if row else None
 
 
 def all_grants(reader: ReadTransaction, principal: str) -> tuple[WorkspaceGrant, ...]:
-    """What was granted to a principal, whether it gives anything now or not."""
+    """Return the grants of a principal, even those without effect now."""
     rows = reader.all(_SQL["all_grants"], {"principal": principal})
     return tuple(WorkspaceGrant(workspace_id=row[0], role=row[1]) for row in rows)
 
 
 def live_grants(reader: ReadTransaction, principal: str, *, guest: bool) -> tuple[WorkspaceGrant, ...]:
-    """What gives a principal anything now: workspaces that are deleted, or closed to a guest, are not among it."""
+    """Return the grants with an effect: not those on deleted workspaces, or on workspaces closed to a guest."""
     rows = reader.all(_SQL["grants_of_guest" if guest else "grants_of_principal"], {"principal": principal})
     return tuple(WorkspaceGrant(workspace_id=row[0], role=row[1]) for row in rows)
 
 
 def workspace_is_there(reader: ReadTransaction, workspace_id: str) -> bool:
-    """Whether there is such a workspace, not deleted."""
+    """Return whether the workspace exists and is not deleted."""
     return reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}) is not None
 
 
 def keys_named(reader: ReadTransaction, name: str) -> list[str]:
-    """The ids of the keys that are not revoked and have this id or name."""
+    """Return the ids of the keys with this id or name that are not revoked."""
     return [row[0] for row in reader.all(_SQL["keys_named"], {"name": name})]
 
 
 def revoke_key(tx: Transaction, *, key_id: str, now: int) -> None:
-    """End a key and every secret of it, at once."""
+    """Revoke a key and all its secrets, at once."""
     tx.run(_SQL["revoke_key"], {"id": key_id, "now": now})
 
 
 def rotate_key(tx: Transaction, *, key_id: str, now: int, overlap_ms: int) -> str:
-    """A new secret under the same id; the old ones end after the overlap (contract A4). Returns the new key."""
+    """Return a new secret of the same key id; the old secrets expire after the overlap (contract A4)."""
     key = new_key(key_id, secrets.choice)
     tx.run(_SQL["drop_ended_secrets"], {"id": key_id, "now": now})
     tx.run(_SQL["end_secrets"], {"id": key_id, "until": now + overlap_ms})
@@ -137,12 +137,12 @@ def rotate_key(tx: Transaction, *, key_id: str, now: int, overlap_ms: int) -> st
 
 
 def touch_key(tx: Transaction, *, key_id: str, now: int) -> None:
-    """Note that the key was used."""
+    """Store the time of the last use."""
     tx.run(_SQL["touch_key"], {"id": key_id, "now": now})
 
 
 def credentials(reader: ReadTransaction, key_id: str) -> Credentials | None:
-    """What authentication needs of the key with this id, if there is one."""
+    """Return the data of a key for authentication, if the key exists."""
     row = reader.one(_SQL["key_for_authentication"], {"id": key_id})
     if row is None:
         return None
@@ -159,15 +159,5 @@ def credentials(reader: ReadTransaction, key_id: str) -> Credentials | None:
 
 
 def _key(row: Row) -> StoredKey:
-    return StoredKey(
-        id=row[0],
-        name=row[1],
-        principal=row[2],
-        last_four=row[3],
-        created_at=row[4],
-        expires_at=row[5],
-        last_used_at=row[6],
-        revoked_at=row[7],
-        scopes=tuple(json.loads(row[8])),
-        guest=bool(row[9]),
-    )
+    *plain, scopes, guest = row
+    return StoredKey._make((*plain, tuple(json.loads(scopes)), bool(guest)))

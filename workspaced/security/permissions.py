@@ -1,4 +1,4 @@
-"""Scopes, roles, grants, and what follows from them (contract A5). Pure: tables and set operations."""
+"""Scopes, roles, grants, and the permissions that follow from them (contract A5). Pure: tables and set operations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WorkspaceGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who is calling: the name that records carry, the key that was used, and what both allow together."""
+    """The caller: the name for records, the key, and the scopes that both allow."""
 
     name: str
     key_id: str
@@ -55,20 +55,20 @@ class Principal:
     by_workspace: Mapping[str, frozenset[str]]
 
     def may(self, scope: str, workspace_id: str | None = None) -> bool:
-        """Whether the scope holds on that workspace, or (None) on all of them."""
+        """Return whether the scope is granted on that workspace, or (None) on all workspaces."""
         if scope in self.everywhere:
             return True
         return workspace_id is not None and scope in self.by_workspace.get(workspace_id, frozenset())
 
     def may_somewhere(self, scope: str) -> bool:
-        """Whether there is any place where the scope holds."""
+        """Return whether the scope is granted on at least one workspace."""
         return scope in self.everywhere or any(scope in scopes for scopes in self.by_workspace.values())
 
 
 def principal_of(
     *, name: str, key_id: str, key_scopes: frozenset[str], grants: tuple[WorkspaceGrant, ...]
 ) -> Principal:
-    """What a key may do: the scopes of the key AND those of the grants of its principal."""
+    """Return the permissions of a key: the scopes that both the key and the grants of its principal have."""
     own = _with_implied(key_scopes)
     by_workspace: dict[str, frozenset[str]] = {}
     for grant in grants:

@@ -1,4 +1,4 @@
-"""How often a caller may come (contract G20): a bucket of tokens each, refilled all the time. Per process."""
+"""Rate limits of callers (contract G20): a continuously refilled token bucket for each caller. Per process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REMEMBERED = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a caller has left, as the headers of the IETF's draft say it, and for how many seconds to stay away."""
+    """The rest of a caller's limit: whether a request is allowed, the RateLimit headers, and after how many seconds to retry."""
 
     allowed: bool
     headers: tuple[tuple[str, str], ...]
@@ -22,18 +22,17 @@ _UNLIMITED = Allowance(allowed=True, headers=(), retry_seconds=0)
 
 
 class RateLimit:
-    """``per_minute`` tokens come back to each caller in a minute, at most ``burst`` are there at once; 0: no limit."""
+    """``per_minute`` tokens are added for each caller in a minute, up to ``burst``; 0: no limit."""
 
     def __init__(self, name: str, *, per_minute: int, burst: int, clock: Callable[[], float]) -> None:
-        """``clock`` tells seconds that never go back."""
+        """``clock`` returns monotonic seconds."""
         self._name = name
         self._policy = ("RateLimit-Policy", f'"{name}";q={per_minute};w=60')
         self._per_second = per_minute / 60
         self._burst = burst
         self._clock = clock
-        self._buckets: dict[
-            str, tuple[float, float]
-        ] = {}  # tokens, and when they were counted; the last used at the end
+        # Tokens, and the time at which they were counted; the last used bucket is at the end.
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str) -> Allowance:
         """Use a token, if there is one."""
@@ -51,7 +50,7 @@ class RateLimit:
         return self._allowance(tokens, allowed=allowed)
 
     def look(self, caller: str) -> Allowance:
-        """Whether there is a token, using none."""
+        """Return the allowance without using a token."""
         if not self._per_second:
             return _UNLIMITED
         tokens = self._tokens(caller, self._clock())
@@ -65,13 +64,13 @@ class RateLimit:
         return min(float(self._burst), tokens + (now - at) * self._per_second)
 
     def _allowance(self, tokens: float, *, allowed: bool) -> Allowance:
-        """``t`` is when one more may come, or, where some may, when all are back."""
+        """Return the allowance; ``t`` is the time until the next token, or, if there are tokens, until all are back."""
         missing = (1 - tokens) if tokens < 1 else self._burst - tokens
         seconds = math.ceil(missing / self._per_second)
         rate = ("RateLimit", f'"{self._name}";r={int(tokens)};t={seconds}')
         return Allowance(allowed=allowed, headers=(self._policy, rate), retry_seconds=max(seconds, 1))
 
     def _forget(self, now: float) -> None:
-        """Full buckets are as good as none; where that is not enough, those that were not used for the longest time go."""
+        """Delete full buckets, which equal none; if too many remain, keep the last used ones."""
         kept = [(caller, found) for caller, found in self._buckets.items() if self._tokens(caller, now) < self._burst]
         self._buckets = dict(kept[-_REMEMBERED // 2 :])

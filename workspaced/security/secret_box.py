@@ -1,4 +1,4 @@
-"""Secrets at rest (contract H3): AES-256-GCM, or plainly where the service was given no key."""
+"""Encryption of stored secrets (contract H3): AES-256-GCM, or plain text if the service has no key."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PLAIN, _SEALED = b"\x00", b"\x01"
 
 
 def encryption_key(environment: Mapping[str, str]) -> bytes | None:
-    """The key that the environment gives; None where it gives none.
+    """Return the key of the environment; None if there is none.
 
     Raises:
-        ValueError: it is not base64 of 32 bytes. The sentence does not quote it.
+        ValueError: it is not base64 of 32 bytes. The message does not contain it.
     """
     text = environment.get(VARIABLE, "")
     if not text:
@@ -41,7 +41,7 @@ def encryption_key(environment: Mapping[str, str]) -> bytes | None:
 
 
 class SecretBox:
-    """Seals and opens. ``purpose`` is bound to what is sealed, so that a sealed text is of no use in another place."""
+    """Encrypts and decrypts. ``purpose`` is authenticated, so an encrypted text is useless in another place."""
 
     def __init__(self, key: bytes | None) -> None:
         self._cipher = AESGCM(key) if key else None
@@ -49,11 +49,11 @@ class SecretBox:
 
     @property
     def seals(self) -> bool:
-        """Whether there is a key."""
+        """Return whether there is a key."""
         return self._cipher is not None
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """What is stored. Without a key that is the text itself, and the log says so once."""
+        """Return what is stored. Without a key that is the text itself, which is logged once."""
         if self._cipher is None:
             self._warn()
             return _PLAIN + text
@@ -61,10 +61,10 @@ class SecretBox:
         return _SEALED + nonce + self._cipher.encrypt(nonce, text, purpose.encode())
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
-        """What was sealed, with this key or plainly.
+        """Return the secret, whether it is stored encrypted or as plain text.
 
         Raises:
-            UnavailableProblem: it was sealed with a key that this process does not have.
+            UnavailableProblem: it was encrypted with a key that this process does not have.
         """
         if stored[:1] == _PLAIN:
             return stored[1:]
@@ -74,10 +74,10 @@ class SecretBox:
         try:
             return self._cipher.decrypt(nonce, sealed, purpose.encode())
         except InvalidTag as error:
-            raise _locked(f"{VARIABLE} is not the key that it was sealed with.") from error
+            raise _locked(f"{VARIABLE} is not the key that encrypted it.") from error
 
     def is_plain(self, stored: bytes) -> bool:
-        """Whether it is stored without having been sealed."""
+        """Return whether it is stored as plain text."""
         return stored[:1] == _PLAIN
 
     def _warn(self) -> None:
@@ -88,5 +88,5 @@ class SecretBox:
 
 def _locked(why: str) -> UnavailableProblem:
     return UnavailableProblem(
-        "secrets_sealed", f"A secret that is kept sealed can't be opened. {why}", retry_seconds=60
+        "secrets_sealed", f"A stored secret is encrypted and can't be read. {why}", retry_seconds=60
     )

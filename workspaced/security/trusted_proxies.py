@@ -1,39 +1,31 @@
-"""Where a request comes from, through proxies that are known (contract P6). Pure."""
+"""The address and scheme of the client behind trusted proxies (contract P6). Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address
+
+from workspaced.security.egress.addresses import Network, networks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxies:
-    """The networks of the proxies whose X-Forwarded-For is believed."""
+    """The networks of trusted proxies: their X-Forwarded-For and X-Forwarded-Proto are used."""
 
-    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    networks: tuple[Network, ...] = ()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Proxies:
-        """``WORKSPACED_TRUSTED_PROXIES``: addresses and networks, separated by commas.
+        """Read ``WORKSPACED_TRUSTED_PROXIES``: addresses and networks, separated by commas.
 
         Raises:
-            ValueError: one can't be read; the sentence names the variable.
+            ValueError: a value is invalid; the message names the variable.
         """
-        networks: list[IPv4Network | IPv6Network] = []
-        for text in environment.get("WORKSPACED_TRUSTED_PROXIES", "").split(","):
-            if not text.strip():
-                continue
-            try:
-                networks.append(ip_network(text.strip()))
-            except ValueError as error:
-                raise ValueError(
-                    f"WORKSPACED_TRUSTED_PROXIES holds '{text.strip()}', which is no network ({error})."
-                ) from error
-        return cls(networks=tuple(networks))
+        return cls(networks=tuple(networks_of(environment, "WORKSPACED_TRUSTED_PROXIES")))
 
     def caller(self, peer: str, forwarded_for: str | None) -> str:
-        """The nearest address that is no proxy of ours. What stands left of it anybody could have written."""
+        """Return the nearest address that is not a trusted proxy. Any client can forge the addresses before it."""
         if not self.networks or not forwarded_for:
             return peer
         address = peer
@@ -47,14 +39,14 @@ class Proxies:
         return address
 
     def scheme(self, peer: str, forwarded_proto: str | None, *, own: str) -> str:
-        """The scheme, http or https, by which the caller reached the outermost proxy; ``own`` where none of ours says."""
+        """Return the scheme, http or https, that the outermost trusted proxy reports; else ``own``."""
         first = (forwarded_proto or "").split(",")[0].strip().lower()
         return first if first in {"http", "https"} and self.trusts(peer) else own
 
     def trusts(self, address: str) -> bool:
-        """Whether the address is one of a known proxy."""
+        """Return whether the address is that of a trusted proxy."""
         try:
             found = ip_address(address)
-        except ValueError:  # a socket of this machine has no address
+        except ValueError:  # a Unix socket has no address
             return False
         return any(found in network for network in self.networks)

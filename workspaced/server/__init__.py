@@ -1,1 +1,1 @@
-"""From an address to answers: one process, or several under a parent; and the listener for those who run the service."""
+"""HTTP servers: one process, or several workers of a supervisor; and the operators' listener."""

@@ -1,4 +1,4 @@
-"""The process of a worker; started by `workspaced.server.supervisor` only."""
+"""Entry point of a worker process, which only `workspaced.server.supervisor` starts."""
 
 import sys
 

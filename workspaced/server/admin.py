@@ -1,7 +1,7 @@
-"""The listener for those who run the service: /metrics, /healthz, /readyz. It asks for no key, so it is loopback's own.
+"""The operators' listener: /metrics, /healthz, /readyz. It needs no key, so it listens on loopback by default.
 
-It is a listener of its own so that numbers about the service are nobody's who can reach the service, and so that the
-answers come even where all of its connections are taken.
+It is separate, so that clients of the service can't read its metrics, and so that it responds even if all of the service's
+connections are in use.
 """
 
 from __future__ import annotations
@@ -11,28 +11,31 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
-_PLAIN = "application/json"
+from workspaced.server.connections import admin_connections
+from workspaced.server.http import HttpServer
+
+_JSON = "application/json"
 
 
-class View(Protocol):
-    """What is known about the service: of one process, or of several."""
+class ServiceStatus(Protocol):
+    """The state of the service: of one process, or of all workers."""
 
     async def unready(self) -> str | None:
-        """The sentence that says why the service can't serve now; None: it can."""
+        """Return why the service can't serve now; None if it can."""
 
     async def exposition(self, accept: str) -> tuple[bytes, str]:
-        """The numbers, in the form that the header Accept asks for, and its type."""
+        """Return the metrics in the format that the header Accept requests, and its content type."""
 
 
-class Admin:
-    """ASGI. Knows three paths and reads no body."""
+class OperatorsApp:
+    """ASGI application with three paths. It reads no body."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, status: ServiceStatus) -> None:
+        self._status = status
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        status, body, content_type = await self._answer(scope)
+        """Handle one HTTP request."""
+        status, body, content_type = await self._respond(scope)
         headers = [
             (b"content-type", content_type.encode()),
             (b"content-length", str(len(body)).encode()),
@@ -43,24 +46,29 @@ class Admin:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    async def _answer(self, scope: Scope) -> tuple[int, bytes, str]:
+    async def _respond(self, scope: Scope) -> tuple[int, bytes, str]:
         if scope["path"] not in {"/metrics", "/healthz", "/readyz"}:
-            return _told(404, "There are /metrics, /healthz and /readyz here.")
+            return _json(404, "There are /metrics, /healthz and /readyz here.")
         if scope["method"] not in {"GET", "HEAD"}:
-            return _told(405, "Only GET and HEAD are known here.")
+            return _json(405, "Only GET and HEAD are supported here.")
         if scope["path"] == "/healthz":
-            return _told(200)
+            return _json(200)
         if scope["path"] == "/readyz":
-            reason = await self._view.unready()
-            return _told(503, reason) if reason else _told(200)
+            reason = await self._status.unready()
+            return _json(503, reason) if reason else _json(200)
         accept = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
-        return (200, *await self._view.exposition(accept))
+        return (200, *await self._status.exposition(accept))
 
 
-def _told(status: int, sentence: str = "") -> tuple[int, bytes, str]:
+def _json(status: int, sentence: str = "") -> tuple[int, bytes, str]:
     body = (
         {"status": "ok"}
         if status == 200
         else {"status": "unavailable" if status == 503 else "refused", "detail": sentence}
     )
-    return status, json.dumps(body).encode(), _PLAIN
+    return status, json.dumps(body).encode(), _JSON
+
+
+def operators_server(status: ServiceStatus) -> HttpServer:
+    """Return the server of the operators' listener."""
+    return HttpServer(OperatorsApp(status), admin_connections(), drain_seconds=1)

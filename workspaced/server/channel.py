@@ -1,7 +1,7 @@
-"""How a parent and its worker talk: a socket between the two, one JSON object a line.
+"""Messages between the supervisor and a worker: a socket pair, one JSON object per line.
 
-The worker says that it is ready, or why it can't be; the parent asks questions. Either notices the other's death by the
-end of the line.
+The worker reports that it is ready, or why it can't start; the supervisor sends requests. Either notices the other's death
+by the end of the stream.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
@@ -20,48 +21,51 @@ Message: TypeAlias = Mapping[str, Any]
 
 
 class Channel:
-    """One end."""
+    """One end of the socket pair."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
         self._numbers = count(1)
-        self._asked: dict[int, asyncio.Future[Message]] = {}
+        self.received_at = time.monotonic()
+        """When the last message came, on the monotonic clock."""
+        self._requests: dict[int, asyncio.Future[Message]] = {}
 
     @classmethod
     async def over(cls, end: socket.socket) -> Channel:
-        """On a connected socket, which it owns from now on."""
+        """Return the channel of a connected socket, which the channel owns from now on."""
         return cls(*await asyncio.open_unix_connection(sock=end, limit=_LINE_BYTES))
 
-    def say(self, message: Message) -> None:
-        """Send something; nothing happens where nobody is there any more."""
+    def send(self, message: Message) -> None:
+        """Send a message; it is lost if the other end is closed."""
         self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def heard(self) -> Message | None:
-        """The next message that is no answer to a question of ours; None at the end."""
+    async def receive(self) -> Message | None:
+        """Return the next message that is not a response to a request of this end; None at the end of the stream."""
         while line := await self._line():
+            self.received_at = time.monotonic()
             message: Message = json.loads(line)
-            waiting = self._asked.pop(message.get("answers", 0), None)
+            waiting = self._requests.pop(message.get("response_to", 0), None)
             if waiting is None:
                 return message
             if not waiting.done():
                 waiting.set_result(message)
         return None
 
-    async def ask(self, question: str, *, within: float) -> Message | None:
-        """The answer; None if there is none after so many seconds. Somebody has to be at `heard` meanwhile."""
+    async def request(self, name: str, *, within: float) -> Message | None:
+        """Return the response; None if there is none after so many seconds. Meanwhile another task must await `receive`."""
         number = next(self._numbers)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        self.say({"question": question, "number": number})
+        self._requests[number] = asyncio.get_running_loop().create_future()
+        self.send({"request": name, "number": number})
         try:
-            return await asyncio.wait_for(self._asked[number], within)
+            return await asyncio.wait_for(self._requests[number], within)
         except TimeoutError:
             return None
         finally:
-            self._asked.pop(number, None)
+            self._requests.pop(number, None)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
 
     async def _line(self) -> bytes:

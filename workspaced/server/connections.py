@@ -1,7 +1,8 @@
-"""Connections of one listener: how many are admitted, which are closed, and what the log and the metrics say of it.
+"""The connections of one listener: how many are admitted, which are closed, and what is logged and counted.
 
-A full listener first closes a connection that only waits for its client (idle, or with an incomplete head); a client that
-sends whole requests is admitted while hostile ones hold connections open. The oldest one of the address with the most goes.
+A full listener first closes a connection that only waits for its client (idle, or with an incomplete head), so clients that
+send whole requests are admitted while hostile ones hold connections open. It closes the oldest connection of the address
+with the most connections.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ _ADMIN_CONNECTIONS: Final = 64
 _MOST_REFUSED: Final = RESERVED // 2
 
 
-class Connection(Protocol):
-    """A connection as the registry sees it."""
+class ManagedConnection(Protocol):
+    """A connection as `Connections` uses it."""
 
     @property
     def source(self) -> str:
-        """The address that the connection counts for."""
+        """Return the address that the connection counts for."""
 
     @property
     def awaits_request(self) -> bool:
-        """Whether no request has come whole that is not answered: the client may be disconnected without loss."""
+        """Return whether no complete request is without its response, so that closing the connection loses nothing."""
 
     @property
     def awaits_client(self) -> bool:
-        """Whether the client has to act next: send the rest of a request, or read."""
+        """Return whether the client must act next: send the rest of a request, or read."""
 
     def close_overdue(self, now: float) -> None:
-        """Close the connection if its client has missed a deadline; ``now`` is the loop's time in seconds."""
+        """Close the connection if its client has missed a deadline; ``now`` is the event loop's time in seconds."""
 
     def evict(self) -> None:
         """Close the connection at once."""
@@ -63,7 +64,7 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class _Sample:
-    """How often something happened after its line in the log, and from which address last."""
+    """How often connections were closed for a reason since it was logged, and the address of the last one."""
 
     since: float
     address: str
@@ -71,7 +72,7 @@ class _Sample:
 
 
 class Connections:
-    """The open connections of one listener. Every method is called on the loop."""
+    """The open connections of one listener. All methods are called on the event loop's thread."""
 
     def __init__(
         self,
@@ -84,9 +85,9 @@ class Connections:
         count_closed: Callable[[str], None],
         count_open: Callable[[int], None],
     ) -> None:
-        """Admit within ``limits`` and ``descriptors``, the process's limit of open files, of which ``reserved`` stay free.
+        """Admit connections within ``limits`` and ``descriptors``, the process's limit of open files; ``reserved`` stay free.
 
-        ``listener`` is its name in the log. ``is_proxy`` names addresses that have no limit of their own. ``count_closed`` is
+        ``listener`` is its name in the log. ``is_proxy`` selects addresses that have no limit of their own. ``count_closed`` is
         called with the reason of each connection that the service closes or refuses, ``count_open`` with 1 or -1.
         """
         self.limits = limits
@@ -96,27 +97,27 @@ class Connections:
         self.is_proxy = is_proxy
         self._count_closed = count_closed
         self._count_open = count_open
-        self._by_source: dict[str, dict[Connection, None]] = {}
-        self._refused: set[Connection] = set()
+        self._by_source: dict[str, dict[ManagedConnection, None]] = {}
+        self._refused: set[ManagedConnection] = set()
         self._open = 0
         self._samples: dict[Reason, _Sample] = {}
         self._sweep: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to look for clients that miss their deadlines."""
+        """Begin to close clients that miss their deadlines."""
         seconds = min(_SWEEP_SECONDS, self.limits.head_seconds / 4, self.limits.stall_seconds / 4)
-        self._sweep = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._sweep = asyncio.get_running_loop().call_later(seconds, self._close_overdue)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking for them."""
         if self._sweep:
             self._sweep.cancel()
 
-    def admit(self, connection: Connection, *, descriptor: int) -> Reason | None:
-        """Count a new connection; return why it is refused, None if it is admitted.
+    def admit(self, connection: ManagedConnection, *, descriptor: int) -> Reason | None:
+        """Count a new connection; return why it is refused, or None if it is admitted.
 
-        ``descriptor`` is its socket's number. The system gives the lowest one that is free, so a number near the limit says
-        that all below are in use, whatever uses them.
+        ``descriptor`` is its socket's number. The kernel assigns the lowest free number, so a number near the limit shows
+        that all lower ones are in use.
         """
         source = connection.source
         own = self._by_source.get(source, {})
@@ -134,15 +135,15 @@ class Connections:
             self._count_open(1)
         return reason
 
-    def linger(self, connection: Connection) -> bool:
-        """Whether a refused connection may stay open until its client has read why; a few may."""
+    def keep_refused(self, connection: ManagedConnection) -> bool:
+        """Return whether a refused connection may stay open until its client has read the reason; a few may."""
         if len(self._refused) >= _MOST_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
-    def remove(self, connection: Connection) -> None:
-        """Forget a connection that is closed."""
+    def remove(self, connection: ManagedConnection) -> None:
+        """Forget a closed connection."""
         self._refused.discard(connection)
         own = self._by_source.get(connection.source)
         if own is None or connection not in own:
@@ -154,7 +155,7 @@ class Connections:
         self._count_open(-1)
 
     def note(self, reason: Reason, address: str) -> None:
-        """Count a connection that was closed or refused; log the first of a minute and how many followed."""
+        """Count a connection that was closed or refused; log the first one, and once a minute how many followed."""
         self._count_closed(reason)
         sample = self._samples.get(reason)
         if sample is None:
@@ -168,10 +169,10 @@ class Connections:
             sample.address = address
 
     def _evict_for(self, source: str) -> bool:
-        """Close a connection of the address that has the most; whether one was closed.
+        """Close a connection of the address that has the most; return whether one was closed.
 
-        A connection whose request is not whole, or whose client does not read, is closed only if its address has more
-        than that of the new connection, and is no proxy.
+        If a request is incomplete, or the client does not read, the connection is closed only if its address has more connections
+        than that of the new one, and is not a proxy.
         """
         most = max(self._by_source, key=lambda one: len(self._by_source[one]), default=None)
         if most is None:
@@ -180,7 +181,7 @@ class Connections:
         fair = len(theirs) > len(self._by_source.get(source, ())) and not self.is_proxy(most)
         return self._evict_from(theirs, only_idle=not fair)
 
-    def _evict_from(self, connections: dict[Connection, None], *, only_idle: bool) -> bool:
+    def _evict_from(self, connections: dict[ManagedConnection, None], *, only_idle: bool) -> bool:
         victim = next((one for one in connections if one.awaits_request), None)
         if victim is None and not only_idle:
             victim = next((one for one in connections if one.awaits_client), None)
@@ -191,14 +192,14 @@ class Connections:
         victim.evict()
         return True
 
-    def _look(self) -> None:
+    def _close_overdue(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         try:
             for connection in [*self._refused, *(one for own in self._by_source.values() for one in own)]:
                 try:
                     connection.close_overdue(now)
-                except Exception:  # noqa: BLE001  one connection must not keep the deadlines from the others
+                except Exception:  # noqa: BLE001  a failure at one connection must not affect the others
                     structlog.get_logger().exception("connection_not_checked", listener=self._listener)
                     connection.evict()
             self._summarise(now)
@@ -223,7 +224,7 @@ class Connections:
 
 
 def source_of(peer: str) -> str:
-    """Return the address that a peer counts for: its own, or the /64 network of an IPv6 one; empty for a Unix socket."""
+    """Return the address that a client counts for: its own, or the /64 network of an IPv6 one; empty for a Unix socket."""
     try:
         address = ip_address(peer.partition("%")[0])
     except ValueError:
@@ -247,7 +248,7 @@ def public_connections(settings: WorkspacedSettings, metrics: Metrics) -> Connec
 
 
 def admin_connections() -> Connections:
-    """Return the connections of the operators' listener: few, but with the descriptors that clients may not take."""
+    """Return the connections of the operators' listener: few, which may use the reserved descriptors."""
     return Connections(
         Limits(connections=_ADMIN_CONNECTIONS, connections_per_address=0),
         descriptors=descriptor_limit(),

@@ -1,4 +1,4 @@
-"""The process's limit of open files: raised as far as the system allows, and partly kept for what must go on."""
+"""The process's limit of open files: raised as far as the kernel allows; some are reserved."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import resource
 from typing import Final
 
 RESERVED: Final = 64
-"""Descriptors that no client's connection may take: for the operators' listener, the log, the database and files."""
+"""Descriptors that clients' connections may not use: for the operators' listener, the log, the database and files."""
 
 _MOST: Final = 1_048_576
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one; return the limit that holds from now on."""
+    """Raise the soft limit of open files to the hard one; return the limit that now applies."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):  # forbidden to this process: what it has must do
+        except (OSError, ValueError):  # not permitted: the present limit must suffice
             return soft
         return wanted
     return _MOST if soft == resource.RLIM_INFINITY else soft
@@ -31,8 +31,8 @@ def descriptor_limit() -> int:
 
 
 def connection_capacity(wanted: int, descriptors: int) -> int:
-    """Return how many of the ``wanted`` connections the limit of open files has room for; at least one.
+    """Return how many of the ``wanted`` connections fit into the limit of open files; at least one.
 
-    A connection takes one descriptor; as many again as `RESERVED` are left for what requests open while they are served.
+    A connection takes one descriptor. Besides `RESERVED`, as many again stay free for files that requests open.
     """
     return max(1, min(wanted, descriptors - 2 * RESERVED))

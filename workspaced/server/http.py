@@ -1,4 +1,4 @@
-"""uvicorn as this service uses it."""
+"""The uvicorn server of this service."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from workspaced.server.connections import Connections
 from workspaced.server.protocol import LimitedProtocol
 
 DRAIN_SECONDS = 30
-# Python looks for cycles each time 700 objects more are there, which is every few requests; nearly none are found.
+# By default Python looks for reference cycles after 700 new objects, which is every few requests; it finds almost none.
 _COLLECTED_OBJECTS = 20_000
 
 
 class HttpServer(uvicorn.Server):
-    """Leaves signals alone: uvicorn would raise them once more after a clean stop, and that looks like a crash."""
+    """uvicorn without signal handlers: uvicorn would raise a signal again after a clean stop, which looks like a crash."""
 
     def __init__(self, app: ASGIApp, connections: Connections, *, drain_seconds: int = DRAIN_SECONDS) -> None:
         """Serve ``app`` to the clients that ``connections`` admits."""
@@ -44,16 +44,16 @@ class HttpServer(uvicorn.Server):
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's; `listening` is set when it is done."""
+        """Start like uvicorn, then set `listening`."""
         await super().startup(sockets=sockets)
         self._connections.start()
-        # What is here now stays as long as the process: not to be looked through again and again.
+        # Objects that exist now live as long as the process, so the garbage collector need not examine them.
         gc.freeze()
         gc.set_threshold(_COLLECTED_OBJECTS)
         self.listening.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's; clients have their deadlines until it is done."""
+        """Stop like uvicorn; the clients' deadlines apply until the end."""
         try:
             await super().shutdown(sockets=sockets)
         finally:
@@ -61,23 +61,23 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Nothing: who owns the process owns its signals."""
+        """Do nothing: the owner of the process handles its signals."""
         yield
 
     def stop(self) -> None:
-        """Take no more connections and finish the requests under way; the second time, end at once."""
+        """Accept no more connections and finish the requests in progress; on the second call end at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
 @asynccontextmanager
 async def listening(server: HttpServer, listener: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
-    """The server answers on the socket from the beginning of the block; its end is not waited for where the block fails.
+    """Serve on the socket during the block; if the block raises, the requests in progress are cancelled.
 
-    The task ends when the server has been stopped.
+    Yields the task of the server, which ends after `HttpServer.stop`.
 
     Raises:
-        RuntimeError: it ended before it listened.
+        RuntimeError: the server ended before it listened.
     """
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     started = asyncio.create_task(server.listening.wait())

@@ -1,7 +1,7 @@
 """Sockets to listen on.
 
-Processes that share a port each listen on a socket of their own (SO_REUSEPORT), and the kernel deals the connections out:
-of 64 that came at once, two processes got 31 and 33, whereas one socket that both inherit gave up to 61 to one of them.
+Processes that share a port each listen on a socket of their own (SO_REUSEPORT), and the kernel distributes the connections:
+of 64 that came at once, two processes got 31 and 33. With one inherited socket, one process got up to 61.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import os
 import socket
 
 BACKLOG = 2048
-# What the system buffers for a client that does not read, on each connection. Left to itself it takes up to 4 MiB.
+# The kernel's send buffer of each connection, for clients that read slowly. Its default grows to 4 MiB.
 _SEND_BUFFER_BYTES = 262_144
 
 
 class PortTaken(Exception):
-    """The address can't be listened on."""
+    """The service can't listen on the address."""
 
 
 def listen(host: str, port: int, *, shared: bool = False, option: str = "--port") -> socket.socket:
-    """A listening socket; port 0 takes a free one. ``shared``: others that say so too may listen there as well.
+    """Return a listening socket; port 0 takes a free one. ``shared``: other sockets that are shared may use the same port.
 
     Raises:
-        PortTaken: it is in use, or the address is not one of this machine. ``option`` is what the sentence names.
+        PortTaken: the port is in use, or the address is not of this machine. The error names ``option``.
     """
     try:
         listener = socket.create_server((host, port), family=_family(host), backlog=BACKLOG, reuse_port=shared)
@@ -33,11 +33,11 @@ def listen(host: str, port: int, *, shared: bool = False, option: str = "--port"
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """A port for processes that will share it; it takes no connections itself. Port 0 takes a free one.
+    """Reserve a port for processes that will share it; the socket accepts no connections. Port 0 takes a free one.
 
     Raises:
-        PortTaken: it is in use, also by processes that would share it: two services on one port would each get half of the
-            requests.
+        PortTaken: the port is in use, even if by processes that would share it: two services on one port would each get half
+            of the requests.
     """
     if port:
         listen(host, port).close()
@@ -53,7 +53,7 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """The URL under which a socket answers."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -64,6 +64,6 @@ def _family(host: str) -> socket.AddressFamily:
 
 def _taken(host: str, port: int, error: OSError, option: str) -> PortTaken:
     return PortTaken(
-        f"{host} port {port} can't be listened on ({os.strerror(error.errno or 0)}). "
-        f"Stop what uses it, or give another one with {option}."
+        f"The service can't listen on {host} port {port} ({os.strerror(error.errno or 0)}). "
+        f"Stop the program that uses it, or set another one with {option}."
     )

@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocol with limits: deadlines for clients, sizes of request heads, and problems as JSON.
 
-A client has a deadline for the whole head of a request, and least rates for its body and for reading a response. The service's
-own work has none: while the service is the one to act, no deadline runs.
+A client has a deadline for the complete head of a request, and minimum rates for its body and for reading the response. No
+deadline runs while the service is the one to act.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from ingestd.wire import names
 from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, UnavailableProblem
-from workspaced.http.problem_body import refusal
+from workspaced.http.problem_body import problem_response
 from workspaced.http.tracing import new_request_id
 from workspaced.server.connections import Connections, Reason, source_of
 from workspaced.server.response_buffer import GatheringTransport
 
-_LINGER_SECONDS: Final = 3.0
-_LINGER_BYTES: Final = 4_194_304
+_DRAIN_SECONDS: Final = 3.0
+_DRAIN_BYTES: Final = 4_194_304
 _PIPELINED_REQUESTS: Final = 32
 _RETRY_SECONDS: Final = 5
 
 
 class _RequestRefused(Exception):
-    """Ends the parser's work on a request that is refused."""
+    """Stops the parser at a request that is refused."""
 
 
 class _Window:
-    """Watches that a count of bytes grows by at least so many in each window of time."""
+    """Measures whether a count of bytes grows by a minimum in each window of time."""
 
     __slots__ = ("_count", "_since")
 
@@ -39,11 +39,11 @@ class _Window:
         self._count = 0
 
     def reset(self) -> None:
-        """Begin anew with the next look: nothing is expected of the client now."""
+        """Start a new window at the next measurement: nothing is expected of the client now."""
         self._since = None
 
     def is_too_slow(self, count: int, now: float, *, seconds: float, least: int) -> bool:
-        """Whether ``count`` grew by less than ``least`` bytes in the last ``seconds``."""
+        """Return whether ``count`` grew by less than ``least`` bytes in the last ``seconds``."""
         if self._since is None or count - self._count >= least:
             self._since, self._count = now, count
             return False
@@ -51,7 +51,7 @@ class _Window:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. `Connections` decides whether it is admitted, and asks it at intervals whether a deadline is over."""
+    """One connection. `Connections` decides whether it is admitted, and regularly has it check its deadlines."""
 
     def __init__(self, *, connections: Connections, **uvicorn_arguments: Any) -> None:
         super().__init__(**uvicorn_arguments)
@@ -65,17 +65,17 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_since: float | None = self.loop.time()
         self._in_head = False
         self._header_lines = 0
-        self._loose = 0  # bytes of a head, or of what surrounds a body's bytes, since anything was complete
+        self._loose = 0  # bytes of a head, or of a body's framing, since the last complete element
         self._body_bytes = 0
         self._receiving = _Window()
         self._sending = _Window()
         self._wire: GatheringTransport
 
-    # asyncio's side
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the connection or refuse it."""
-        below = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        """Admit or refuse the connection."""
+        below = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
         self._wire = GatheringTransport(below, self.loop)
         super().connection_made(self._wire)
         self._peer = self.client[0] if self.client else ""
@@ -83,39 +83,39 @@ class LimitedProtocol(HttpToolsProtocol):
         socket = below.get_extra_info("socket")
         reason = self._registry.admit(self, descriptor=socket.fileno() if socket else 0)
         if reason is not None:
-            sentence = "The service has as many connections as it takes. Use fewer, or try again later."
+            sentence = "The service has as many connections as it accepts. Use fewer, or try again later."
             self._refuse(reason, UnavailableProblem(reason, sentence, retry_seconds=_RETRY_SECONDS))
-            if not self._registry.linger(self):
+            if not self._registry.keep_refused(self):
                 self._wire.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As uvicorn's."""
+        """Remove the connection from the registry."""
         self._registry.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, no further than the limits of a head allow."""
+        """Parse the bytes, within the limits of a request head."""
         if self._ignored_since is not None:
             self._ignored += len(data)
-            if self._ignored > _LINGER_BYTES:
+            if self._ignored > _DRAIN_BYTES:
                 self._wire.abort()
             return
         self._unset_keepalive_if_required()
-        if self._head_since is None and not self._is_answering:
+        if self._head_since is None and not self._is_responding:
             self._head_since = self.loop.time()
         try:
             self._parse(data)
         except (httptools.HttpParserError, _RequestRefused) as error:
             reason, problem = self._refusal or ("bad_request", _malformed(error))
             self._refuse(reason, problem)
-        except httptools.HttpParserUpgrade:  # the request is answered, the upgrade is not made
+        except httptools.HttpParserUpgrade:  # the request gets its response, without the upgrade
             self.cycle.keep_alive = False
             self._ignore_input()
 
     def _parse(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            # While a head is incomplete, no more of it is parsed than it may still have.
+            # While a head is incomplete, parse no more bytes than it may still have.
             size = len(view) if self._is_receiving_body else max(self._limits.head_bytes - self._loose, 0) + 1
             before = self._loose
             self._loose = before + len(view[:size])
@@ -124,10 +124,10 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._raise_head_too_large()
             view = view[size:]
 
-    # The parser's side
+    # Called by the parser
 
     def on_message_begin(self) -> None:
-        """As uvicorn's."""
+        """Begin a request, and the deadline of its head."""
         super().on_message_begin()
         self._in_head = True
         self._header_lines = 0
@@ -135,14 +135,14 @@ class LimitedProtocol(HttpToolsProtocol):
             self._head_since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
-        """As uvicorn's, no longer than the limit."""
+        """Append to the URL, up to the limit."""
         if len(self.url) + len(url) > self._limits.target_bytes:
             self._refusal = "target_too_long", TargetTooLong(self._limits.target_bytes)
             raise _RequestRefused
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As uvicorn's, no more than the limit; fields after a body are counted and dropped."""
+        """Append a header line, up to the limit; trailers are counted and dropped."""
         self._header_lines += 1
         if self._header_lines > self._limits.header_lines:
             self._raise_head_too_large()
@@ -150,9 +150,9 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """As uvicorn's."""
+        """Start the request, unless too many wait."""
         if len(self.pipeline) >= _PIPELINED_REQUESTS:
-            sentence = f"More than {_PIPELINED_REQUESTS} requests came before the first was answered."
+            sentence = f"More than {_PIPELINED_REQUESTS} requests came before the response to the first one."
             self._refusal = "too_many_requests_at_once", Invalid("too_many_requests_at_once", sentence)
             raise _RequestRefused
         super().on_headers_complete()
@@ -162,18 +162,18 @@ class LimitedProtocol(HttpToolsProtocol):
         self._receiving.reset()
 
     def on_body(self, body: bytes) -> None:
-        """As uvicorn's."""
+        """Count the bytes and pass them on."""
         self._loose = 0
         self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """As uvicorn's."""
+        """End the request."""
         self._loose = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """As uvicorn's; the time of a head that came meanwhile begins now."""
+        """Start the next request; the deadline of a head that came meanwhile starts now."""
         if self._head_since is not None:
             self._head_since = self.loop.time()
         super().on_response_complete()
@@ -185,43 +185,43 @@ class LimitedProtocol(HttpToolsProtocol):
         )
         raise _RequestRefused
 
-    # The registry's side
+    # Called by the registry
 
     @property
     def awaits_request(self) -> bool:
-        """As `workspaced.server.connections.Connection`."""
-        return not self._is_answering
+        """See `workspaced.server.connections.ManagedConnection`."""
+        return not self._is_responding
 
     @property
     def awaits_client(self) -> bool:
-        """As `workspaced.server.connections.Connection`."""
-        return not self._is_answering or self._awaits_body or self._wire.unsent > 0
+        """See `workspaced.server.connections.ManagedConnection`."""
+        return not self._is_responding or self._awaits_body or self._wire.unsent > 0
 
     def close_overdue(self, now: float) -> None:
-        """As `workspaced.server.connections.Connection`."""
+        """See `workspaced.server.connections.ManagedConnection`."""
         if self._is_not_reading(now):
             self._note("not_reading")
             self._wire.abort()
         elif self._ignored_since is not None:
-            if now - self._ignored_since > _LINGER_SECONDS and not self._is_answering:
+            if now - self._ignored_since > _DRAIN_SECONDS and not self._is_responding:
                 self._wire.abort()
         elif not self._awaits_body:
             self._receiving.reset()
-            if not self._is_answering and self._head_since is not None:
+            if not self._is_responding and self._head_since is not None:
                 self._close_slow_head(now)
         elif self._is_sending_too_slowly(now):
-            self._refuse("body_too_slow", RequestTimeout("The request's body came too slowly."))
+            self._refuse("body_too_slow", RequestTimeout("The request's body was sent too slowly."))
 
     def evict(self) -> None:
-        """As `workspaced.server.connections.Connection`."""
+        """See `workspaced.server.connections.ManagedConnection`."""
         self._wire.abort()
 
     def _close_slow_head(self, now: float) -> None:
         if self._head_since is None or now - self._head_since <= self._limits.head_seconds:
             return
         if self._in_head:
-            self._refuse("head_timeout", RequestTimeout("The request's head did not come whole in time."))
-        else:  # nothing was asked, so there is nothing to answer
+            self._refuse("head_timeout", RequestTimeout("The request's head was not complete in time."))
+        else:  # no request has begun, so there is no response
             self._note("head_timeout")
             self._wire.close()
 
@@ -236,18 +236,18 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def _least(self) -> int:
-        """How many bytes a client has to send or take in `stall_seconds`."""
+        """Return how many bytes a client must send or read in `stall_seconds`."""
         return max(1, self._limits.least_bytes_per_second * self._limits.stall_seconds)
 
     @property
-    def _is_answering(self) -> bool:
-        """Whether a request has begun that is not answered to its end."""
+    def _is_responding(self) -> bool:
+        """Return whether a request has begun and its response is not complete."""
         cycle = self._newest
         return cycle is not None and not cycle.response_complete and not cycle.disconnected
 
     @property
     def _newest(self) -> RequestResponseCycle | None:
-        """The request whose head came last; None before the first."""
+        """Return the last request with a complete head; None before the first."""
         return self.cycle
 
     @property
@@ -257,23 +257,23 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def _awaits_body(self) -> bool:
-        """Whether the client is the one to act: its body is not whole, and we are ready to take more of it."""
+        """Return whether the client must act: its body is incomplete, and the service is ready to read more of it."""
         cycle = self.cycle
         return (
-            self._is_answering and cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
+            self._is_responding and cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
         )
 
     # Refusals
 
     def _refuse(self, reason: Reason, problem: Problem) -> None:
-        """Answer with a problem, if its response would not go between others, and end the connection."""
+        """Send a problem, unless it would come between other responses, and end the connection."""
         self._note(reason)
         if self._wire.is_closing():
             self._ignore_input()
             return
-        earlier = bool(self.pipeline) or (self._is_answering and not self.cycle.more_body)
-        if earlier or (self._is_answering and self.cycle.response_started):
-            self.cycle.keep_alive = False  # what was asked before is answered, then the connection ends
+        earlier = bool(self.pipeline) or (self._is_responding and not self.cycle.more_body)
+        if earlier or (self._is_responding and self.cycle.response_started):
+            self.cycle.keep_alive = False  # earlier requests get their responses, then the connection ends
             self._disconnect_body()
             self._ignore_input()
             return
@@ -283,8 +283,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._wire.write_eof()
 
     def _disconnect_body(self) -> None:
-        """Have the request whose body is broken off see that its client is gone."""
-        if self._is_answering and self.cycle.more_body:
+        """Report a disconnected client to a request with an incomplete body."""
+        if self._is_responding and self.cycle.more_body:
             if self.cycle.response_started:
                 self._wire.close()
             self.cycle.disconnected = True
@@ -297,7 +297,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def _path(self) -> str:
-        """The path that was asked for, without its query, which may hold a signature."""
+        """Return the requested path without its query, which may contain a signature."""
         url: bytes = getattr(self, "url", b"")
         return url.partition(b"?")[0].decode("ascii", "backslashreplace")[:1_024]
 
@@ -307,19 +307,21 @@ class LimitedProtocol(HttpToolsProtocol):
 
 def _malformed(error: Exception) -> Problem:
     if isinstance(error, httptools.HttpParserCallbackError):
-        return Invalid("bad_request_target", "The request's target can't be read. Escape what is not ASCII with %.")
+        return Invalid(
+            "bad_request_target", "The request's target can't be read. Percent-encode characters that are not ASCII."
+        )
     return Invalid("malformed_request", f"The request is not HTTP/1.1 ({error}).")
 
 
 def _problem_response(problem: Problem, path: str) -> bytes:
     request_id = new_request_id()
-    answer = refusal(problem, instance=path, request_id=request_id, document_form=False)
+    response = problem_response(problem, instance=path, request_id=request_id, document_form=False)
     headers = (
-        *answer.headers,
+        *response.headers,
         (names.REQUEST_ID, request_id),
         ("Cache-Control", "private, no-cache"),
-        ("Content-Length", str(len(answer.body))),
+        ("Content-Length", str(len(response.body))),
         ("Connection", "close"),
     )
     lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers)
-    return f"HTTP/1.1 {problem.status} {problem.title}\r\n{lines}\r\n".encode() + answer.body
+    return f"HTTP/1.1 {problem.status} {problem.title}\r\n{lines}\r\n".encode() + response.body

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, for whoever owns the process."""
+"""Handlers for SIGTERM and SIGINT."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def handled(stop: Callable[[str], None]) -> Iterator[None]:
-    """``stop`` is called with the signal's name on the running loop, each time one comes within the block."""
+def signals_handled(stop: Callable[[str], None]) -> Iterator[None]:
+    """Call ``stop`` on the running loop with the signal's name, for each signal during the block."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:

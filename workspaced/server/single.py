@@ -1,4 +1,4 @@
-"""One process that serves on a socket until it is told to stop."""
+"""One process that serves on a socket until a signal stops it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ingestd.process.notify import Notifier
 from workspaced.app import Application, create_app
 from workspaced.core.clock import now_ms
 from workspaced.core.problems import Problem
-from workspaced.server.admin import Admin
-from workspaced.server.connections import admin_connections, public_connections
+from workspaced.server.admin import operators_server
+from workspaced.server.connections import public_connections
 from workspaced.server.descriptors import descriptor_limit
 from workspaced.server.http import HttpServer, listening
 from workspaced.server.listeners import url_of
-from workspaced.server.signals import handled
+from workspaced.server.signals import signals_handled
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.telemetry.exposition import build_family, exposition, level_families, own_process
 
@@ -31,9 +31,9 @@ async def serve(
     notifier: Notifier,
     announce: Callable[[str], None],
 ) -> None:
-    """Answer until SIGTERM or SIGINT, then finish what is under way; a second signal ends at once.
+    """Serve until SIGTERM or SIGINT, then finish the requests in progress; a second signal ends the service at once.
 
-    ``admin`` is where those who run the service ask. ``announce`` is handed the URL once requests are answered.
+    ``admin`` is the operators' socket. ``announce`` is called with the URL when the service accepts requests.
 
     Raises:
         StorageUnusable: the data folder can't be used.
@@ -52,16 +52,10 @@ async def serve(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.started())
         if admin:
-            await stack.enter_async_context(
-                listening(
-                    HttpServer(
-                        Admin(_View(app, database=settings.database_kind)), admin_connections(), drain_seconds=1
-                    ),
-                    admin,
-                )
-            )
+            status = _ProcessStatus(app, database=settings.database_kind)
+            await stack.enter_async_context(listening(operators_server(status), admin))
         serving = await stack.enter_async_context(listening(server, listener))
-        stack.enter_context(handled(stop))
+        stack.enter_context(signals_handled(stop))
         url = url_of(listener)
         announce(url)
         log.info(
@@ -78,24 +72,24 @@ async def serve(
     log.info("service_stopped")
 
 
-class _View:
+class _ProcessStatus:
     def __init__(self, app: Application, *, database: str) -> None:
         self._app = app
         self._database = database
 
     async def unready(self) -> str | None:
-        """As the admin listener asks."""
+        """Return why the process can't serve now; None if it can."""
         return await unready(self._app)
 
     async def exposition(self, accept: str) -> tuple[bytes, str]:
-        """As the admin listener asks."""
+        """Return the process's metrics."""
         levels = await self._app.levels()
         families = [build_family(self._database), *level_families(levels, now_ms=now_ms()), *own_process()]
         return await asyncio.to_thread(exposition, [self._app.metrics.registry], families, accept=accept)
 
 
 async def unready(app: Application) -> str | None:
-    """Why the application can't serve now."""
+    """Return why the application can't serve now; None if it can."""
     if app.draining:
         return "The service is stopping."
     try:
@@ -116,7 +110,7 @@ async def _watched(app: Application, notifier: Notifier) -> AsyncIterator[None]:
 
 
 async def _feed_watchdog(app: Application, notifier: Notifier) -> None:
-    """Tell the service manager that we live, for as long as the loop turns and the database answers."""
+    """Send the watchdog's heartbeat as long as the event loop runs and the database responds."""
     if notifier.watchdog_seconds is None:
         return
     while True:

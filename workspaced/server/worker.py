@@ -1,7 +1,7 @@
-"""One of several processes that serve on one port, under a parent: ``python -m workspaced.server DESCRIPTOR``.
+"""A worker, one of several processes that serve on one port: ``python -m workspaced.server DESCRIPTOR``.
 
-What it is to do comes pickled on standard input; the descriptor is its end of the channel to the parent. It stops when it
-is told to, or when the parent is gone.
+It reads its pickled assignment from standard input; the descriptor is its end of the channel to the supervisor. It stops at a
+signal, or when the supervisor is gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workspaced.server.channel import Channel, Message
 from workspaced.server.connections import public_connections
 from workspaced.server.http import HttpServer, listening
 from workspaced.server.listeners import PortTaken, listen
-from workspaced.server.signals import handled
+from workspaced.server.signals import signals_handled
 from workspaced.server.single import unready
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import StorageUnusable
@@ -39,7 +39,7 @@ LEVELS: Final = "levels"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a worker is to do. ``name`` is in each of its lines in the log."""
+    """The settings of one worker. ``name`` is in each of its log events."""
 
     name: str
     settings: WorkspacedSettings
@@ -48,16 +48,16 @@ class Assignment:
     log_level: Level
 
 
-async def work(assignment: Assignment, end: socket.socket) -> int:
-    """Serve until told to stop; the exit code."""
+async def run_worker(assignment: Assignment, end: socket.socket) -> int:
+    """Serve until a signal; return the exit code."""
     channel = await Channel.over(end)
     try:
         await _serve(assignment, channel)
     except StorageUnusable as error:
-        channel.say({"failed": str(error), "because": STORAGE})
+        channel.send({"failed": str(error), "because": STORAGE})
         return 1
     except PortTaken as error:
-        channel.say({"failed": str(error), "because": PORT})
+        channel.send({"failed": str(error), "because": PORT})
         return 1
     finally:
         channel.close()
@@ -77,36 +77,36 @@ async def _serve(assignment: Assignment, channel: Channel) -> None:
         await stack.enter_async_context(app.started())
         listener = stack.enter_context(listen(assignment.host, assignment.port, shared=True))
         serving = await stack.enter_async_context(listening(server, listener))
-        stack.enter_context(handled(stop))
-        channel.say({"ready": True})
-        talking = asyncio.create_task(_talk(app, channel))
-        await asyncio.wait([serving, talking], return_when=asyncio.FIRST_COMPLETED)
+        stack.enter_context(signals_handled(stop))
+        channel.send({"ready": True})
+        requests = asyncio.create_task(_serve_supervisor(app, channel))
+        await asyncio.wait([serving, requests], return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
-            stop("the parent is gone")
+            stop("the supervisor is gone")
         await serving
-        talking.cancel()
-        await asyncio.wait([talking])
+        requests.cancel()
+        await asyncio.wait([requests])
 
 
-async def _talk(app: Application, channel: Channel) -> None:
-    """Answer the parent's questions until it is gone."""
-    async with asyncio.TaskGroup() as answering:
-        while (message := await channel.heard()) is not None:
-            answering.create_task(_answer(app, channel, message))
+async def _serve_supervisor(app: Application, channel: Channel) -> None:
+    """Respond to the supervisor's requests until it is gone."""
+    async with asyncio.TaskGroup() as responding:
+        while (message := await channel.receive()) is not None:
+            responding.create_task(_respond(app, channel, message))
 
 
-async def _answer(app: Application, channel: Channel, message: Message) -> None:
-    answer: dict[str, object] = {"answers": message["number"]}
-    if message["question"] == UNREADY:
-        answer["reason"] = await unready(app)
-    elif message["question"] == LEVELS:
-        answer["levels"] = dataclasses.asdict(await app.levels())
-    channel.say(answer)
+async def _respond(app: Application, channel: Channel, message: Message) -> None:
+    response: dict[str, object] = {"response_to": message["number"]}
+    if message["request"] == UNREADY:
+        response["reason"] = await unready(app)
+    elif message["request"] == LEVELS:
+        response["levels"] = dataclasses.asdict(await app.levels())
+    channel.send(response)
 
 
 def main(descriptor: str) -> int:
-    """The process, from its start to its exit code. ``descriptor`` is the number of its end of the channel."""
-    assignment: Assignment = pickle.load(sys.stdin.buffer)  # noqa: S301  from our own parent, by a pipe
+    """Run the process; return its exit code. ``descriptor`` is the number of its end of the channel."""
+    assignment: Assignment = pickle.load(sys.stdin.buffer)  # noqa: S301  from the supervisor, by a pipe
     configure_logs(level=assignment.log_level)
     structlog.contextvars.bind_contextvars(worker=assignment.name)
-    return uvloop.run(work(assignment, socket.socket(fileno=int(descriptor))))
+    return uvloop.run(run_worker(assignment, socket.socket(fileno=int(descriptor))))

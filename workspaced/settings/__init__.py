@@ -1,1 +1,1 @@
-"""What can be set about the service, and how the environment sets it."""
+"""The settings of the service, and how they are read from environment variables."""

@@ -1,4 +1,4 @@
-"""`workspaced.settings.model.WorkspacedSettings` from environment variables. They are the same for every way of starting it."""
+"""The settings of the service from environment variables, the same for every command that starts it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MAY_BE_ZERO = frozenset({"key_cache_seconds"})
 def settings_from(
     environment: Mapping[str, str], *, data: Path, database: str = "", dev: bool = False
 ) -> WorkspacedSettings:
-    """The defaults, each replaced where the environment says otherwise.
+    """Return the defaults, replaced by environment variables.
 
-    ``database`` is PostgreSQL's URL; empty: SQLite in the data folder. ``dev`` logs every request, and opens plain http and
-    this machine to webhooks.
+    ``database`` is PostgreSQL's URL; empty: SQLite in the data folder. ``dev`` logs every request, and permits webhooks with
+    plain http and on this machine.
 
     Raises:
         ValueError: a value can't be read; the sentence names the variable.
@@ -37,7 +37,7 @@ def settings_from(
         data=data,
         limits=Limits.from_environment(environment),
         egress=EgressRules.from_environment(environment, dev=dev),
-        pace=DeliverySettings.from_environment(environment),
+        deliveries=DeliverySettings.from_environment(environment),
         conversion=ConversionSettings.from_environment(environment),
         encryption_key=encryption_key(environment),
         visible_id_prefix=visible_id_prefix(environment),
@@ -49,15 +49,15 @@ def settings_from(
 
 
 def _plain(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that are a switch or a number, by their type."""
+    """Return the fields that are flags or numbers, if their variables are set."""
     given: dict[str, Any] = {}
     for field in dataclasses.fields(WorkspacedSettings):
-        name = f"WORKSPACED_{field.name.upper()}"
+        name = field.metadata.get("variable", f"WORKSPACED_{field.name.upper()}")
         text = environment.get(name, "")
         if not text:
             continue
         if field.type == "bool":
-            given[field.name] = _switch(name, text)
+            given[field.name] = _flag(name, text)
         elif field.type == "int":
             given[field.name] = int(_number(name, text, whole=True, lowest=1))
         elif field.type == "float":
@@ -65,7 +65,7 @@ def _plain(environment: Mapping[str, str]) -> dict[str, Any]:
     return given
 
 
-def _switch(name: str, text: str) -> bool:
+def _flag(name: str, text: str) -> bool:
     if text not in {"true", "false"}:
         raise ValueError(f"{name} is '{text}', but must be true or false.")
     return text == "true"

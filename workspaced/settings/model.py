@@ -1,4 +1,4 @@
-"""What can be set about the service. Every number that a client can run into is one of these."""
+"""The settings of the service, including every limit that a client can reach."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.trusted_proxies import Proxies
-from workspaced.settings.workers import ConversionSettings, DeliverySettings
+from workspaced.settings.workers import ConversionSettings, DeliverySettings, whole_numbers
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 
 _PUBLIC_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
@@ -19,9 +19,9 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is accepted (contract G8, G9, G19, G35, M3). Lengths count code points unless the name says bytes.
+    """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are code points, or named bytes.
 
-    A quota or a rate (``…_per_…``) of 0 means none. Rates are counted by each process for itself (see `divided`).
+    A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates separately (see `divided`).
     """
 
     label_length: int = 255
@@ -85,24 +85,16 @@ class Limits:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Limits:
-        """The defaults, each replaced where ``WORKSPACED_<NAME>`` says otherwise (``WORKSPACED_BULK_ITEMS=500``).
+        """Return the defaults, replaced by the variables ``WORKSPACED_<NAME>``.
 
         Raises:
-            ValueError: a value is no whole number; the sentence names the variable.
+            ValueError: a value is not a whole number; the sentence names the variable.
         """
-        given: dict[str, int] = {}
-        for field in dataclasses.fields(cls):
-            name = f"WORKSPACED_{field.name.upper()}"
-            text = environment.get(name, "")
-            lowest = 0 if "_per_" in field.name else 1
-            if text and not (text.isascii() and text.isdigit() and int(text) >= lowest):
-                raise ValueError(f"{name} is '{text}', but must be a whole number of at least {lowest}.")
-            if text:
-                given[field.name] = int(text)
-        return cls(**given)
+        lowest = {field.name: 0 if "_per_" in field.name else 1 for field in dataclasses.fields(cls)}
+        return cls(**whole_numbers(environment, "WORKSPACED_", lowest))
 
     def divided(self, processes: int) -> Limits:
-        """Each process's share: only the rates are divided, so that together they let as much through as one would."""
+        """Return the limits of each of several processes, which share the rates."""
         rates = ("requests_per_minute", "request_burst", "failed_authentications_per_minute")
         shares = {name: -(-getattr(self, name) // processes) for name in rates}
         return dataclasses.replace(self, **shares)
@@ -110,17 +102,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspacedSettings:
-    """One running service. ``data`` is the folder that holds everything it remembers.
+    """The settings of one service. ``data`` is the folder of its files and its SQLite database.
 
-    Each field but ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers`` share
-    a commit. ``log_requests``: log successful requests too. ``visible_id_prefix`` empty: the one that the data was begun
-    with, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's own request was sent to.
+    Each field except ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers``
+    writes share a commit. ``log_requests``: log successful requests, too. ``visible_id_prefix`` empty: the prefix with which
+    the data was created, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's request was
+    sent to.
     """
 
     data: Path
     limits: Limits = dataclasses.field(default_factory=Limits)
     egress: EgressRules = dataclasses.field(default_factory=EgressRules)
-    pace: DeliverySettings = dataclasses.field(default_factory=DeliverySettings)
+    deliveries: DeliverySettings = dataclasses.field(default_factory=DeliverySettings)
     conversion: ConversionSettings = dataclasses.field(default_factory=ConversionSettings)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
     visible_id_prefix: str = ""
@@ -131,7 +124,7 @@ class WorkspacedSettings:
     key_cache_seconds: float = 5.0
     idempotency_hours: float = 24.0
     busy_seconds: float = 5.0
-    upkeep_seconds: float = 3_600.0
+    maintenance_seconds: float = dataclasses.field(default=3_600.0, metadata={"variable": "WORKSPACED_UPKEEP_SECONDS"})
     readers: int = 4
     streams: int = 32
     group_callers: int = 256
@@ -140,15 +133,15 @@ class WorkspacedSettings:
     postgres: PostgresAddress | None = None
 
     def of_one_of(self, processes: int) -> WorkspacedSettings:
-        """Return the settings of each of several worker processes. Each counts its share of the rates (contract G20).
+        """Return the settings of each of several worker processes, which share the rates (contract G20).
 
         Raises:
-            ValueError: several processes are wanted on SQLite.
+            ValueError: there are several processes, and the database is SQLite.
         """
         if processes > 1 and not self.postgres:
             raise ValueError(
-                f"--workers is {processes}, but with SQLite more than one process gains nothing: one commits at a time, "
-                "and the others wait for it. Use --workers 1 (WORKSPACED_WORKERS=1), or a PostgreSQL database (--database)."
+                f"--workers is {processes}, but with SQLite several processes are not faster, because one commits at a time "
+                "and the others wait. Use --workers 1 (WORKSPACED_WORKERS=1), or a PostgreSQL database (--database)."
             )
         return dataclasses.replace(self, limits=self.limits.divided(processes))
 
@@ -164,12 +157,12 @@ class WorkspacedSettings:
 
     @property
     def database(self) -> Address:
-        """What holds the records: a SQLite file in the data folder, unless PostgreSQL is wanted."""
+        """The address of the database: a SQLite file in the data folder, unless PostgreSQL is set."""
         return self.postgres or sqlite_address(self.data)
 
 
 def visible_id_prefix(environment: Mapping[str, str]) -> str:
-    """``WORKSPACED_VISIBLE_ID_PREFIX``; empty where it is not given.
+    """Return ``WORKSPACED_VISIBLE_ID_PREFIX`` in upper case; empty if it is not set.
 
     Raises:
         ValueError: it is not one to eight letters.
@@ -181,10 +174,10 @@ def visible_id_prefix(environment: Mapping[str, str]) -> str:
 
 
 def public_url(environment: Mapping[str, str]) -> str:
-    """``WORKSPACED_PUBLIC_URL`` without a slash at its end; empty where it is not given.
+    """Return ``WORKSPACED_PUBLIC_URL`` without a slash at its end; empty if it is not set.
 
     Raises:
-        ValueError: it is no http or https URL, or it has more than a path.
+        ValueError: it is not an http or https URL, or has more than a path.
     """
     text = environment.get("WORKSPACED_PUBLIC_URL", "").rstrip("/")
     if text and not _PUBLIC_URL.fullmatch(text):

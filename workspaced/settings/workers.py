@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """How patiently things are delivered. ``retry_seconds`` has the pause before each try, the first one's too.
+    """Settings of deliveries. ``retry_seconds`` has the pause before each attempt, also the first.
 
-    ``at_once``: requests under way in this process, of which one receiver gets at most ``at_once_to_one``. ``batch_events``
-    and ``batch_bytes``: what a request holds for a receiver that takes events of entries together.
+    ``at_once``: the largest number of concurrent requests of this process; one receiver gets at most ``at_once_to_one``.
+    ``batch_events`` and ``batch_bytes``: the largest number and size of events in a request of a webhook with batches.
     """
 
     retry_seconds: tuple[float, ...] = (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
@@ -19,8 +19,8 @@ class DeliverySettings:
     lease_seconds: float = 60.0
     connect_seconds: float = 5.0
     total_seconds: float = 15.0
-    answer_bytes: int = 65_536
-    kept_answer_bytes: int = 1_024
+    response_bytes: int = 65_536
+    stored_response_bytes: int = 1_024
     at_once: int = 64
     at_once_to_one: int = 16
     batch_events: int = 100
@@ -31,7 +31,7 @@ class DeliverySettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> DeliverySettings:
-        """``WORKSPACED_RETRY_SECONDS`` (a list with commas) and ``WORKSPACED_LEASE_SECONDS`` where they are given.
+        """Return the defaults, replaced by ``WORKSPACED_RETRY_SECONDS`` and ``WORKSPACED_LEASE_SECONDS``.
 
         Raises:
             ValueError: a value can't be read; the sentence names the variable.
@@ -45,7 +45,7 @@ class DeliverySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionSettings:
-    """How conversions are carried out. ``retry_seconds`` has the pause before each further attempt."""
+    """Settings of conversions. ``retry_seconds`` has the pause before each further attempt."""
 
     retry_seconds: tuple[float, ...] = (10, 60, 300)
     lease_seconds: float = 300.0
@@ -59,30 +59,35 @@ class ConversionSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> ConversionSettings:
-        """The defaults, each replaced where ``WORKSPACED_CONVERSION_<NAME>`` says otherwise.
+        """Return the defaults, replaced by the variables ``WORKSPACED_CONVERSION_<NAME>``.
 
-        ``WORKSPACED_CONVERSION_LEASE_SECONDS`` draws the heartbeat with it: a fifth of the lease.
+        The heartbeat is a fifth of the lease.
 
         Raises:
-            ValueError: a value is no number of the right size; the sentence names the variable.
+            ValueError: a value is not a whole number, or is too small; the sentence names the variable.
         """
-        given: dict[str, float] = {}
-        for name, lowest in (
-            ("lease_seconds", 1),
-            ("at_once", 1),
-            ("seconds", 1),
-            ("cpu_seconds", 1),
-            ("memory_bytes", 268_435_456),
-            ("output_bytes", 1_048_576),
-        ):
-            variable = f"WORKSPACED_CONVERSION_{name.upper()}"
-            text = environment.get(variable, "")
-            if text and not (text.isascii() and text.isdigit() and int(text) >= lowest):
-                raise ValueError(f"{variable} is '{text}', but must be a whole number of at least {lowest}.")
-            if text:
-                given[name] = int(text)
+        lowest = {"memory_bytes": 268_435_456, "output_bytes": 1_048_576}
+        lowest |= dict.fromkeys(("lease_seconds", "at_once", "seconds", "cpu_seconds"), 1)
+        given = whole_numbers(environment, "WORKSPACED_CONVERSION_", lowest)
         lease = given.get("lease_seconds", cls().lease_seconds)
-        return cls(**given, heartbeat_seconds=lease / 5)  # type: ignore[arg-type]  # whole numbers, all of them
+        return cls(**given, heartbeat_seconds=lease / 5)  # type: ignore[arg-type]  # each field is a number
+
+
+def whole_numbers(environment: Mapping[str, str], prefix: str, lowest: Mapping[str, int]) -> dict[str, int]:
+    """Return the fields that a variable ``<prefix><NAME>`` sets; ``lowest`` has their smallest values.
+
+    Raises:
+        ValueError: a value is not a whole number, or is too small; the sentence names the variable.
+    """
+    given: dict[str, int] = {}
+    for name, least in lowest.items():
+        variable = f"{prefix}{name.upper()}"
+        text = environment.get(variable, "")
+        if text and not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise ValueError(f"{variable} is '{text}', but must be a whole number of at least {least}.")
+        if text:
+            given[name] = int(text)
+    return given
 
 
 def _numbers(name: str, text: str, *, lowest: float) -> tuple[float, ...]:
@@ -91,5 +96,7 @@ def _numbers(name: str, text: str, *, lowest: float) -> tuple[float, ...]:
     except ValueError:
         numbers = ()
     if not numbers or not all(lowest <= number <= 604_800 for number in numbers):
-        raise ValueError(f"{name} is '{text}', but must hold seconds, each from {lowest:g} to 604800.")
+        raise ValueError(
+            f"{name} is '{text}', but must be seconds, each from {lowest:g} to 604800, separated by commas."
+        )
     return numbers

@@ -1,1 +1,1 @@
-"""Where the service keeps what it knows: one seam (`port`), SQLite behind it."""
+"""The service's database and file storage: one interface (`port`), with SQLite and PostgreSQL behind it."""

@@ -1,4 +1,4 @@
-"""Which database: a SQLite file, or one of a PostgreSQL server by URL. Pure, and knows no driver."""
+"""The address of the database: a SQLite file, or a PostgreSQL database by URL. Pure; imports no driver."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SCHEMES = ("postgresql", "postgres")
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """A database of a PostgreSQL server. Shown it has no password: not in a log, a message or a repr."""
+    """A PostgreSQL database. ``shown`` and repr contain no password."""
 
     shown: str
     parameters: tuple[tuple[str, str], ...] = field(repr=False)
-    """Libpq's parameters. What is not among them libpq takes from PGPASSWORD, PGSSLMODE…, and ~/.pgpass."""
+    """Libpq's parameters. Libpq takes others from PGPASSWORD, PGSSLMODE…, and ~/.pgpass."""
 
     def __str__(self) -> str:
         return self.shown
@@ -26,24 +26,24 @@ Address: TypeAlias = Path | PostgresAddress
 
 
 def sqlite_address(data: Path) -> Path:
-    """The file in a data folder."""
+    """Return the SQLite file of a data folder."""
     return data / "workspaced.db"
 
 
 def address_of(data: Path, url: str) -> Address:
-    """What holds the records of a data folder: where no URL is given, its SQLite file.
+    """Return the address of the database; without a URL, the SQLite file of the data folder.
 
     Raises:
-        ValueError: the URL is not one of a PostgreSQL database.
+        ValueError: the URL does not name a PostgreSQL database.
     """
     return postgres_address(url) if url else sqlite_address(data)
 
 
 def postgres_address(url: str) -> PostgresAddress:
-    """The database that a URL names (``postgresql://user@host:5432/name?sslmode=verify-full``).
+    """Return the database that a URL names (``postgresql://user@host:5432/name?sslmode=verify-full``).
 
     Raises:
-        ValueError: it is none; the sentence does not repeat it, for it may hold a password.
+        ValueError: it names none; the message does not repeat the URL, which may contain a password.
     """
     try:
         parts = urlsplit(url)
@@ -63,14 +63,14 @@ def postgres_address(url: str) -> PostgresAddress:
         **dict(given),
     }
     user = f"{unquote(parts.username)}@" if parts.username else ""
-    place = f"[{host}]" if ":" in host else unquote(host)
+    shown_host = f"[{host}]" if ":" in host else unquote(host)
     return PostgresAddress(
-        shown=f"postgresql://{user}{place}{f':{port}' if port else ''}/{name}",
+        shown=f"postgresql://{user}{shown_host}{f':{port}' if port else ''}/{name}",
         parameters=tuple((key, value) for key, value in parameters.items() if value),
     )
 
 
 _FORM = (
-    "It looks like postgresql://user@host:5432/name; a password in it needs its special characters escaped (%40 for @), "
-    "or stays out of it: in PGPASSWORD or ~/.pgpass."
+    "An example is postgresql://user@host:5432/name. A password is better kept in PGPASSWORD or ~/.pgpass; in the URL, "
+    "percent-encode its special characters (%40 for @)."
 )

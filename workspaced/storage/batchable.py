@@ -1,4 +1,4 @@
-"""Work of a kind that costs less when that of several callers is done in one go than one after the other."""
+"""Work that costs less when that of several callers is done together."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from workspaced.storage.port import Transaction
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Transaction], Any]
 Outcome: TypeAlias = tuple[Any, BaseException | None]
-"""What a piece of work returned, or what it raised."""
+"""The result of a piece of work, or the exception that it raised."""
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 class BatchableWork(ABC, Generic[T]):
-    """A piece of work for `workspaced.storage.port.Store.write`, done alone or together with others of its kind.
+    """Work for `workspaced.storage.port.Store.write` that can be done alone or together with other work of its kind.
 
-    The result is the same either way. Who shares a transaction has no claim to an order within it: each asked before any
-    of the others was answered.
+    The result is the same either way. Callers that share a transaction are applied in no particular order: each called before
+    any other got its result.
     """
 
     @property
     @abstractmethod
     def kind(self) -> Hashable:
-        """Equal for what can be done together."""
+        """Equal for work that can be done together."""
 
     @abstractmethod
     def __call__(self, tx: Transaction, /) -> T:
-        """Do this piece alone."""
+        """Do this work alone."""
 
     @abstractmethod
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[T | None]:
-        """Do the pieces, of which this is the first; None for each that is to be done alone, after the others.
+        """Do the work of all ``pieces``, of which this is the first; return None for each that must be done alone afterwards.
 
-        Where this raises, all of them are done alone: so it need not tell whose fault it was.
+        If this raises, all of them are done alone, so the exception need not name the piece that failed.
         """
 
 
 def run_batches(works: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> list[OutcomeT | Outcome]:
-    """The outcome of each piece in its order, by attempts: neighbours of a kind in one, and alone where that does not do."""
+    """Return the outcome of each piece, in order. Neighbours of a kind are tried together, and alone if that fails."""
     outcomes: list[OutcomeT | Outcome] = []
     for _, neighbours in groupby(works, key=_kind):
         run = list(neighbours)
-        for work, result in zip(run, _in_one_go(run, attempt), strict=True):
+        for work, result in zip(run, _try_together(run, attempt), strict=True):
             outcomes.append(attempt(work) if result is None else (result, None))
     return outcomes
 
 
-def _in_one_go(run: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> Sequence[Any]:
-    """What came of each piece; None for those that are to be done alone."""
+def _try_together(run: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> Sequence[Any]:
+    """Return the results; None for work that must be done alone."""
     pieces = [work for work in run if isinstance(work, BatchableWork)]
     if len(pieces) > 1:
         outcome: Outcome | None = attempt(lambda tx: pieces[0].together(tx, pieces))
@@ -63,5 +63,5 @@ def _in_one_go(run: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> Sequ
 
 
 def _kind(work: Work) -> Hashable:
-    """Equal to no other's for what is no `BatchableWork`."""
+    """Return the work's kind; for other callables a value that is equal to no other."""
     return work.kind if isinstance(work, BatchableWork) else id(work)

@@ -1,4 +1,4 @@
-"""One page of a filtered list: the rows that match among a bounded number of rows."""
+"""One page of a filtered list: the matching rows among a bounded number of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GROWTH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walked(Generic[P]):
-    """The rows of a page, and the position behind which the next one begins; None: this is the last."""
+    """The rows of a page, and the position after which the next page begins; None: this is the last page."""
 
     rows: list[Row]
     behind: P | None
@@ -31,14 +31,14 @@ def walk(
     end: Callable[[P, int], P | None],
     position: Callable[[Row], P],
 ) -> Walked[P]:
-    """Pass over rows in the list's order, ``most`` at the most, until ``take`` rows match after the first ``skip``.
+    """Examine rows in the list's order, at most ``most``, until ``take`` rows match after the first ``skip``.
 
-    ``matching`` is handed a position, a number of rows and a limit: it returns those of so many rows behind the position
-    that match, up to the limit. ``end`` returns the position of the last of so many rows; None where there are fewer.
-    The first step is as long as the page, so a list without a filter costs no more than its page; each further one is longer.
+    ``matching`` takes a position, a number of rows and a limit. It returns the matching rows among so many rows after the
+    position, up to the limit. ``end`` returns the position of the last of so many rows; None if there are fewer.
+    The first step is as long as the page, so a list without a filter costs only its page. Each further step is longer.
 
     Raises:
-        Invalid: ``skip`` passes over more than ``most`` rows.
+        Invalid: ``skip`` needs more than ``most`` rows.
     """
     found: list[Row] = []
     at, walked, step = start, 0, skip + take + 1
@@ -53,8 +53,6 @@ def walk(
         walked += count
         if walked >= most:
             if skip:
-                raise Invalid(
-                    "bad_skip", f"skip may pass over {most} records at the most. Follow the Link rel=next instead."
-                )
+                raise Invalid("bad_skip", f"skip may pass at most {most} records. Follow the Link rel=next instead.")
             return Walked(rows=found, behind=following)
         at, step = following, step * _GROWTH

@@ -1,32 +1,32 @@
-"""Settings that the first start decides for the life of the data, since records show them (contract S4)."""
+"""Settings that the first start fixes for the life of the data, because records contain them (contract S4)."""
 
 from __future__ import annotations
 
-from ingestd.process.statements import load_statements
 from workspaced.storage.port import StorageUnusable, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.storage", "constants.sql")
 
 
 def resolve_constant(tx: Transaction, name: str, wanted: str, *, default: str) -> str:
-    """The value that holds; the first caller decides it. ``wanted`` empty: whatever holds, or else the default.
+    """Return the value that applies; the first caller fixes it. ``wanted`` empty: the fixed value, or else the default.
 
     Raises:
-        StorageUnusable: another value holds than the wanted one.
+        StorageUnusable: the fixed value differs from the wanted one.
     """
     tx.run(_SQL["choose"], {"name": name, "value": wanted or default})
     row = tx.one(_SQL["read"], {"name": name})
     if row is None:
-        raise LookupError(f"the setting {name} is not there right after it was fixed")
+        raise LookupError(f"the setting {name} is missing right after it was stored")
     value = str(row[0])
     if wanted and wanted != value:
         raise StorageUnusable(
-            f"WORKSPACED_{name.upper()} is '{wanted}', but this data was begun with '{value}', which ids that are in use "
-            "elsewhere show. Leave the setting out, or begin with another data folder."
+            f"WORKSPACED_{name.upper()} is '{wanted}', but this data was created with '{value}', which is part of ids that other "
+            "programs use. Remove the setting, or use another data folder."
         )
     return value
 
 
 def rewrite_constant(tx: Transaction, name: str, value: str) -> None:
-    """Write the same value in another form."""
+    """Store the same value in another form."""
     tx.run(_SQL["rewrite"], {"name": name, "value": value})

@@ -1,4 +1,4 @@
--- What is chosen at the first start and holds from then on.
+-- Settings that the first start fixes for the life of the data.
 
 -- name: choose
 INSERT INTO fixed_setting (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING

@@ -1,10 +1,10 @@
-"""One writer thread whose transactions are shared: work that waits while a commit is on its way is the next group.
+"""One writer thread with shared transactions: work that arrives during a commit becomes the next group.
 
-A commit costs a flush of the disk, whoever needs it; so concurrent callers pay for one together. Nothing waits for a
-timer: a lone piece of work is committed at once. How a group becomes durable is the database's own affair.
+A commit costs one flush of the disk, however many callers need it, so concurrent callers share it. Nothing waits for a timer:
+single work is committed at once. Each database decides how it makes a group durable.
 
-What comes within one turn of the loop is handed to the thread in one go: to wake it for each piece would make it and the loop
-take the interpreter from each other in turns.
+Work of one iteration of the event loop is passed to the thread together. A wake-up for each piece would make the thread and
+the loop compete for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from workspaced.storage.port import CommitObserver, Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
-"""Do all the work, each piece undone alone if it fails; every outcome, in order, once what succeeded is durable."""
+"""Do all the work and return the outcomes in order, after what succeeded is durable. Work that fails is undone alone."""
 
-# How many callers and how many rows share a commit at the most: enough to hide the flush, little enough that the first
-# of them does not wait long for the last.
+# The most callers and rows that share a commit: enough to hide the cost of the flush, few enough that the first caller does
+# not wait long for the last.
 GROUP_CALLERS = 256
 GROUP_ROWS = 20_000
 
@@ -34,12 +34,12 @@ GROUP_ROWS = 20_000
 class _Piece(NamedTuple):
     work: Work
     weight: int
-    answer: asyncio.Future[Any]
+    result: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
 
 class GroupCommit:
-    """The writer of one process. Start it once, stop it once; `stop` first finishes what was handed in."""
+    """The writer of one process. Start it once, stop it once; `stop` first finishes all accepted work."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class GroupCommit:
         callers: int = GROUP_CALLERS,
         observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
-        """``perform`` and ``observer`` are called on the writer's thread only; ``callers`` share a commit at the most."""
+        """Call ``perform`` and ``observer`` on the writer's thread only; at most ``callers`` share a commit."""
         self._perform = perform
         self._callers = callers
         self._observer = observer
@@ -60,11 +60,11 @@ class GroupCommit:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to take work."""
+        """Begin to accept work."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what was handed in, then end; returns when the thread has ended."""
+        """Finish all accepted work; return after the thread has ended."""
         with self._lock:
             if not self._stopped:
                 self._stopped = True
@@ -75,19 +75,19 @@ class GroupCommit:
             self._thread.join()
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
-        """As `workspaced.storage.port.Store.write`."""
+        """See `workspaced.storage.port.Store.write`."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
+        result: asyncio.Future[Any] = loop.create_future()
         with self._lock:
             if self._stopped or not self._thread.is_alive():
                 raise UnavailableProblem("stopping", "The service is stopping.")
             if not self._gathered:
                 loop.call_soon(self._hand_over)
-            self._gathered.append(_Piece(work, weight, answer, loop))
-        return cast("T", await answer)
+            self._gathered.append(_Piece(work, weight, result, loop))
+        return cast("T", await result)
 
     def _hand_over(self) -> None:
-        """What came within this turn of the loop; nothing, where `stop` was quicker."""
+        """Pass the work of this iteration of the loop to the thread; `stop` may have done so already."""
         with self._lock:
             if self._gathered:
                 self._queue.put(self._gathered)
@@ -102,7 +102,7 @@ class GroupCommit:
                 self._commit(self._group(waiting))
 
     def _take(self, waiting: deque[_Piece]) -> bool:
-        """Add what was handed in by now, or wait for it where nothing waits; whether the end was reached."""
+        """Append all work that has arrived; if none waits, block until some arrives. Return whether the writer was stopped."""
         try:
             handed = self._queue.get(block=not waiting)
             while handed is not None:
@@ -113,7 +113,7 @@ class GroupCommit:
         return True
 
     def _group(self, waiting: deque[_Piece]) -> list[_Piece]:
-        """The first that waits, and those behind it, up to the bounds."""
+        """Remove the next group from the queue: its first work and the following, up to the limits."""
         group = [waiting.popleft()]
         rows = group[0].weight
         while waiting and len(group) < self._callers and rows + waiting[0].weight <= GROUP_ROWS:
@@ -125,7 +125,7 @@ class GroupCommit:
         begun = time.monotonic()
         try:
             outcomes = self._perform([piece.work for piece in group])
-        except Exception as error:  # noqa: BLE001  whatever it is belongs to the callers; the writer goes on
+        except Exception as error:  # noqa: BLE001  raised at the callers; the writer continues
             outcomes = [(None, error)] * len(group)
         else:
             self._observer(len(group), time.monotonic() - begun)
@@ -133,21 +133,21 @@ class GroupCommit:
 
 
 def _deliver(outcomes: list[tuple[_Piece, Any, BaseException | None]]) -> None:
-    """Hand the results to the callers' loops, one wake-up a loop."""
+    """Pass the results to the callers' event loops, with one wake-up for each loop."""
     loops = {id(piece.loop): piece.loop for piece, _, _ in outcomes}
     for identity, loop in loops.items():
         mine = [outcome for outcome in outcomes if id(outcome[0].loop) == identity]
         try:
-            loop.call_soon_threadsafe(_settle, mine)
-        except RuntimeError:  # the loop was closed before its answer came: there is nobody left to tell
+            loop.call_soon_threadsafe(_set_results, mine)
+        except RuntimeError:  # the loop was closed: no caller waits for the result
             continue
 
 
-def _settle(outcomes: list[tuple[_Piece, Any, BaseException | None]]) -> None:
+def _set_results(outcomes: list[tuple[_Piece, Any, BaseException | None]]) -> None:
     for piece, result, error in outcomes:
-        if piece.answer.done():  # the caller went away; the work is done all the same
+        if piece.result.done():  # the caller was cancelled; its work is done all the same
             continue
         if error is not None:
-            piece.answer.set_exception(error)
+            piece.result.set_exception(error)
         else:
-            piece.answer.set_result(result)
+            piece.result.set_result(result)

@@ -1,10 +1,10 @@
--- Two processes may have the same request at once; the second waits here for the first.
+-- Two processes may handle the same request at once; the second waits here for the first.
 
 -- name: queue_for_slot
 SELECT pg_advisory_xact_lock(hashtextextended('idempotency ' || encode(:slot, 'hex'), 0))
 
 -- name: queue_for_slots
--- In the order of the digests, so that two processes never wait for each other.
+-- In the order of the digests, so that two processes never deadlock.
 SELECT count(pg_advisory_xact_lock(hashtextextended(
     'idempotency ' || encode(substring(:slots FROM 1 + 32 * n FOR 32), 'hex'), 0)))
 FROM generate_series(0, CAST(:count AS integer) - 1) AS n

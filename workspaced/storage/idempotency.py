@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ingestd.process.statements import load_statements
 from workspaced.storage.port import Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.storage", "idempotency.sql")
 _DROPPED_FOR_EACH = 2
@@ -28,7 +28,7 @@ class StoredResponse:
 def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
     """Return the response stored under a slot after ``since`` (milliseconds since 1970).
 
-    Until the transaction ends, another transaction that asks for the same slot waits here.
+    Other transactions that call this for the same slot wait until this transaction ends.
     """
     tx.one(_SQL["queue_for_slot"], {"slot": slot})
     row = tx.one(_SQL["find"], {"slot": slot, "since": since})
@@ -38,7 +38,7 @@ def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
 def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, StoredResponse]:
     """Return the responses stored under the slots (digests of 32 bytes each), expired ones included.
 
-    Until the transaction ends, another transaction that asks for one of the slots waits here.
+    Other transactions that call this for one of the slots wait until this transaction ends.
     """
     values = {"slots": b"".join(sorted(slots)), "count": len(slots)}
     tx.one(_SQL["queue_for_slots"], values)
@@ -47,7 +47,7 @@ def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, Store
 
 
 def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) -> None:
-    """Store a response; drop a few that were stored before ``since``."""
+    """Store a response; delete a few that were stored before ``since``."""
     tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH})
     tx.run(
         _SQL["save"],
@@ -63,7 +63,7 @@ def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) 
 
 
 def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, since: int) -> None:
-    """Store responses under slots that have none, not even an expired one; drop a few from before ``since``."""
+    """Store responses under slots that have none, not even an expired one; delete a few from before ``since``."""
     tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH * len(responses)})
     tx.load(
         _SQL["save_each"],

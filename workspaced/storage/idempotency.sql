@@ -1,7 +1,7 @@
--- Answers kept for a while, so that a repeated POST gets the first one's.
+-- Stored responses, for repetitions of a POST.
 
 -- name: queue_for_slot
--- Whoever asks for a slot in order to fill it does so alone until the commit; SQLite's one writer is alone anyway.
+-- Waits until other transactions with this slot have ended; SQLite has only one writer.
 SELECT 1
 
 -- name: find
@@ -20,13 +20,13 @@ WHERE slot IN (SELECT substr(:slots, 1 + 32 * n, 32) FROM requested)
 INSERT INTO idempotent_answer (slot, fingerprint, status, headers, body, created_at) VALUES
 
 -- name: save
--- A row under the same slot is an expired one.
+-- A row with the same slot has expired.
 INSERT INTO idempotent_answer (slot, fingerprint, status, headers, body, created_at)
 VALUES (:slot, :fingerprint, :status, :headers, :body, :now)
 ON CONFLICT (slot) DO UPDATE SET fingerprint = excluded.fingerprint, status = excluded.status,
     headers = excluded.headers, body = excluded.body, created_at = excluded.created_at
 
 -- name: drop_expired
--- Two are deleted for each that is saved, so the table shrinks to what is still of use without a job of its own.
+-- Two rows are deleted for each that is stored, so the table keeps little more than unexpired rows, without a job of its own.
 DELETE FROM idempotent_answer
 WHERE number IN (SELECT number FROM idempotent_answer ORDER BY number LIMIT :most) AND created_at <= :since

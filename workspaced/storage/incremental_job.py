@@ -1,4 +1,4 @@
-"""Work that a request leaves behind: done in bounded steps, between which other writers have their turn."""
+"""Work that a request leaves behind, done in bounded steps, between which other writers get their turn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _RETRY_SECONDS = 1.0
 
 
 class IncrementalJob:
-    """Runs a step, each time in a transaction of its own, until nothing is left to do.
+    """Runs a step, each time in its own transaction, until nothing is left to do.
 
-    A commit that notifies the channel wakes it. It also looks at its start and periodically, for what other processes and
-    a crash left behind. Any number of processes may run the same job: a step finds what others have not done.
+    A commit that notifies the channel wakes it. It also runs at its start and periodically, for work that other processes or a
+    crash left behind. Several processes may run the same job: a step finds only what is not done yet.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class IncrementalJob:
         rows: int,
         every_seconds: float,
     ) -> None:
-        """``step`` does at most about ``rows`` rows and returns how many it did; 0 when there is nothing for it to do."""
+        """``step`` does about ``rows`` rows at most and returns how many it did; 0 if there is nothing to do."""
         self._name = name
         self._store = store
         self._channel = channel
@@ -43,7 +43,7 @@ class IncrementalJob:
         self._wakeup = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         self._store.listen(self._channel, self._wakeup.set)
         while True:
             self._wakeup.clear()
@@ -53,17 +53,17 @@ class IncrementalJob:
             except Problem as problem:
                 structlog.get_logger().warning("job_postponed", job=self._name, reason=problem.detail)
                 pause = _RETRY_SECONDS
-            except Exception:  # noqa: BLE001  logged, and tried again: the requests of this process go on
+            except Exception:  # noqa: BLE001  logged and tried again; the process must go on serving
                 structlog.get_logger().exception("job_failed", job=self._name)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wakeup.wait()
 
     async def finish(self) -> int:
-        """Do what there is to do now; how many rows it was.
+        """Do all present work; return the number of rows.
 
         Raises:
-            Unavailable: the database is busy or can't be reached; what is done stays done.
+            UnavailableProblem: the database is busy or can't be reached; the steps that were done stay done.
         """
         done = 0
         while await self._store.read_brief(self._pending):

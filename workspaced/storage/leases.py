@@ -1,4 +1,4 @@
-"""Jobs that one process at a time does (contract P4): a row for each, held while the job runs, free when its holder died."""
+"""Leases of jobs that only one process runs at a time (contract P4): a row for each, which expires when its holder dies."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.port import Store
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.storage", "leases.sql")
 
 
 class JobLeases:
-    """One process's claims. A lease is renewed while its job runs, so it may be short: what a crash leaves ends soon."""
+    """The leases of one process. A lease is renewed while its job runs, so it may be short: after a crash it expires soon."""
 
     def __init__(self, store: Store, *, now: Callable[[], int], seconds: float = 60.0) -> None:
-        """``now`` is milliseconds since 1970; every process that shares the database must have about the same."""
+        """``now`` returns milliseconds since 1970; the clocks of processes that share the database must agree roughly."""
         self._store = store
         self._now = now
         self._seconds = seconds
@@ -26,10 +26,10 @@ class JobLeases:
 
     @asynccontextmanager
     async def held(self, job: str) -> AsyncIterator[bool]:
-        """Whether the job is ours for the block; if not, another process is at it.
+        """Yield whether this process holds the job's lease during the block; if not, another process does.
 
         Raises:
-            UnavailableProblem: the database can't tell.
+            UnavailableProblem: the database is not available.
         """
         if not await self._take(job):
             yield False
@@ -41,7 +41,7 @@ class JobLeases:
             renewing.cancel()
             await asyncio.wait([renewing])
             values = {"job": job, "holder": self._holder}
-            await asyncio.shield(self._store.write(lambda tx: tx.run(_SQL["give_back"], values)))
+            await asyncio.shield(self._store.write(lambda tx: tx.run(_SQL["release"], values)))
 
     async def _take(self, job: str) -> bool:
         now = self._now()
@@ -53,5 +53,5 @@ class JobLeases:
             await asyncio.sleep(self._seconds / 3)
             try:
                 await self._take(job)
-            except UnavailableProblem:  # the job itself meets the same, and says so
+            except UnavailableProblem:  # the job meets the same problem and reports it
                 continue

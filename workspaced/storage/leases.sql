@@ -1,10 +1,10 @@
--- Who does a job that only one process at a time should do.
+-- Leases of jobs that only one process at a time should run.
 
 -- name: take
--- By whoever comes when nobody has it, when its time is over, or by who has it.
+-- Succeeds if no process has the lease, if it has expired, or for its holder.
 INSERT INTO job_lease (job, holder, ends_at) VALUES (:job, :holder, :ends_at)
 ON CONFLICT (job) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at
 WHERE job_lease.ends_at <= :now OR job_lease.holder = excluded.holder
 
--- name: give_back
+-- name: release
 DELETE FROM job_lease WHERE job = :job AND holder = :holder

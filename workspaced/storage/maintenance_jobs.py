@@ -1,4 +1,4 @@
-"""What the service does by itself from time to time: purge deleted workspaces, drop what has had its time."""
+"""Jobs that run periodically, such as purging deleted workspaces and dropping expired data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from workspaced.storage.leases import JobLeases
 
 
 class MaintenanceJobs:
-    """Jobs that come round, one after the other; of several processes one does a job (contract P4).
+    """Runs its jobs periodically, one after the other. Only one process runs a job at a time (contract P4).
 
-    Each must be harmless when done twice: a lease can run out.
+    Jobs must tolerate being run twice, because a lease can expire.
     """
 
     def __init__(
@@ -25,33 +25,33 @@ class MaintenanceJobs:
         every_seconds: float,
         observer: Callable[[str, str, int], None] = lambda _job, _outcome, _dropped: None,
     ) -> None:
-        """Each job returns how much it dropped. ``observer`` is told how it ended (done, postponed, failed), and that number."""
+        """Each job returns how many rows it dropped; ``observer`` gets its name, done, postponed or failed, and the rows."""
         self._jobs = jobs
         self._leases = leases
         self._observer = observer
         self._every_seconds = every_seconds
-        self._round = asyncio.Lock()
+        self._running = asyncio.Lock()
 
     async def run(self) -> None:
-        """Go round until cancelled, the first time at once."""
+        """Run all jobs until cancelled; the first time at once."""
         while True:
             await self.once()
             await asyncio.sleep(self._every_seconds)
 
     async def once(self) -> None:
-        """Do every job that no other process is at. One that can't be done now is told and done the next time.
+        """Run each job that no other process is running. A job that is not possible now is logged and runs next time.
 
-        A round that is under way in this process is waited for: its leases would be ours, too.
+        Waits for a run in this process, because leases do not exclude jobs of the same process.
         """
-        async with self._round:
-            await self._go_round()
+        async with self._running:
+            await self._run_all()
 
-    async def _go_round(self) -> None:
+    async def _run_all(self) -> None:
         for name, job in self._jobs.items():
             log = structlog.get_logger().bind(job=name)
             try:
-                async with self._leases.held(name) as ours:
-                    if not ours:
+                async with self._leases.held(name) as is_held:
+                    if not is_held:
                         continue
                     dropped = await job()
             except Problem as problem:

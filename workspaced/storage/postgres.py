@@ -1,4 +1,4 @@
-"""PostgreSQL as this service uses it (contract P2): READ COMMITTED, rows held by whoever will change them."""
+"""PostgreSQL as this service uses it (contract P2): READ COMMITTED, with row locks on what a transaction will change."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
-from ingestd.process.statements import Statement
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.port import PasswordRefused, Row, Values
+from workspaced.storage.savepoints import SavepointTransaction, insert_of
+from workspaced.storage.statements import Statement
 
 CONNECT_SECONDS = 5
 CHANNEL = "workspaced"
-"""The one channel of PostgreSQL that we use; ours are told apart by what is said on it."""
+"""The only channel of PostgreSQL that the service uses; its own channels are in the payload."""
 LOCK_SECONDS = 5.0
 # Below this many rows an INSERT is cheaper than the two round trips of a COPY.
 _COPIED_ROWS = 24
@@ -32,11 +33,10 @@ _INSERT = re.compile(r"INSERT INTO (?P<table>\w+) \((?P<columns>[^)]+)\) VALUES\
 _NO_VALUES: Values = {}
 
 Connection: TypeAlias = "psycopg.Connection[Row]"
-Mark: TypeAlias = tuple[int, frozenset[str]]
 
 
 class _FlagDumper(Dumper):
-    """True and False are 1 and 0 in our tables, as SQLite has them."""
+    """Booleans are stored as 1 and 0, as in SQLite."""
 
     oid = psycopg.postgres.types["int8"].oid
 
@@ -45,19 +45,19 @@ class _FlagDumper(Dumper):
 
 
 def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> Connection:
-    """An open connection in autocommit, so that no transaction begins unless we say so.
+    """Return an open connection in autocommit mode, so that transactions begin only explicitly.
 
-    It may be used from any thread, by one at a time. A wait for a row that somebody else holds ends after ``lock_seconds``.
+    It may be used from any thread, by one at a time. Waiting for a locked row ends after ``lock_seconds``.
 
     Raises:
-        UnavailableProblem: the server can't be reached or refuses us; the sentence has no password. It is a `PasswordRefused`
-            where the server was reached and the password is the matter.
+        UnavailableProblem: the server can't be reached or refuses the connection; the message contains no password. It is a
+            `PasswordRefused` if the password is the reason.
     """
     try:
         connection = psycopg.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]  # all are text
     except psycopg.Error as error:
-        raise unreachable(address, error) from None  # its context may hold the parameters
-    # Every whole number is a bigint, so that one statement is prepared once, whatever the size of its numbers.
+        raise unreachable(address, error) from None  # its context may contain the parameters
+    # All integers are bigint, so that a statement is prepared once, whatever the size of its numbers.
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(bool, _FlagDumper)
     try:
@@ -69,10 +69,10 @@ def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> 
 
 
 async def connect_to_listen(address: PostgresAddress) -> psycopg.AsyncConnection[Row]:
-    """A connection for LISTEN.
+    """Return a connection for LISTEN.
 
     Raises:
-        UnavailableProblem: as `connect`.
+        UnavailableProblem: see `connect`.
     """
     try:
         return await psycopg.AsyncConnection.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]
@@ -81,8 +81,8 @@ async def connect_to_listen(address: PostgresAddress) -> psycopg.AsyncConnection
 
 
 def _parameters(address: PostgresAddress) -> dict[str, str]:
-    """A silent end of the network is noticed within a minute."""
-    ours = {
+    """Return libpq's parameters; a silent peer is detected within a minute."""
+    defaults = {
         "connect_timeout": str(CONNECT_SECONDS),
         "application_name": "workspaced",
         "client_encoding": "UTF8",
@@ -90,12 +90,12 @@ def _parameters(address: PostgresAddress) -> dict[str, str]:
         "keepalives_interval": "10",
         "keepalives_count": "3",
     }
-    return {**ours, **dict(address.parameters)}
+    return {**defaults, **dict(address.parameters)}
 
 
-# An acknowledged write survives loss of power whatever the server's own default is; stricter ones stay. Statements are made to
-# walk an index; a plan that was made while a table was empty must not read all of it later. A staging table has none to walk,
-# which looks expensive to the planner and must not make it compile.
+# An acknowledged write survives a loss of power whatever the server's default is; stricter settings stay. Statements must use
+# indexes, because a plan that was made while a table was empty must not read all of it later. A staging table has no index,
+# so its plans look expensive; without `jit = off` the planner would compile them.
 _SESSION = """
 SELECT set_config('default_transaction_isolation', 'read committed', false),
        set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
@@ -105,38 +105,36 @@ SELECT set_config('default_transaction_isolation', 'read committed', false),
 """
 
 
-class PostgresTransaction:
-    """`workspaced.storage.port.Transaction` on a connection inside a transaction."""
+class PostgresTransaction(SavepointTransaction):
+    """`workspaced.storage.port.Transaction` of a connection inside a transaction."""
 
     def __init__(self, connection: Connection, *, write: bool) -> None:
+        super().__init__()
         self._connection = connection
         self._write = write
-        self._depth = 0
         self._cursors = 0
-        self._deferred: list[tuple[str, Row]] = []
-        self._notified: set[str] = set()
         self.touched = 0
-        """How many statements may have changed something by now."""
+        """How many statements so far may have changed something."""
 
     def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
         """The first row, if there is one."""
-        return self._connection.execute(self._spoken(statement), values).fetchone()
+        return self._connection.execute(self._translate(statement), values).fetchone()
 
     def all(self, statement: str, values: Values = _NO_VALUES, /) -> list[Row]:
         """Every row."""
-        return self._connection.execute(self._spoken(statement), values).fetchall()
+        return self._connection.execute(self._translate(statement), values).fetchall()
 
     def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
-        """Every row, at most ``size`` at a time; the rest stays at the server."""
+        """Yield all rows, at most ``size`` at a time; the rest stays on the server."""
         self._cursors += 1
         with self._connection.cursor(name=f"chunks_{self._cursors}") as cursor:
-            cursor.execute(self._spoken(statement), values)
+            cursor.execute(self._translate(statement), values)
             while rows := cursor.fetchmany(size):
                 yield rows
 
     def run(self, statement: str, values: Values = _NO_VALUES, /) -> int:
         """Do it; how many rows it changed."""
-        return self._connection.execute(self._spoken(statement), values).rowcount
+        return self._connection.execute(self._translate(statement), values).rowcount
 
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
         """Insert many rows: few by one INSERT, many by COPY."""
@@ -144,71 +142,38 @@ class PostgresTransaction:
             return
         self.touched += 1
         if len(rows) < _COPIED_ROWS:
-            self._connection.execute(_many(statement, len(rows[0]), len(rows)), list(chain.from_iterable(rows)))
+            insert = insert_of(statement, len(rows[0]), len(rows), "%s")
+            self._connection.execute(insert, list(chain.from_iterable(rows)))
             return
         with self._connection.cursor() as cursor, cursor.copy(_copy(statement)) as copying:
             for row in rows:
                 copying.write_row(row)
 
-    def defer(self, statement: str, row: Row, /) -> None:
-        """Remember the row for `finish`."""
-        self._deferred.append((statement, row))
-
-    def notify(self, channel: str, /) -> None:
-        """Remember the channel for `finish`: PostgreSQL tells every process that listens, after the commit."""
-        self._notified.add(channel)
-
-    def mark(self) -> Mark:
-        """What was put off, and what is to be told, by now."""
-        return len(self._deferred), frozenset(self._notified)
-
-    def forget(self, mark: Mark) -> None:
-        """Drop what was put off or was to be told since."""
-        deferred, notified = mark
-        del self._deferred[deferred:]
-        self._notified = set(notified)
-
     def finish(self) -> None:
-        """Insert the rows that were put off, and say what is to be told."""
-        by_statement: dict[str, list[Row]] = {}
-        for statement, row in self._deferred:
-            by_statement.setdefault(statement, []).append(row)
-        self._deferred.clear()
-        for statement, rows in by_statement.items():
+        """Insert the deferred rows and send the notifications."""
+        for statement, rows in self._rows_by_statement().items():
             self.load(statement, rows)
-        for channel in sorted(self._notified):
+        for channel in sorted(self.notified):
             self._connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, channel])
 
-    @contextmanager
-    def nested(self) -> Iterator[None]:
-        """A savepoint around the block."""
-        self._depth += 1
-        mark = self.mark()
-        name = f"nested_{self._depth}"
-        self._connection.execute(f"SAVEPOINT {name}")
-        try:
-            yield
-        except BaseException:
-            self.forget(mark)
-            if not self._connection.broken:
-                self._connection.execute(f"ROLLBACK TO {name}; RELEASE {name}")
-            raise
-        else:
-            self._connection.execute(f"RELEASE {name}")
-        finally:
-            self._depth -= 1
+    def _execute(self, statement: str) -> None:
+        self._connection.execute(statement.encode())
 
-    def _spoken(self, statement: str) -> str:
+    def _roll_back_to(self, savepoint: str) -> None:
+        if not self._connection.broken:
+            self._execute(f"ROLLBACK TO {savepoint}; RELEASE {savepoint}")
+
+    def _translate(self, statement: str) -> str:
         if isinstance(statement, Statement):
-            statement = statement.holding if self._write else statement.postgres
-        spoken = _translated(statement)
-        if not spoken.startswith("SELECT"):
+            statement = statement.locking if self._write else statement.postgres
+        translated = _translated(statement)
+        if not translated.startswith("SELECT"):
             self.touched += 1
-        return spoken
+        return translated
 
 
-class Undone(Exception):
-    """The transaction was undone for what others did meanwhile, or never reached the server: it may be done again."""
+class RolledBack(Exception):
+    """The transaction was rolled back because of concurrent changes, or never reached the server; it may be repeated."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -217,11 +182,11 @@ class Undone(Exception):
 
 @contextmanager
 def transaction(connection: Connection, *, write: bool) -> Iterator[PostgresTransaction]:
-    """One transaction: kept when the block ends, undone when it raises.
+    """Run one transaction: committed when the block ends, rolled back when it raises.
 
     Raises:
-        Undone: it may be done again.
-        UnavailableProblem: it can't be done now, or the connection was lost in the commit, so nobody knows what became of it.
+        RolledBack: it may be repeated.
+        UnavailableProblem: it can't be done now, or the connection was lost during the commit, so its outcome is unknown.
     """
     committing = False
     try:
@@ -241,10 +206,10 @@ def transaction(connection: Connection, *, write: bool) -> Iterator[PostgresTran
             raise UnavailableProblem(
                 "storage_lost",
                 "The connection to the database was lost in the commit, so it is not known whether the change was made. "
-                "Look before you repeat it, or repeat it with an Idempotency-Key.",
+                "Read before you repeat it, or repeat it with an Idempotency-Key.",
             ) from error
         if connection.closed or isinstance(error, REPEATABLE):
-            raise Undone(error) from error
+            raise RolledBack(error) from error
         raise as_problem(error) from error
 
 
@@ -254,11 +219,11 @@ REPEATABLE = (
     psycopg.errors.UniqueViolation,
     psycopg.errors.ForeignKeyViolation,
 )
-"""What others did between our looking and our writing. After another look a slice says itself what is the matter, if anything."""
+"""Errors caused by concurrent changes between reading and writing. A repetition reads again and reports the real problem."""
 
 
 def as_problem(error: Exception) -> Exception:
-    """What a caller is told when PostgreSQL can't; our own mistakes (a wrong statement, say) stay what they are."""
+    """Return the problem for an error of the database; errors of this program, such as a wrong statement, stay as they are."""
     match error:
         case (
             psycopg.errors.SerializationFailure()
@@ -270,32 +235,32 @@ def as_problem(error: Exception) -> Exception:
             return UnavailableProblem("storage_full", "The disk that holds the database is full.", retry_seconds=30)
         case psycopg.errors.ReadOnlySqlTransaction():
             return UnavailableProblem(
-                "storage_failed", "The database takes no writes: it is a standby.", retry_seconds=5
+                "storage_failed", "The database accepts no writes: it is a standby.", retry_seconds=5
             )
         case psycopg.OperationalError() | psycopg.InterfaceError() if not isinstance(
             error, psycopg.errors.QueryCanceled
         ):
-            return UnavailableProblem("storage_lost", "The database is away: the connection was lost.", retry_seconds=5)
+            return UnavailableProblem("storage_lost", "The connection to the database was lost.", retry_seconds=5)
     return error
 
 
 def unreachable(address: PostgresAddress, error: psycopg.Error) -> UnavailableProblem:
-    """The server's or the driver's own words, without a password."""
-    words = " ".join(str(error).split())
+    """Return a problem with the message of the server or the driver, without a password."""
+    message = " ".join(str(error).split())
     for name, value in address.parameters:
         if "password" in name:
-            words = words.replace(value, "…")
-    why = f"The database {address} can't be used: {words}"
+            message = message.replace(value, "…")
+    why = f"The database {address} can't be used: {message}"
     if _is_about_the_password(error):
         return PasswordRefused("storage_refused", f"{why}. {_PASSWORD_REMEDY}", retry_seconds=30)
     return UnavailableProblem("storage_away", why, retry_seconds=5)
 
 
-# libpq hands on no SQLSTATE of a connection that was refused, so the server's own words have to tell. One that speaks another
-# language than English is taken for away.
-_WRONG_PASSWORD = "password authentication failed"  # noqa: S105  the server's words, no password
+# libpq provides no SQLSTATE for a refused connection, so only the server's message identifies a wrong password. A message in
+# another language than English counts as an unavailable server.
+_WRONG_PASSWORD = "password authentication failed"  # noqa: S105  the server's message, no password
 _PASSWORD_REMEDY = (
-    "Put the right password into PGPASSWORD, ~/.pgpass or the URL, there with its special characters escaped."  # noqa: S105
+    "Set the right password in PGPASSWORD, ~/.pgpass or the URL, in which special characters are percent-encoded."  # noqa: S105
 )
 
 
@@ -310,14 +275,8 @@ def _translated(statement: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _many(statement: str, columns: int, rows: int) -> str:
-    row = f"({','.join(['%s'] * columns)})"
-    return f"{statement} {','.join([row] * rows)}"
-
-
-@lru_cache(maxsize=64)
 def _copy(statement: str) -> sql.SQL:
     match = _INSERT.fullmatch(statement)
     if match is None:
         raise ValueError(f"a statement to load rows must be INSERT INTO table (columns) VALUES: {statement}")
-    return sql.SQL(f"COPY {match['table']} ({match['columns']}) FROM STDIN")  # ours, of a .sql file
+    return sql.SQL(f"COPY {match['table']} ({match['columns']}) FROM STDIN")  # from our own .sql file

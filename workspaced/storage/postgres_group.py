@@ -1,11 +1,11 @@
-"""How PostgreSQL makes a group of work durable: one transaction with savepoints, and, for who is in another's way, one alone.
+"""Make a group of work durable on PostgreSQL: in one transaction, or alone if a lock of another process is in the way.
 
-Each statement is a way to the server and back, so a group begins without savepoints: a piece that fails before it touched
-anything (404, 409) leaves nothing to undo. If one fails later, all is undone and done once more, with a savepoint each.
+Each statement is a round trip, so a group begins without savepoints: a piece that fails before it changed anything (404, 409)
+leaves nothing to undo. If one fails later, the group is undone and repeated, with a savepoint for each piece.
 
-The pieces of a group hold rows until its commit, in whatever order they came. So that two processes never wait for each
-other, a piece that joins a group waits only briefly for a row that somebody else holds: else its part is undone, and it
-gets a transaction to itself, after the group's. Alone it takes what it needs in the order that all slices keep.
+The pieces of a group lock rows until its commit, in any order. To prevent that two processes wait for each other, a piece of a
+group waits only briefly for a locked row. Then its part is undone, and it gets its own transaction after the group's. Alone it
+locks rows in the order that all resources keep.
 """
 
 from __future__ import annotations
@@ -19,91 +19,88 @@ import psycopg
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.batchable import Outcome, Work, run_batches
-from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, Undone, as_problem, transaction
+from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, RolledBack, as_problem, transaction
+from workspaced.storage.savepoints import PartialChange
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02
-# So many groups have savepoints after one that had to be done twice: what was in the way is likely to be there still.
+# How many groups use savepoints after a group that had to be repeated: the cause is likely to exist still.
 _CAREFUL_GROUPS = 20
 # Less than the second after which PostgreSQL looks for deadlocks.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
 
 
-class _HalfDone(Exception):
-    """A piece of a group failed, and what it did can't be told from what the others did."""
-
-
 class PostgresGroup:
-    """`perform` is what `workspaced.storage.group_commit.GroupCommit` is given. One connection, opened when it is needed."""
+    """Does the work of `workspaced.storage.group_commit.GroupCommit` on one connection, opened on demand."""
 
     def __init__(self, connect: Callable[[], Connection], *, jitter: Callable[[], float] = random.random) -> None:
-        """``connect`` raises Unavailable where it can't."""
+        """``connect`` raises UnavailableProblem if it fails; ``jitter`` returns random numbers from 0 to 1."""
         self._connect = connect
         self._jitter = jitter
         self._open: Connection | None = None
         self._careful = 0
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._open:
             self._open.close()
 
     def perform(self, works: Sequence[Work]) -> list[Outcome]:
-        """Every outcome, after the commits.
+        """Return all outcomes, after the commits.
 
         Raises:
-            UnavailableProblem: the database can't be reached, is full, or was lost; nobody's work is known to be kept.
+            UnavailableProblem: the database is unreachable, full, or was lost; whether work was committed is not known.
         """
         outcomes: list[Outcome | None] = [None] * len(works)
         if len(works) > 1:
             try:
                 outcomes = self._grouped(works)
-            except Undone:
+            except RolledBack:
                 outcomes = [None] * len(works)
-        away: UnavailableProblem | None = None
-        for place, work in enumerate(works):
-            if outcomes[place] is None:
+        unavailable: UnavailableProblem | None = None
+        for index, work in enumerate(works):
+            if outcomes[index] is None:
                 try:
-                    outcomes[place] = (None, away) if away else self._alone(work)
-                except UnavailableProblem as problem:  # no use in trying it once more for each of the others
-                    away = problem
-                    outcomes[place] = (None, problem)
+                    outcomes[index] = (None, unavailable) if unavailable else self._alone(work)
+                except UnavailableProblem as problem:  # it applies to the remaining work, too
+                    unavailable = problem
+                    outcomes[index] = (None, problem)
         return [outcome or (None, None) for outcome in outcomes]
 
     def _grouped(self, works: Sequence[Work]) -> list[Outcome | None]:
-        """None for a piece that is to be done alone."""
+        """Return the outcomes; None for a piece that must be done alone."""
         if self._careful == 0:
             try:
-                return self._together(works, _hopeful)
-            except _HalfDone:
+                return self._commit(works, _without_savepoint)
+            except PartialChange:
                 self._careful = _CAREFUL_GROUPS
         self._careful -= 1
-        return self._together(works, _guarded)
+        return self._commit(works, _with_savepoint)
 
-    def _together(
+    def _commit(
         self, works: Sequence[Work], attempt: Callable[[Work, PostgresTransaction, Connection], Outcome | None]
     ) -> list[Outcome | None]:
         connection = self._connection()
-        with transaction(connection, write=True) as shared:
+        with transaction(connection, write=True) as tx:
             begun = count()
 
-            def made(work: Work) -> Outcome | None:
+            def attempted(work: Work) -> Outcome | None:
                 if next(begun) == 1:
                     connection.execute(_SHARED_WAIT)
-                return attempt(work, shared, connection)
+                return attempt(work, tx, connection)
 
-            return run_batches(works, made)
+            return run_batches(works, attempted)
 
     def _alone(self, work: Work) -> Outcome:
-        """As often as may be, as long as others come between."""
+        """Do one piece; repeat it a few times if concurrent changes interfere."""
         last: Exception = RuntimeError("there was no attempt")
         for attempt in range(1 + _RETRIES):
             connection = self._connection()
             try:
                 with transaction(connection, write=True) as tx:
                     return work(tx), None
-            except Undone as undone:
-                last = undone.reason
+            except RolledBack as rolled_back:
+                last = rolled_back.reason
             except Exception as error:  # noqa: BLE001  raised again at the caller
                 return None, error
             if not connection.closed:
@@ -116,30 +113,30 @@ class PostgresGroup:
         return self._open
 
 
-def _hopeful(work: Work, shared: PostgresTransaction, connection: Connection) -> Outcome | None:
-    """Without a savepoint.
+def _without_savepoint(work: Work, tx: PostgresTransaction, connection: Connection) -> Outcome | None:
+    """Do one piece.
 
     Raises:
-        _HalfDone: the work failed after it may have changed something, or in a way that ended the transaction.
+        PartialChange: the work failed after it may have changed something, or in a way that ended the transaction.
     """
-    touched, mark = shared.touched, shared.mark()
+    touched, deferred = tx.touched, tx.deferred()
     try:
-        return work(shared), None
+        return work(tx), None
     except psycopg.Error as error:
         if connection.closed:
             raise
-        raise _HalfDone from error
+        raise PartialChange from error
     except Exception as error:
-        if shared.touched != touched:
-            raise _HalfDone from error
-        shared.forget(mark)
+        if tx.touched != touched:
+            raise PartialChange from error
+        tx.discard(deferred)
         return None, error
 
 
-def _guarded(work: Work, shared: PostgresTransaction, connection: Connection) -> Outcome | None:
+def _with_savepoint(work: Work, tx: PostgresTransaction, connection: Connection) -> Outcome | None:
     try:
-        with shared.nested():
-            return work(shared), None
+        with tx.nested():
+            return work(tx), None
     except psycopg.Error as error:
         if connection.closed:
             raise

@@ -1,4 +1,4 @@
-"""Bringing a PostgreSQL database to the newest schema. The table ``schema_step`` says which step it has reached."""
+"""Migrate a PostgreSQL database to the newest schema. The table ``schema_step`` has the steps that were done."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from workspaced.storage.address import PostgresAddress
 from workspaced.storage.port import StorageUnusable
 from workspaced.storage.postgres import Connection, connect
 
-_LOCK = 0x776F726B73706163  # "workspac": whoever migrates this database holds it
+_LOCK = 0x776F726B73706163  # "workspac": the advisory lock of a migration
 
 
 def reached(connection: Connection) -> int:
-    """The step that the database has reached; 0 for an empty one."""
+    """Return the last migration step that was done; 0 for an empty database."""
     row = connection.execute("SELECT to_regclass('schema_step') IS NOT NULL").fetchone()
     if row is None or not row[0]:
         return 0
@@ -23,10 +23,10 @@ def reached(connection: Connection) -> int:
 
 
 def require_head(connection: Connection, address: PostgresAddress) -> None:
-    """Refuse to work with another schema than this program's.
+    """Check that the database has the schema of this program.
 
     Raises:
-        UnavailableProblem: the database has another one; the sentence says what to do.
+        UnavailableProblem: it has another one; the message says what to do.
     """
     version = reached(connection)
     if version > migrations.head():
@@ -41,7 +41,7 @@ def require_head(connection: Connection, address: PostgresAddress) -> None:
 
 
 def migrate(address: PostgresAddress) -> tuple[int, int]:
-    """Bring the database to the head, each step in one transaction; from which step to which. One process at a time.
+    """Run the missing steps, each in a transaction; return the steps before and after. One process at a time runs them.
 
     Raises:
         StorageUnusable: a newer program wrote the database, or this user may not change it.
@@ -49,7 +49,7 @@ def migrate(address: PostgresAddress) -> tuple[int, int]:
     """
     connection = connect(address)
     try:
-        connection.execute("SET lock_timeout = 0")  # another one may be at it for long
+        connection.execute("SET lock_timeout = 0")  # a migration by another process may take long
         connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         before = reached(connection)
         if before > migrations.head():

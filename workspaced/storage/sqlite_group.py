@@ -1,7 +1,7 @@
-"""How SQLite makes a group of work durable: in one transaction, of which each piece can fail alone.
+"""Make a group of work durable on SQLite: in one transaction, of which each piece can fail alone.
 
-Savepoints would cost every piece two statements for the sake of the few that fail. A piece that fails before it changed
-anything (404, 409) leaves nothing to undo. If one fails later, the whole group is undone and done once more, with them.
+Savepoints would cost each piece two statements because of the few that fail. A piece that fails before it changed anything
+(404, 409) leaves nothing to undo. If one fails later, the whole group is undone and repeated, with savepoints.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
 from workspaced.storage.batchable import Outcome, Work, run_batches
+from workspaced.storage.savepoints import PartialChange
 from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 
-class _HalfDone(Exception):
-    """A piece of a group failed after it had changed something."""
-
-
 class SqliteGroup:
-    """`perform` is what `workspaced.storage.group_commit.GroupCommit` is given."""
+    """Does the work of `workspaced.storage.group_commit.GroupCommit`."""
 
     def __init__(
         self,
@@ -26,56 +23,56 @@ class SqliteGroup:
         *,
         announce: Callable[[Collection[str]], None] = lambda _channels: None,
     ) -> None:
-        """``announce`` is handed the channels that a commit notified."""
+        """``announce`` is called with the channels that a commit notified."""
         self._connection = connection
         self._announce = announce
 
     def perform(self, works: Sequence[Work]) -> list[Outcome]:
-        """Every outcome, after the commit.
+        """Return all outcomes, after the commit.
 
         Raises:
-            Unavailable: SQLite could not; nobody's work is kept.
+            UnavailableProblem: SQLite failed; no work is committed.
         """
         if len(works) == 1:
-            return self._shared(lambda shared: [(works[0](shared), None)])
+            return self._commit(lambda tx: [(works[0](tx), None)])
         try:
-            return self._shared(lambda shared: run_batches(works, lambda work: self._attempt(work, shared)))
-        except _HalfDone:
-            return self._shared(lambda shared: [self._guarded(work, shared) for work in works])
+            return self._commit(lambda tx: run_batches(works, lambda work: self._without_savepoint(work, tx)))
+        except PartialChange:
+            return self._commit(lambda tx: [self._with_savepoint(work, tx) for work in works])
 
-    def _shared(self, make: Callable[[SqliteTransaction], list[Outcome]]) -> list[Outcome]:
-        with transaction(self._connection, write=True) as shared:
-            outcomes = make(shared)
-        if shared.notified:
-            self._announce(shared.notified)
+    def _commit(self, perform: Callable[[SqliteTransaction], list[Outcome]]) -> list[Outcome]:
+        with transaction(self._connection, write=True) as tx:
+            outcomes = perform(tx)
+        if tx.notified:
+            self._announce(tx.notified)
         return outcomes
 
-    def _attempt(self, work: Work, shared: SqliteTransaction) -> Outcome:
-        """Without a savepoint.
+    def _without_savepoint(self, work: Work, tx: SqliteTransaction) -> Outcome:
+        """Do one piece.
 
         Raises:
-            _HalfDone: the work failed after it had changed something.
+            PartialChange: the work failed after it had changed something.
         """
-        changes, deferred = self._connection.total_changes, shared.deferred
+        changes, deferred = self._connection.total_changes, tx.deferred()
         try:
-            return work(shared), None
+            return work(tx), None
         except Exception as error:
             if not self._connection.in_transaction:
-                raise  # SQLite gave up the whole transaction: nobody's work is kept
+                raise  # SQLite rolled the whole transaction back: no work is committed
             if self._connection.total_changes != changes:
-                raise _HalfDone from error
-            shared.forget(deferred)
-            return None, _told(error)
+                raise PartialChange from error
+            tx.discard(deferred)
+            return None, _as_outcome(error)
 
-    def _guarded(self, work: Work, shared: SqliteTransaction) -> Outcome:
+    def _with_savepoint(self, work: Work, tx: SqliteTransaction) -> Outcome:
         try:
-            with shared.nested():
-                return work(shared), None
+            with tx.nested():
+                return work(tx), None
         except Exception as error:
             if not self._connection.in_transaction:
                 raise
-            return None, _told(error)
+            return None, _as_outcome(error)
 
 
-def _told(error: Exception) -> Exception:
+def _as_outcome(error: Exception) -> Exception:
     return as_problem(error) if isinstance(error, sqlite3.OperationalError) else error

@@ -1,4 +1,4 @@
-"""Bringing a SQLite file to the newest schema. Its ``user_version`` says which step it has reached."""
+"""Migrate a SQLite file to the newest schema. Its ``user_version`` is the last step that was done."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from workspaced.storage.port import StorageUnusable
 
 
 def reached(connection: sqlite3.Connection) -> int:
-    """The step that the database has reached; 0 for an empty one."""
+    """Return the last migration step that was done; 0 for an empty database."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(connection: sqlite3.Connection, *, name: str) -> None:
-    """Bring the database to the head, each step in one exclusive transaction. ``name`` is the file, for the sentence.
+    """Run the missing steps, each in an exclusive transaction. ``name`` is the file, for error messages.
 
     Raises:
         StorageUnusable: a newer program wrote the file.
@@ -24,7 +24,7 @@ def migrate(connection: sqlite3.Connection, *, name: str) -> None:
     for number, sql in migrations.steps("sqlite"):
         connection.execute("BEGIN EXCLUSIVE")
         try:
-            if reached(connection) < number:  # asked inside the lock: another process may have been faster
+            if reached(connection) < number:  # read inside the lock: another process may have done the step meanwhile
                 for statement in _statements(sql):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {number}")
@@ -35,7 +35,7 @@ def migrate(connection: sqlite3.Connection, *, name: str) -> None:
 
 
 def _statements(sql: str) -> list[str]:
-    """Cut a script at the semicolons where SQLite itself says that a statement is complete."""
+    """Split a script at the semicolons at which SQLite considers a statement complete."""
     statements: list[str] = []
     pending = ""
     for part in sql.split(";"):

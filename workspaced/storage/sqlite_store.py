@@ -5,41 +5,30 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage import migrations, sqlite_schema
-from workspaced.storage.disk import try_disk
-from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
-from workspaced.storage.notifications import NotificationListeners
-from workspaced.storage.port import (
-    BRIEF_READERS,
-    STREAM_THREADS,
-    CommitObserver,
-    ReadTransaction,
-    StorageUnusable,
-    Transaction,
-)
+from workspaced.storage.port import BRIEF_READERS, ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
-from workspaced.storage.threaded_generator import iterate_on_threads
+from workspaced.storage.threaded_store import StoreOptions, ThreadedStore
 
 T = TypeVar("T")
 
 
 def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """A connection to a database that exists, is in WAL mode and has the newest schema; makes what is missing.
+    """Return a connection to a database in WAL mode with the newest schema; create what is missing.
 
     Raises:
-        StorageUnusable: the folder or file can't be used; the sentence says why and what to do.
+        StorageUnusable: the folder or file can't be used; the message has the reason and what to do.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Several processes may start at once, and changing the journal mode does not wait for SQLite's own locks.
+        # Several processes may start at once, and a change of the journal mode does not wait for SQLite's own locks.
         with (path.parent / f"{path.name}.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             connection = connect(path, busy_seconds=busy_seconds)
@@ -61,7 +50,7 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
 
 
 def migrate(path: Path) -> tuple[int, int]:
-    """Bring a file, which need not be there yet, to the newest schema; from which step to which.
+    """Migrate a file, which need not exist, to the newest schema; return the steps before and after.
 
     Raises:
         StorageUnusable: the folder or file can't be used.
@@ -80,7 +69,7 @@ def migrate(path: Path) -> tuple[int, int]:
 
 
 def transact(path: Path, work: Callable[[Transaction], T]) -> T:
-    """One transaction of somebody who is no server: a command, a test.
+    """Run one transaction, for commands and tests, which have no running store.
 
     Raises:
         StorageUnusable: the folder or file can't be used.
@@ -94,128 +83,61 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
         connection.close()
 
 
-class SqliteStore:
-    """One process's use of the file: a writer thread, a few readers, and a connection for each long answer."""
+class SqliteStore(ThreadedStore):
+    """The file as one process uses it: a writer, a few readers, and a connection for each long response.
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        readers: int,
-        streams: int,
-        busy_seconds: float = BUSY_SECONDS,
-        group_callers: int = GROUP_CALLERS,
-        observer: CommitObserver = lambda _callers, _seconds: None,
-    ) -> None:
+    Listeners are not notified of the commits of other processes.
+    """
+
+    def __init__(self, path: Path, **options: Unpack[StoreOptions]) -> None:
+        """Use the file ``path`` in the data folder."""
+        super().__init__(path.parent, **options)
         self._path = path
-        self._busy_seconds = busy_seconds
-        self._group_callers = group_callers
-        self._observer = observer
-        self._streams = asyncio.Semaphore(streams)
-        self._lists = _Readers(readers, "reader")
-        self._brief = _Readers(BRIEF_READERS, "brief-reader")
-        self._connections: list[sqlite3.Connection] = []
-        self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
-        self._writer: GroupCommit | None = None
-        self._waking = NotificationListeners()
+        self._reader_count = options["readers"] + BRIEF_READERS
+        self._idle: list[sqlite3.Connection] = []
+        self._write_connection: sqlite3.Connection | None = None
 
     async def start(self) -> None:
-        """Open the file, bringing its schema up to date.
+        """Open the file, and migrate its schema.
 
         Raises:
             StorageUnusable: it can't be used.
         """
         connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
-        self._connections.append(connection)
-        for readers in (self._lists, self._brief):
-            self._connections += readers.open(self._path)
-        self._writer = GroupCommit(
-            SqliteGroup(connection, announce=self._waking.announce).perform,
-            callers=self._group_callers,
-            observer=self._observer,
-        )
-        self._writer.start()
+        self._write_connection = connection
+        self._idle = [connect(self._path, readonly=True) for _ in range(self._reader_count)]
+        self._start_writer(SqliteGroup(connection, announce=self._listeners.announce).perform)
 
     async def stop(self) -> None:
-        """Finish what was handed in and close the file."""
-        if self._writer:
-            await asyncio.to_thread(self._writer.stop)
-        for threads in (self._lists.threads, self._brief.threads, self._stream_threads):
-            await asyncio.to_thread(threads.shutdown)
-        while self._connections:
-            self._connections.pop().close()
+        """Finish all accepted work and close the file."""
+        await self._stop_threads()
+        if self._write_connection:
+            self._write_connection.close()
+        while self._idle:
+            self._idle.pop().close()
 
-    async def read(self, question: Callable[[ReadTransaction], T]) -> T:
-        """As the port says."""
-        return await self._lists.read(question)
+    def _query(self, query: Callable[[ReadTransaction], T]) -> T:
+        connection = self._idle.pop()  # there are as many as threads
+        try:
+            with transaction(connection, write=False) as view:
+                return query(view)
+        finally:
+            self._idle.append(connection)
 
-    async def read_brief(self, question: Callable[[ReadTransaction], T]) -> T:
-        """As the port says."""
-        return await self._brief.read(question)
+    def _steps(self, query: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
+        with _opened(self._path) as connection, transaction(connection, write=False) as view:
+            yield from query(view)
 
-    async def stream(self, question: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
-        """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
-        async with self._streams:
-            steps = iterate_on_threads(self._stream_threads, _steps(self._path, question))
-            try:
-                async for item in steps:
-                    yield item
-            finally:
-                await steps.aclose()
-
-    async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
-        """As the port says."""
-        if self._writer is None:
-            raise UnavailableProblem("starting", "The service is starting.")
-        return await self._writer.write(work, weight=weight)
-
-    def listen(self, channel: str, wake: Callable[[], None]) -> None:
-        """As the port says; other processes on the same file are not heard."""
-        self._waking.listen(channel, wake)
-
-    async def check(self) -> None:
-        """As the port says."""
-        reached = await self.read_brief(lambda reader: reader.one("PRAGMA user_version"))
+    def _check_schema(self) -> None:
+        reached = self._query(lambda reader: reader.one("PRAGMA user_version"))
         if reached is None or reached[0] != migrations.head():
             raise UnavailableProblem(
                 "schema_behind", "The database does not have the schema of this program.", retry_seconds=5
             )
-        await asyncio.to_thread(try_disk, self._path.parent)
-        await self.write(lambda tx: tx.one("SELECT 1"))
 
-
-class _Readers:
-    """Connections that only read, each used by one question at a time, and their threads."""
-
-    def __init__(self, count: int, name: str) -> None:
-        self.threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
-        self._count = count
-        self._idle: asyncio.LifoQueue[sqlite3.Connection] = asyncio.LifoQueue()
-
-    def open(self, path: Path) -> list[sqlite3.Connection]:
-        """Connect; the connections, for the caller to close."""
-        opened = [connect(path, readonly=True) for _ in range(self._count)]
-        for connection in opened:
-            self._idle.put_nowait(connection)
-        return opened
-
-    async def read(self, question: Callable[[ReadTransaction], T]) -> T:
-        """Ask within one consistent view."""
-        connection = await self._idle.get()
-        asked = asyncio.get_running_loop().run_in_executor(self.threads, _ask, connection, question)
-        # The connection goes back when the thread is done with it, even where the caller has been cancelled meanwhile.
-        asked.add_done_callback(lambda _: self._idle.put_nowait(connection))
-        return await asyncio.shield(asked)
-
-
-def _ask(connection: sqlite3.Connection, question: Callable[[ReadTransaction], T]) -> T:
-    with transaction(connection, write=False) as view:
-        return question(view)
-
-
-def _steps(path: Path, question: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
-    with _opened(path) as connection, transaction(connection, write=False) as view:
-        yield from question(view)
+    @staticmethod
+    def _check_writable(tx: Transaction) -> None:
+        tx.one("SELECT 1")  # the transaction itself takes the write lock
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a process does before it serves, tried again for as long as its database is away or behind (contract P3)."""
+"""The first step of a process, retried while its database is unavailable or not migrated (contract P3)."""
 
 from __future__ import annotations
 
@@ -14,58 +14,56 @@ _AGAIN_SECONDS = 1.0
 
 
 class Startup:
-    """A first step, and the work that has to wait for it."""
+    """A first step, and work that waits for it."""
 
     def __init__(self, step: Callable[[], Awaitable[None]]) -> None:
-        """``step`` raises Unavailable while it can't be done."""
+        """``step`` raises UnavailableProblem while it can't be done."""
         self._step = step
         self._done = asyncio.Event()
         self._stopped = asyncio.Event()
-        self._said = ""
+        self._last_reason = ""
 
     async def first(self) -> None:
-        """Try it for the first time. That a password is refused is then the end: whoever starts is there to correct it.
+        """Try the step for the first time. A refused password is an error here, because the operator is there to correct it.
 
         Raises:
-            StorageUnusable: it never can be done, or not with this password.
+            StorageUnusable: the step can never be done, or not with this password.
         """
         await self._attempt(retryable=lambda problem: not isinstance(problem, PasswordRefused))
 
     async def _attempt(self, *, retryable: Callable[[UnavailableProblem], bool]) -> None:
-        """Try it once; why it can't be done now is logged.
+        """Try the step once, and log why it can't be done now.
 
         Raises:
-            StorageUnusable: it never can.
+            StorageUnusable: it can never be done.
         """
         try:
             await self._step()
         except UnavailableProblem as problem:
             if not retryable(problem):
                 raise StorageUnusable(problem.detail) from problem
-            if problem.detail != self._said:
+            if problem.detail != self._last_reason:
                 structlog.get_logger().warning("service_waits", code=problem.code, reason=problem.detail)
-            self._said = problem.detail
+            self._last_reason = problem.detail
         else:
-            if self._said:
+            if self._last_reason:
                 structlog.get_logger().info("service_ready")
             self._done.set()
 
     async def retry_until_ready(self) -> None:
-        """Try until it is done, or stopped."""
+        """Retry the step until it is done, or `stop` is called."""
         while not self._done.is_set() and not self._stopped.is_set():
             try:
                 await asyncio.wait_for(self._stopped.wait(), _AGAIN_SECONDS)
             except TimeoutError:
                 try:
                     await self._attempt(retryable=lambda _problem: True)
-                except (
-                    StorageUnusable
-                ) as error:  # said once more at each attempt's end would be noise: it stays unready
+                except StorageUnusable as error:  # it stays unready; each further attempt would log the same
                     structlog.get_logger().error("storage_unusable", reason=str(error))
                     return
 
     async def then(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work once the step is done; not at all if it is stopped before."""
+        """Run the work after the step is done; not at all if `stop` is called before."""
         waits = [asyncio.create_task(event.wait()) for event in (self._done, self._stopped)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -76,5 +74,5 @@ class Startup:
             await work()
 
     def stop(self) -> None:
-        """Wait no longer."""
+        """End the waiting."""
         self._stopped.set()

@@ -1,5 +1,5 @@
-"""What the service tells about itself in numbers.
+"""The metrics of the service.
 
-Some are counted as things happen (`metrics`), some asked when somebody wants to know (`levels`); `exposition` writes them
-as Prometheus reads them.
+`metrics` counts events as they occur. `levels` reads the sizes of queues from the database at each scrape. `exposition` writes
+both in the formats of Prometheus.
 """

@@ -1,4 +1,4 @@
-"""The numbers as Prometheus reads them."""
+"""Metrics in the formats of Prometheus."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from workspaced.telemetry.levels import Levels
 
 
 def exposition(collectors: Iterable[Collector], families: Iterable[Metric], *, accept: str) -> tuple[bytes, str]:
-    """Everything the collectors have and the families, in the form that the header Accept asks for, and its type."""
+    """Return all metrics in the format that ``accept`` asks for, and its media type."""
     registry = CollectorRegistry()
-    for collector in (*collectors, _Fixed(families)):
+    for collector in (*collectors, _FixedCollector(families)):
         registry.register(collector)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
 
 def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:
-    """How much there is of what waits, at ``now_ms`` milliseconds since 1970."""
+    """Return the sizes of the queues at ``now_ms`` milliseconds since 1970."""
     families: list[Metric] = [
-        _gauge("workspaced_database_up", "Whether the database answered just now.", float(levels.reached))
+        _gauge("workspaced_database_up", "Whether the database responded to this scrape.", float(levels.reached))
     ]
     if not levels.reached:
         return families
@@ -36,24 +36,26 @@ def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:
         _by("workspaced_webhooks", "Webhooks, by whether they are enabled.", "state", levels.webhooks),
         _by(
             "workspaced_webhook_queue_deliveries",
-            "Deliveries that wait: for their first try (pending), for another one (failed).",
+            "Deliveries that wait for their first attempt (pending) or for another attempt (failed).",
             "state",
             levels.deliveries,
         ),
         _gauge(
-            "workspaced_webhook_queue_oldest_age_seconds", "How long the oldest of them has waited.", max(oldest, 0.0)
+            "workspaced_webhook_queue_oldest_age_seconds",
+            "How long the oldest waiting delivery has waited.",
+            max(oldest, 0.0),
         ),
-        _by("workspaced_conversion_jobs", "Conversions of files that are not done.", "state", levels.conversions),
+        _by("workspaced_conversion_jobs", "Conversions of files that have not ended.", "state", levels.conversions),
     ]
     if levels.database_bytes is not None:
         families.append(
-            _gauge("workspaced_database_size_bytes", "What the database takes on disk.", levels.database_bytes)
+            _gauge("workspaced_database_size_bytes", "The size of the database on disk.", levels.database_bytes)
         )
     return families
 
 
 def build_family(database: str) -> Metric:
-    """Which program runs; ``database`` is its kind."""
+    """Return the version of the service, Python and the kind of the database."""
     labels = {"version": __version__, "python": platform.python_version(), "database": database}
     family = GaugeMetricFamily("workspaced_build_info", "The program; always 1.", labels=list(labels))
     family.add_metric(list(labels.values()), 1)
@@ -61,7 +63,7 @@ def build_family(database: str) -> Metric:
 
 
 def process_families(pids: Mapping[str, int]) -> list[Metric]:
-    """CPU, memory and files of each worker process, by its name."""
+    """Return processor time, memory and open files of each worker process, by its name."""
     families: dict[str, Metric] = {}
     for worker, pid in pids.items():
         for family in ProcessCollector(namespace="workspaced", pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
@@ -72,7 +74,7 @@ def process_families(pids: Mapping[str, int]) -> list[Metric]:
 
 
 def worker_families(*, wanted: int, live: int, restarts: int) -> list[Metric]:
-    """How the processes under a parent are."""
+    """Return the numbers of worker processes and their restarts."""
     restarted = Metric("workspaced_worker_restarts", "Worker processes that were started again.", "counter")
     restarted.add_sample("workspaced_worker_restarts_total", {}, restarts)
     return [
@@ -82,11 +84,11 @@ def worker_families(*, wanted: int, live: int, restarts: int) -> list[Metric]:
 
 
 def own_process() -> list[Metric]:
-    """`process_families` of a service that is one process."""
+    """Return `process_families` of a service that has one process."""
     return process_families({"0": os.getpid()})
 
 
-class _Fixed(Collector):
+class _FixedCollector(Collector):
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = list(families)
 
@@ -94,12 +96,12 @@ class _Fixed(Collector):
         return self._families
 
 
-def _gauge(name: str, told: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, told, value=value)
+def _gauge(name: str, description: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, description, value=value)
 
 
-def _by(name: str, told: str, label: str, values: Mapping[str, int]) -> Metric:
-    family = GaugeMetricFamily(name, told, labels=[label])
+def _by(name: str, description: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(name, description, labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)
     return family

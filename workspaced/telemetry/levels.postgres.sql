@@ -1,4 +1,4 @@
--- As PostgreSQL says it.
+-- PostgreSQL's variant.
 
 -- name: database_bytes
 SELECT pg_database_size(current_database())

@@ -1,21 +1,21 @@
-"""What is asked of the database when somebody reads the numbers, once for all processes."""
+"""The sizes of queues, read from the database at each scrape, once for all processes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import Problem
 from workspaced.storage.port import ReadTransaction, Store
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.telemetry", "levels.sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """How much there is of what waits. ``oldest_ms``: since when the oldest waits, in milliseconds since 1970.
+    """The sizes of the queues. ``oldest_ms``: when the oldest was queued, in milliseconds since 1970.
 
-    ``reached`` False: the database did not answer, and nothing else is known.
+    ``reached`` False: the database did not respond, and the other fields are empty.
     """
 
     reached: bool = True
@@ -27,7 +27,7 @@ class Levels:
 
 
 async def read_levels(store: Store) -> Levels:
-    """How things stand now."""
+    """Return the present sizes."""
     try:
         return await store.read(_levels)
     except Problem:

@@ -1,4 +1,4 @@
--- What is asked of the database when the numbers are read. Counts over partial indexes, so they cost what waits, not what was.
+-- Sizes of queues for metrics. The counts use partial indexes, so their cost depends on waiting rows only.
 
 -- name: waiting_deliveries
 SELECT 'pending', count(*), min(created_at) FROM delivery WHERE status = 'pending'
@@ -6,7 +6,7 @@ UNION ALL
 SELECT 'failed', count(*), min(created_at) FROM delivery WHERE status = 'failed'
 
 -- name: waiting_events
--- Of events that have no deliveries yet: how many deliveries they will be at the most, and since when the oldest waits.
+-- Events without deliveries: the largest number of deliveries that they can get, and since when the oldest waits.
 SELECT coalesce(sum(f.last_event - f.first_event + 1), 0), min(e.created_at)
 FROM event_fan_out f LEFT JOIN event e ON e.number = f.first_event
 

@@ -1,7 +1,7 @@
-"""What is counted as it happens. Labels come from our own tables only: no id, key, path or address is ever one.
+"""Counters and histograms of events in the service. No label is an id, key, path or address.
 
-Where several processes serve, prometheus-client keeps the values in files below PROMETHEUS_MULTIPROC_DIR, which has to be
-set before it is imported; `workspaced.telemetry.exposition` adds them up.
+With several processes, prometheus-client stores the values in files in PROMETHEUS_MULTIPROC_DIR, which must be set before
+its import; `workspaced.telemetry.exposition` adds them up.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ class Metrics:
         self.registry = registry
         self._requests = Counter(
             "workspaced_http_requests",
-            "Requests answered; status 0: the caller left before the answer.",
+            "Requests that ended; status 0: the caller disconnected before the response.",
             ("operation", "method", "status"),
             registry=registry,
         )
         self._seconds = Histogram(
             "workspaced_http_request_duration_seconds",
-            "From the request's head to the end of its answer.",
+            "From the head of the request to the end of the response.",
             ("operation",),
             buckets=_REQUEST_SECONDS,
             registry=registry,
         )
         self._in_flight = Gauge(
             "workspaced_http_requests_in_flight",
-            "Requests that are not answered yet.",
+            "Requests in progress.",
             registry=registry,
             multiprocess_mode="livesum",
         )
         self._connections = Gauge(
             "workspaced_http_connections",
-            "Connections that are open.",
+            "Open connections.",
             registry=registry,
             multiprocess_mode="livesum",
         )
@@ -58,11 +58,11 @@ class Metrics:
             "workspaced_http_refusals", "Requests refused, by the problem's code.", ("code",), registry=registry
         )
         self._authentication_failures = Counter(
-            "workspaced_authentication_failures", "API keys that were not good.", ("reason",), registry=registry
+            "workspaced_authentication_failures", "Invalid API keys.", ("reason",), registry=registry
         )
         self._commit_seconds = Histogram(
             "workspaced_commit_duration_seconds",
-            "A shared transaction, from its first statement to durable.",
+            "From the first statement of a shared transaction to its durable commit.",
             buckets=_COMMIT_SECONDS,
             registry=registry,
         )
@@ -77,67 +77,67 @@ class Metrics:
         )
         self._attempt_seconds = Histogram(
             "workspaced_webhook_attempt_duration_seconds",
-            "How long receivers took to answer.",
+            "How long receivers took to respond.",
             buckets=_ATTEMPT_SECONDS,
             registry=registry,
         )
         self._maintenance_jobs = Counter(
-            "workspaced_upkeep_runs", "Rounds of a job of upkeep.", ("job", "outcome"), registry=registry
+            "workspaced_upkeep_runs", "Runs of a maintenance job.", ("job", "outcome"), registry=registry
         )
         self._dropped = Counter(
-            "workspaced_upkeep_dropped", "Records that a job of upkeep dropped.", ("job",), registry=registry
+            "workspaced_upkeep_dropped", "Records that a maintenance job removed.", ("job",), registry=registry
         )
-        self._upkeep_at = Gauge(
+        self._maintenance_succeeded_at = Gauge(
             "workspaced_upkeep_last_success_timestamp_seconds",
-            "When a job of upkeep last ended well, in seconds since 1970.",
+            "When a maintenance job last succeeded, in seconds since 1970.",
             ("job",),
             registry=registry,
             multiprocess_mode="max",
         )
-        # Looking a labelled counter up costs more than counting.
-        self._by_answer: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        # Cached, because looking up a labelled counter costs more than counting.
+        self._by_response: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._by_outcome: dict[str, Counter] = {}
 
     def begun(self) -> None:
-        """A request has come."""
+        """Count a request that started."""
         self._in_flight.inc()
 
-    def answered(self, operation: str, method: str, status: int, seconds: float) -> None:
-        """A request has ended; ``operation`` is empty where none was found for it."""
+    def response_sent(self, operation: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that ended; ``operation`` is empty if no operation matched."""
         self._in_flight.dec()
         if method not in _METHODS:
             method = "other"
-        found = self._by_answer.get((operation, method, status))
+        found = self._by_response.get((operation, method, status))
         if found is None:
             name = operation or "none"
             found = self._requests.labels(name, method, str(status)), self._seconds.labels(name)
-            self._by_answer[operation, method, status] = found
+            self._by_response[operation, method, status] = found
         found[0].inc()
         found[1].observe(seconds)
 
     def connections_changed(self, change: int) -> None:
-        """So many more connections are open; fewer, if negative."""
+        """Add ``change``, which may be negative, to the number of open connections."""
         self._connections.inc(change)
 
     def connection_closed(self, reason: str) -> None:
-        """A connection was refused, or closed because of its client."""
+        """Count a connection that was rejected, or closed because of its client."""
         self._connections_closed.labels(reason).inc()
 
     def refused(self, code: str) -> None:
-        """A request was refused with a problem's code."""
+        """Count a rejected request by the code of its problem."""
         self._refusals.labels(code).inc()
 
     def authentication_failed(self, reason: str) -> None:
-        """A key was not good."""
+        """Count an invalid key."""
         self._authentication_failures.labels(reason).inc()
 
     def committed(self, callers: int, seconds: float) -> None:
-        """A transaction of so many callers is durable."""
+        """Count a durable transaction that ``callers`` writes shared."""
         self._group_size.observe(callers)
         self._commit_seconds.observe(seconds)
 
     def wrote(self, counts: Mapping[str, int]) -> None:
-        """Entries were written, by outcome."""
+        """Count written entries by their outcomes."""
         for outcome, count in counts.items():
             if not count:
                 continue
@@ -147,13 +147,13 @@ class Metrics:
             found.inc(count)
 
     def attempted(self, outcome: str, seconds: float) -> None:
-        """A delivery was tried."""
+        """Count an attempt to deliver."""
         self._attempts.labels(outcome).inc()
         self._attempt_seconds.observe(seconds)
 
-    def kept_up(self, job: str, outcome: str, dropped: int = 0) -> None:
-        """A job of upkeep ended: ``done``, ``postponed`` or ``failed``."""
+    def maintenance_job_ended(self, job: str, outcome: str, dropped: int = 0) -> None:
+        """Count a run of a maintenance job by its outcome: ``done``, ``postponed`` or ``failed``."""
         self._maintenance_jobs.labels(job, outcome).inc()
         if outcome == "done":
             self._dropped.labels(job).inc(dropped)
-            self._upkeep_at.labels(job).set(time.time())
+            self._maintenance_succeeded_at.labels(job).set(time.time())

@@ -1,1 +1,1 @@
-"""The page to look at it: ``/ui``, rendered here, out of what the API answers to the key that signed in."""
+"""The web pages at ``/ui``, rendered on the server from the API's responses to the signed-in key."""

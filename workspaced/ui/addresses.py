@@ -1,4 +1,4 @@
-"""Addresses of the pages, with every segment and value encoded. Pure."""
+"""URLs of the pages, with all segments and values encoded. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from workspaced.http.responses import Response
 
 
 def address(*segments: str, **query: object) -> str:
-    """``/ui/<segments>?<query>``; values that are None or empty are left out."""
+    """Return ``/ui/<segments>?<query>`` without the values that are None or empty."""
     path = "/".join(("/ui", *(quote(segment, safe="") for segment in segments)))
     given = {name: value for name, value in query.items() if value not in (None, "")}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 def below(base: str, segment: str) -> str:
-    """The address of one thing below an address without a query."""
+    """Return the URL of an item below a URL without a query."""
     return f"{base}/{quote(segment, safe='')}"
 
 
 def see_other(target: str, *headers: tuple[str, str]) -> Response:
-    """Go on to that page."""
+    """Redirect to a page."""
     return Response(status=303, headers=(("Location", target), *headers))

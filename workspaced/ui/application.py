@@ -1,4 +1,4 @@
-"""One request to a page: who is signed in, whether a form is ours, then the page; and the headers that keep it safe."""
+"""One request to a page: the session, the check of a form, then the page; and the security headers."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
+from workspaced.http.headers import client_address, client_scheme, query_of
 from workspaced.http.internal_client import InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
+from workspaced.http.response_sender import send_response
 from workspaced.http.responses import Response
-from workspaced.http.tracing import note_operation, note_refusal, request_id_of
+from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.assets import Assets
-from workspaced.ui.live import Live, LiveLimits
-from workspaced.ui.protection import drop_cookie, keep_cookie, safe_return, same_token, sent_by_us, token_of
+from workspaced.ui.live import LiveLimits, LiveUpdates
+from workspaced.ui.page_request import PageRefused, PageRequest
+from workspaced.ui.protection import SAFETY, drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
 from workspaced.ui.renderer import PageView, Renderer
-from workspaced.ui.response_sender import send_response
 from workspaced.ui.routes import Route, routes
 from workspaced.ui.sessions import Session, Sessions
-from workspaced.ui.visit import PageRefused, Visit
 
+_NO_STORE: Final = ("Cache-Control", "no-store")
 _FORM_BYTES: Final = 8_192
 _FORM_FIELDS: Final = 20
 _SIGN_IN: Final = "/ui/sign-in"
 
 
-class _Own(Enum):
-    """What is answered here, with a session or without."""
+class _BuiltIn(Enum):
+    """Routes that work without a session, or end it."""
 
     SIGN_IN = auto()
     SIGN_OUT = auto()
@@ -47,36 +49,36 @@ class Pages:
     def __init__(
         self,
         *,
-        answer: Callable[[Scope, Receive], Awaitable[Response]],
+        respond: Callable[[Scope, Receive], Awaitable[Response]],
         sessions: Sessions,
         proxies: Proxies,
         live: LiveLimits,
     ) -> None:
-        """``answer`` is how the API is asked from inside (`workspaced.http.dispatch.Dispatch.answer`)."""
-        self._answer = answer
+        """``respond`` sends internal requests to the API (`workspaced.http.dispatch.Dispatch.respond`)."""
+        self._respond = respond
         self._sessions = sessions
         self._proxies = proxies
         self._assets = Assets()
         self._rendering = Renderer(self._assets)
-        self.live = Live(self._rendering, sessions, limits=live)
-        self._routes: Routes[Route | _Own] = Routes()
+        self.live = LiveUpdates(self._rendering, sessions, limits=live)
+        self._routes: Routes[Route | _BuiltIn] = Routes()
         for route in routes(self.live):
             self._routes.add(route.method, route.path, route)
-        self._routes.add("GET", _SIGN_IN, _Own.SIGN_IN)
-        self._routes.add("POST", _SIGN_IN, _Own.SIGN_IN)
-        self._routes.add("POST", "/ui/sign-out", _Own.SIGN_OUT)
-        self._routes.add("GET", "/ui/assets/{asset}", _Own.ASSET)
+        self._routes.add("GET", _SIGN_IN, _BuiltIn.SIGN_IN)
+        self._routes.add("POST", _SIGN_IN, _BuiltIn.SIGN_IN)
+        self._routes.add("POST", "/ui/sign-out", _BuiltIn.SIGN_OUT)
+        self._routes.add("GET", "/ui/assets/{asset}", _BuiltIn.ASSET)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
+        """Handle one HTTP request."""
         raw_path = raw_path_of(scope)
         try:
-            answer = await self._answered(raw_path, scope, receive)
+            response = await self._handle(raw_path, scope, receive)
         except ClientDisconnect:
             return
-        await send_response(answer, scope, receive, send)
+        await send_response(response, (*SAFETY, _NO_STORE), scope, receive, send)
 
-    async def _answered(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
+    async def _handle(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
         headers = Headers(scope=scope)
         session: Session | None = None
         try:
@@ -85,7 +87,7 @@ class Pages:
         except PageRefused as refused:
             return self._refusal(refused, session, ())
         except Problem as problem:
-            note_refusal(scope, problem)
+            record_refusal(scope, problem)
             return self._refusal(PageRefused(problem.status, problem.title, problem.detail), session, problem.headers)
 
     async def _session(self, headers: Headers) -> Session | None:
@@ -104,65 +106,69 @@ class Pages:
         names = {name: value for name, value in match.names.items() if value is not None}
         if len(names) < len(match.names):
             raise NotFoundProblem("no_such_page", "There is no page under this address.")
-        if route is _Own.ASSET:
-            return self._assets.answer(names["asset"], headers)
+        if route is _BuiltIn.ASSET:
+            return self._assets.response(names["asset"], headers)
         form = await _form(receive, headers) if scope["method"] == "POST" else {}
-        if route is _Own.SIGN_IN:
+        if route is _BuiltIn.SIGN_IN:
             return await self._sign_in(form, headers, session, scope)
         if session is None:
             if isinstance(route, Route) and route.name == "live":
                 raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
-            return see_other(address("sign-in", next=_asked_for(raw_path, scope)))
+            return see_other(address("sign-in", next=_requested_page(raw_path, scope)))
         if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
             raise PageRefused(
                 403, "Not done", "This form is from another session. Go back, reload the page and try again."
             )
         if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
-        note_operation(scope, f"pages.{route.name}")
-        visit = Visit(
+        record_operation(scope, f"pages.{route.name}")
+        request = PageRequest(
             method=scope["method"],
             names=names,
-            query=_readable(QueryParams(scope["query_string"])),
+            query=query_of(scope),
             headers=headers,
             session=session,
-            address=self._address(scope, headers),
-            api=InternalClient(self._answer, scope, session.principal),
+            address=client_address(scope, headers, self._proxies),
+            api=InternalClient(self._respond, scope, session.principal),
         )
-        shown = await route.page(visit)
+        shown = await route.page(request)
         return self._rendered(shown, session) if isinstance(shown, PageView) else shown
 
     async def _sign_in(
         self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
     ) -> Response:
-        """The form, or what comes of it. A wrong key counts against its address as it does by the API (contract G20)."""
-        asked = form if scope["method"] == "POST" else _readable(QueryParams(scope["query_string"]))
-        going_on = safe_return(asked.get("next", ""))
+        """Show the form, or sign in. An invalid key counts against its address as in the API (contract G20)."""
+        asked = form if scope["method"] == "POST" else query_of(scope)
+        return_to = safe_return(asked.get("next", ""))
         problem: Problem | None = None
         if scope["method"] == "POST":
             key = form.get("key", "").strip()
             try:
                 begun = await self._sessions.begin(
-                    key, address=self._address(scope, headers), request_id=request_id_of(scope)
+                    key, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
                 )
             except UnauthenticatedProblem as refused:
                 problem = refused
             else:
-                if session:  # whoever signs in anew has done with the former session
+                if session:  # a new sign-in ends the previous session
                     await self._sign_out(session, headers, scope)
-                cookie = keep_cookie(begun.token, seconds=self._sessions.seconds, scheme=self._scheme(scope, headers))
-                return see_other(going_on, cookie)
+                cookie = keep_cookie(
+                    begun.token, seconds=self._sessions.seconds, scheme=client_scheme(scope, headers, self._proxies)
+                )
+                return see_other(return_to, cookie)
         view = PageView(
             template="sign_in.html",
             title="Sign in",
-            values={"going_on": going_on, "wrong": problem is not None},
+            values={"return_to": return_to, "wrong": problem is not None},
             status=problem.status if problem else 200,
         )
         return self._rendered(view, session)
 
     async def _sign_out(self, session: Session, headers: Headers, scope: Scope) -> Response:
-        await self._sessions.end(session, address=self._address(scope, headers), request_id=request_id_of(scope))
-        return see_other(_SIGN_IN, drop_cookie(scheme=self._scheme(scope, headers)))
+        await self._sessions.end(
+            session, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
+        )
+        return see_other(_SIGN_IN, drop_cookie(scheme=client_scheme(scope, headers, self._proxies)))
 
     def _rendered(self, view: PageView, session: Session | None) -> Response:
         body = self._rendering.page(
@@ -182,34 +188,23 @@ class Pages:
         shown = self._rendered(view, session)
         return Response(status=shown.status, headers=(*shown.headers, *headers), body=shown.body)
 
-    def _address(self, scope: Scope, headers: Headers) -> str:
-        return self._proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
 
-    def _scheme(self, scope: Scope, headers: Headers) -> str:
-        return self._proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
-
-
-def _asked_for(raw_path: bytes, scope: Scope) -> str:
-    """The page to come back to; what a form wanted is not done later."""
+def _requested_page(raw_path: bytes, scope: Scope) -> str:
+    """Return the page to show after signing in; empty for a form, which is not sent again."""
     if scope["method"] == "POST":
         return ""
     query: bytes = scope["query_string"]
     return (raw_path + (b"?" + query if query else b"")).decode("ascii", "replace")
 
 
-def _peer(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
-
-
 async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
-    """The fields of a form that one of our pages sent.
+    """Return the fields of a form that one of these pages sent.
 
     Raises:
-        PageRefused: another site's page sent it.
+        PageRefused: a page of another site sent it.
         Invalid: it can't be read.
     """
-    if not sent_by_us(headers):
+    if not is_same_origin(headers):
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
     body = await read_body(receive, headers, limit=_FORM_BYTES)
     try:
@@ -217,9 +212,3 @@ async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
     except ValueError as error:
         raise Invalid("bad_form", "The form can't be read. Go back, reload the page and try again.") from error
     return dict(fields)
-
-
-def _readable(query: QueryParams) -> dict[str, str]:
-    if any("\0" in value for value in query.values()):
-        raise Invalid("nul_character", "The address may not hold the character U+0000.")
-    return dict(query)

@@ -1,4 +1,4 @@
-"""The style, the script and the icon, under names that change with their content, so that a browser may keep them."""
+"""The style sheet, the script and the icon, under names with a digest of their content, so that browsers can cache them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Asset:
 
 
 class Assets:
-    """What the package holds, read once."""
+    """The package's asset files, read once."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, _Asset] = {}
@@ -45,18 +45,18 @@ class Assets:
             self._addresses[entry.name] = f"/ui/assets/{name}"
 
     def address(self, name: str) -> str:
-        """Where a page finds ``ui.css``.
+        """Return the URL of a file such as ``ui.css``.
 
         Raises:
             KeyError: there is no such file in the package.
         """
         return self._addresses[name]
 
-    def answer(self, name: str, headers: Headers) -> Response:
-        """The file under its present name.
+    def response(self, name: str, headers: Headers) -> Response:
+        """Return the file with the present name.
 
         Raises:
-            NotFoundProblem: there is none; a page of another version may ask.
+            NotFoundProblem: there is none; a page of another version may request it.
         """
         asset = self._by_name.get(name)
         if asset is None:

@@ -1,4 +1,4 @@
-"""The entries of a sink: searched, sorted, some at a time; one of them; and as CSV."""
+"""The entries of a sink, searched, sorted and in pages; one entry; and the entries as CSV."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address
-from workspaced.ui.pager import Pager, Turn
-from workspaced.ui.renderer import PageView
-from workspaced.ui.visit import Reply, Visit, refused
+from workspaced.ui.page_request import ApiResponse, PageRequest, api_error
+from workspaced.ui.pager import PagePosition, Pager
+from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
-AT_ONCE: Final = 100
+PAGE_LENGTH: Final = 100
 _SORTS: Final[Mapping[str, tuple[str, str]]] = {
     "key": ("key", "ASC"),
     "key-last": ("key", "DESC"),
@@ -23,121 +23,123 @@ _SORTS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Which entries of which sink are looked at."""
+class EntryRange:
+    """A part of a sink's entries: a search, an order, and a page."""
 
     workspace_id: str
     sink: str
     search: str
     sort: str
-    turn: Turn
+    list_page: PagePosition
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The sink's address in the API, below ``/v1``."""
+        """Return the sink's path in the API, below ``/v1``."""
         return ("workspace", self.workspace_id, "data-sink", self.sink)
 
     @property
     def order(self) -> dict[str, str]:
-        """What the API is asked for, but for the place in the list."""
+        """Return the API's query without the page."""
         by, order = _SORTS[self.sort]
         search = {"search": self.search} if self.search else {}
         return {**search, "sortedBy": by, "sortOrder": order}
 
     @property
     def query(self) -> dict[str, str]:
-        """What the API is asked for."""
-        return {**self.order, **self.turn.query}
+        """Return the API's query."""
+        return {**self.order, **self.list_page.query}
 
     def address(self, *more: str, **query: object) -> str:
-        """A page of the same stretch."""
+        """Return the URL of a page with the same search and order."""
         given = {"search": self.search, "sort": self.sort if self.sort != "key" else None, **query}
         return address("workspaces", self.workspace_id, "sinks", self.sink, *more, **given)
 
 
-def stretch_of(visit: Visit) -> Stretch:
-    """The stretch that a page's address names."""
-    sort = visit.query.get("sort", "key")
-    return Stretch(
-        workspace_id=visit.names["workspace"],
-        sink=visit.names["sink"],
-        search=visit.query.get("search", ""),
+def entry_range_of(request: PageRequest) -> EntryRange:
+    """Return the range that a page's URL names."""
+    sort = request.query.get("sort", "key")
+    return EntryRange(
+        workspace_id=request.names["workspace"],
+        sink=request.names["sink"],
+        search=request.query.get("search", ""),
         sort=sort if sort in _SORTS else "key",
-        turn=Turn(take=AT_ONCE, skip=visit.number("skip"), cursor=visit.query.get("cursor", "")),
+        list_page=PagePosition(take=PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", "")),
     )
 
 
-async def show_sink(visit: Visit) -> PageView:
-    """A stretch of a sink's entries."""
-    stretch = stretch_of(visit)
-    workspace = await visit.get("workspace", stretch.workspace_id)
-    found = await visit.get(*stretch.path, **stretch.query)
+async def show_sink(request: PageRequest) -> PageView:
+    """Show a range of a sink's entries."""
+    entry_range = entry_range_of(request)
+    workspace = await request.workspace()
+    found = await request.get(*entry_range.path, **entry_range.query)
     sink = found.record
-    here = {"skip": stretch.turn.skip or None, "cursor": stretch.turn.cursor or None}
-    return PageView(
-        template="sink.html",
-        title=sink["label"],
-        section=SECTION,
-        values={
-            "workspace": workspace.record,
-            "sink": sink,
-            "search": stretch.search,
-            "sort": stretch.sort,
-            "sorts": {name: stretch.address(sort=name) for name in _SORTS},
-            "live": stretch.address("live", **here, since=found.headers["etag"]),
-            "csv_here": stretch.address("entries.csv", **here, take=AT_ONCE),
-            "csv_all": stretch.address("entries.csv"),
-            **part_values(stretch, found),
-        },
+    here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
+    return page_view(
+        "sink.html",
+        sink["label"],
+        SECTION,
+        workspace=workspace,
+        sink=sink,
+        search=entry_range.search,
+        sort=entry_range.sort,
+        sorts={name: entry_range.address(sort=name) for name in _SORTS},
+        live=entry_range.address("live", **here, since=found.headers["etag"]),
+        csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
+        csv_all=entry_range.address("entries.csv"),
+        **part_values(entry_range, found),
     )
 
 
-def part_values(stretch: Stretch, found: Reply) -> dict[str, Any]:
-    """What the part of the page that lives is made of."""
-    pager: Pager = stretch.turn.cursor_pager(
+def part_values(entry_range: EntryRange, found: ApiResponse) -> dict[str, Any]:
+    """Return the values of the page's live part."""
+    pager: Pager = entry_range.list_page.cursor_pager(
         len(found.record["entries"]),
         found.counted,
         found.next_cursor,
-        *("workspaces", stretch.workspace_id, "sinks", stretch.sink),
-        search=stretch.search,
-        sort=stretch.sort if stretch.sort != "key" else None,
+        *("workspaces", entry_range.workspace_id, "sinks", entry_range.sink),
+        search=entry_range.search,
+        sort=entry_range.sort if entry_range.sort != "key" else None,
     )
     return {
         "entries": found.record["entries"],
         "pager": pager,
-        "base": address("workspaces", stretch.workspace_id, "sinks", stretch.sink, "entries"),
+        "base": address("workspaces", entry_range.workspace_id, "sinks", entry_range.sink, "entries"),
     }
 
 
-async def show_entry(visit: Visit) -> PageView:
-    """One entry, whole."""
-    stretch = stretch_of(visit)
-    workspace = await visit.get("workspace", stretch.workspace_id)
-    sink = await visit.get(*stretch.path, take="1")
-    entry = await visit.get(*stretch.path, visit.names["key"])
-    return PageView(
-        template="entry.html",
-        title=entry.record["key"],
-        section=SECTION,
-        values={"workspace": workspace.record, "sink": sink.record, "entry": entry.record},
+async def show_entry(request: PageRequest) -> PageView:
+    """Show one entry with its whole value."""
+    entry_range = entry_range_of(request)
+    workspace = await request.workspace()
+    sink = await request.get(*entry_range.path, take="1")
+    entry = await request.get(*entry_range.path, request.names["key"])
+    return page_view(
+        "entry.html",
+        entry.record["key"],
+        SECTION,
+        workspace=workspace,
+        sink=sink.record,
+        entry=entry.record,
     )
 
 
-async def csv(visit: Visit) -> Response:
-    """The entries as the API writes them in CSV, exactly; with ``take``, those of one page.
+async def csv(request: PageRequest) -> Response:
+    """Return the entries in the API's CSV, unchanged; with ``take``, those of one page.
 
     Raises:
-        Refused: the API says no.
+        PageRefused: the API responds with an error.
     """
-    stretch = stretch_of(visit)
-    place = stretch.turn.query if "take" in visit.query else {}
-    answer = await visit.api.ask(visit.method, *stretch.path, query={**stretch.order, **place, "format": "csv"})
-    if answer.status >= 400:
-        raise refused(answer.status, answer.body)
-    kept = tuple((name, value) for name, value in answer.headers if name == "Content-Type")
-    name = f"{stretch.sink}.csv" if stretch.sink.isascii() else "entries.csv"
+    entry_range = entry_range_of(request)
+    page = entry_range.list_page.query if "take" in request.query else {}
+    response = await request.api.request(
+        request.method, *entry_range.path, query={**entry_range.order, **page, "format": "csv"}
+    )
+    if response.status >= 400:
+        raise api_error(response.status, response.body)
+    kept = tuple((name, value) for name, value in response.headers if name == "Content-Type")
+    name = f"{entry_range.sink}.csv" if entry_range.sink.isascii() else "entries.csv"
     saved = ("Content-Disposition", f'attachment; filename="{_plain(name)}"')
-    return Response(status=200, headers=(*kept, saved), body=answer.body, parts=answer.parts)
+    return Response(status=200, headers=(*kept, saved), body=response.body, parts=response.parts)
 
 
 def _plain(name: str) -> str:

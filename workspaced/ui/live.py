@@ -1,10 +1,9 @@
-"""Entries as they arrive: a stream of server-sent events for each page that is open.
+"""Live updates of entries: a stream of server-sent events for each open page.
 
-A commit of this process wakes the streams at once; besides, each looks from time to time for what another process has
-committed. A look asks for the page's stretch as the page itself does, with the version that the browser has: where nothing
-changed, that is one indexed read. One stream looks at a time and for a quarter of the time, so that all of them together never
-take more than one reader of the database from the API; and a look that took long, such as a search through millions of keys,
-is followed by a longer pause.
+A commit of this process wakes the streams at once; each also looks periodically for commits of other processes. A look is the
+page's own request with the version that the browser has; if nothing changed, it is one indexed read. One stream looks at a
+time, and all together for at most a quarter of the time, so that they never take more than one reader of the database from the
+API. A slow look, such as a search through millions of keys, is followed by a longer pause.
 """
 
 from __future__ import annotations
@@ -20,61 +19,61 @@ from workspaced.core.json_body import encode
 from workspaced.core.problems import UnavailableProblem
 from workspaced.http.held_parts import HeldParts
 from workspaced.http.responses import Response
-from workspaced.ui.entries import part_values, stretch_of
+from workspaced.ui.entries import entry_range_of, part_values
+from workspaced.ui.page_request import PageRefused, PageRequest, parse_response
 from workspaced.ui.renderer import Renderer
 from workspaced.ui.sessions import Session, Sessions
-from workspaced.ui.visit import PageRefused, Visit, reply_of
 
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 _SHARE: Final = 10
-# All streams together look for a quarter of the time at the most: a commit wakes each of them.
+# All streams together look for at most a quarter of the time: a commit wakes each of them.
 _REST: Final = 3
 _LONGEST_REST_SECONDS: Final = 1.0
-_SIGN_OF_LIFE_SECONDS: Final = 15.0
+_KEEPALIVE_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveLimits:
-    """How many streams may be open at once: in all, with sessions of one key, and from one address; 0: no limit."""
+    """How many streams may be open at once: in total, with sessions of one key, and from one address; 0: no limit."""
 
     streams: int
     of_key: int
     of_address: int
 
 
-class Live:
+class LiveUpdates:
     """The open streams of this process, within ``limits``."""
 
     def __init__(self, rendering: Renderer, sessions: Sessions, *, limits: LiveLimits) -> None:
         self._rendering = rendering
         self._sessions = sessions
         self._limits = limits
-        self._open: dict[asyncio.Event, tuple[str, str]] = {}  # with the key and the address that it counts for
+        self._open: dict[asyncio.Event, tuple[str, str]] = {}  # with the key and the address that each counts for
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)
 
     def wake(self) -> None:
-        """Some sink is another now: have every stream look."""
+        """Have every stream look: a sink has changed."""
         for event in self._open:
             event.set()
 
     def close(self) -> None:
-        """End every stream, and begin none: the service is stopping."""
+        """End all streams, and refuse new ones: the service is stopping."""
         self._closing.set()
         self.wake()
 
-    async def follow(self, visit: Visit) -> Response:
-        """The stream of one page.
+    async def follow(self, request: PageRequest) -> Response:
+        """Return the stream of one page.
 
         Raises:
-            PageRefused: as many as may be are open, or the service is stopping.
+            PageRefused: too many streams are open, or the service is stopping.
         """
         if self._closing.is_set() or len(self._open) >= self._limits.streams:
             raise PageRefused(
                 503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand."
             )
-        counted = visit.session.principal.key_id, visit.address
+        counted = request.session.principal.key_id, request.address
         for limit, of, mine in (
             (self._limits.of_key, 0, "with your key"),
             (self._limits.of_address, 1, "from your address"),
@@ -84,17 +83,17 @@ class Live:
                 raise PageRefused(429, "Too many open pages", sentence)
         woken = asyncio.Event()
         self._open[woken] = counted
-        seen = visit.headers.get("Last-Event-ID") or visit.query.get("since", "")
-        parts = HeldParts(self._events(visit, seen, woken), partial(self._release, woken))
+        seen = request.headers.get("Last-Event-ID") or request.query.get("since", "")
+        parts = HeldParts(self._events(request, seen, woken), partial(self._release, woken))
         headers = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Accel-Buffering", "no"))
         return Response(status=200, headers=headers, parts=parts)
 
     async def _release(self, woken: asyncio.Event) -> None:
         del self._open[woken]
 
-    async def _events(self, visit: Visit, seen: str, woken: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    async def _events(self, request: PageRequest, seen: str, woken: asyncio.Event) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
-        told = loop.time()
+        sent_at = loop.time()
         yield b"retry: 3000\n\n"
         while not self._closing.is_set():
             await self._turn.acquire()
@@ -103,29 +102,29 @@ class Live:
                 if self._closing.is_set():
                     return
                 woken.clear()
-                event, seen, ended = await self._news(visit, seen)
+                event, seen, ended = await self._news(request, seen)
             finally:
                 took = loop.time() - begun
                 loop.call_later(min(_REST * took, _LONGEST_REST_SECONDS), self._turn.release)
             if ended:
                 yield event
                 return
-            if event or loop.time() - told > _SIGN_OF_LIFE_SECONDS:
-                told = loop.time()
+            if event or loop.time() - sent_at > _KEEPALIVE_SECONDS:
+                sent_at = loop.time()
                 yield event or b": nothing new\n\n"
             await _until(self._closing, max(_PAUSE_SECONDS, _SHARE * took))
             await _until(woken, LOOK_SECONDS)
 
-    async def _news(self, visit: Visit, seen: str) -> tuple[bytes, str, bool]:
-        """What is to be told, empty where nothing is; the version that the page then has; and whether that was the last.
+    async def _news(self, request: PageRequest, seen: str) -> tuple[bytes, str, bool]:
+        """Return the event to send, or nothing; the version that the page then has; and whether the stream ends.
 
-        A database that is busy or away for a while is no end: the next look may find it again.
+        An unavailable database does not end the stream: the next look may succeed.
         """
         try:
-            session = await self._sessions.find(visit.session.token)
+            session = await self._sessions.find(request.session.token)
             if session is None:
                 return _ended("You are signed out. Sign in again to see what is new."), seen, True
-            return *await self._look(visit, session, seen), False
+            return *await self._look(request, session, seen), False
         except PageRefused as refused:
             if refused.status == UnavailableProblem.status:
                 return b"", seen, False
@@ -133,21 +132,25 @@ class Live:
         except UnavailableProblem:
             return b"", seen, False
 
-    async def _look(self, visit: Visit, session: Session, seen: str) -> tuple[bytes, str]:
-        """The event to be sent, empty where nothing changed, and the version that the page then has.
+    async def _look(self, request: PageRequest, session: Session, seen: str) -> tuple[bytes, str]:
+        """Return the event to send, empty if nothing changed, and the version that the page then has.
 
         Raises:
-            PageRefused: the API says no.
+            PageRefused: the API responds with an error.
         """
-        stretch = stretch_of(visit)
-        api = visit.api.of(session.principal)
-        answer = await api.ask(
-            "GET", *stretch.path, query=stretch.query, headers={"If-None-Match": seen} if seen else None, counted=False
+        entry_range = entry_range_of(request)
+        api = request.api.for_principal(session.principal)
+        response = await api.request(
+            "GET",
+            *entry_range.path,
+            query=entry_range.query,
+            headers={"If-None-Match": seen} if seen else None,
+            counted=False,
         )
-        if answer.status == 304:
+        if response.status == 304:
             return b"", seen
-        found = await reply_of(answer)
-        values = part_values(stretch, found)
+        found = await parse_response(response)
+        values = part_values(entry_range, found)
         rows = self._rendering.part("entry_rows.html", **values)
         pager = self._rendering.part("pager.html", **values)
         version = found.headers["etag"]
@@ -164,7 +167,7 @@ def _ended(sentence: str) -> bytes:
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set, or that long."""
+    """Wait until the event is set, at most so many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,4 +1,4 @@
-"""Turning pages: what is asked of the API, and the links under a list. Pure."""
+"""Paging: the query for the API, and the links below a list. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from workspaced.ui.addresses import address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pager:
-    """Which records are shown, counted from 1, and where the others are; an empty address: nowhere.
+    """The range of shown records, counted from 1, and the URLs of the neighbouring pages; empty: there is none.
 
-    ``total`` None: it was not counted.
+    ``total`` None: the records were not counted.
     """
 
     first: int
@@ -23,8 +23,8 @@ class Pager:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One page of a list: ``take`` records after the first ``skip``, or behind the API's ``cursor`` where one is given."""
+class PagePosition:
+    """One page of a list: ``take`` records after the first ``skip``, or after the API's ``cursor`` if there is one."""
 
     take: int
     skip: int
@@ -32,13 +32,13 @@ class Turn:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The same as the API's lists take it."""
+        """Return the page as query parameters of the API's lists."""
         if self.cursor:
             return {"take": str(self.take), "cursor": self.cursor}
         return {"take": str(self.take), "skip": str(self.skip)}
 
     def pager(self, total: int, *segments: str, **query: object) -> Pager:
-        """The links of a page at ``/ui/<segments>``; ``query`` is what stays as it is."""
+        """Return the links of a page at ``/ui/<segments>``; ``query`` has further parameters."""
         earlier = max(self.skip - self.take, 0)
         return Pager(
             first=min(self.skip + 1, total),
@@ -49,7 +49,7 @@ class Turn:
         )
 
     def cursor_pager(self, shown: int, total: int | None, following: str, *segments: str, **query: object) -> Pager:
-        """As `pager`, of a list whose next page has the cursor ``following``; empty: there is none.
+        """Return the links of a list with cursors; the next page has the cursor ``following``; empty: there is none.
 
         A list that was not counted has no way back but to its beginning.
         """

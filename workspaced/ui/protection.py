@@ -1,4 +1,4 @@
-"""What keeps others' pages away from ours: headers, the session's cookie, and where a form was sent from. Pure."""
+"""Protection against pages of other sites: headers, the session's cookie, and the origin of forms. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from workspaced.http.responses import Headers as AnswerHeaders
+from workspaced.http.responses import Headers as ResponseHeaders
 
 COOKIE: Final = "workspaced_session"
 HOME: Final = "/ui"
@@ -18,18 +18,18 @@ _POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-SAFETY: Final[AnswerHeaders] = (
+SAFETY: Final[ResponseHeaders] = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
-    # Not no-referrer: with it a browser sends forms with `Origin: null`, which could come from anywhere.
+    # Not no-referrer: with it browsers send forms with `Origin: null`, which any site can cause.
     ("Referrer-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 
 
 def token_of(cookies: str) -> str:
-    """The session's token out of the header Cookie; empty where there is none."""
+    """Return the session's token from the header Cookie; empty if there is none."""
     for pair in cookies.split(";"):
         name, _, value = pair.strip().partition("=")
         if name == COOKIE:
@@ -38,21 +38,21 @@ def token_of(cookies: str) -> str:
 
 
 def keep_cookie(token: str, *, seconds: int, scheme: str) -> tuple[str, str]:
-    """Have the browser keep the token: for our pages only, out of scripts' reach, and by https only where it came so."""
+    """Return the header that stores the token: for the pages only, hidden from scripts, and restricted to https if used."""
     secure = "; Secure" if scheme == "https" else ""
     return ("Set-Cookie", f"{COOKIE}={token}; Path={HOME}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 
 
 def drop_cookie(*, scheme: str) -> tuple[str, str]:
-    """Have the browser forget the token."""
+    """Return the header that deletes the token."""
     return keep_cookie("", seconds=0, scheme=scheme)
 
 
-def sent_by_us(headers: Headers) -> bool:
-    """Whether a form came from our own pages, as far as the browser tells.
+def is_same_origin(headers: Headers) -> bool:
+    """Return whether a form was sent by one of these pages, according to the browser.
 
-    Sec-Fetch-Site is told over https and to this machine, Origin always. What tells neither is no browser, so it has no
-    cookie that anybody could misuse.
+    Browsers send Sec-Fetch-Site over https and to this machine, and Origin always. A request without either comes from another
+    program, so no other site can have caused it.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -62,12 +62,12 @@ def sent_by_us(headers: Headers) -> bool:
 
 
 def same_token(sent: str, expected: str) -> bool:
-    """Whether a form sent the token that it was given."""
+    """Return whether a form has the expected token."""
     return hmac.compare_digest(sent.encode(), expected.encode())
 
 
 def safe_return(path: str) -> str:
-    """Where to go after signing in: one of our pages, whatever the form says."""
+    """Return the page to show after signing in: always one of these pages, whatever the form contains."""
     ours = path.startswith(f"{HOME}/")
     plain = path.isascii() and path.isprintable() and "\\" not in path
     return path if ours and plain and not path.startswith(f"{HOME}/sign-") else f"{HOME}/workspaces"

@@ -1,4 +1,4 @@
-"""From a page's values to HTML. Everything is escaped unless a template says otherwise, and none does."""
+"""Render pages as HTML. All values are escaped."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from workspaced.ui.assets import Assets
 
 _NARROW_SPACE = "\u202f"
 _SHOWN_CHARACTERS = 400
-# The characters that change the direction of the text after them (Unicode, UAX #9).
+# The characters that change the direction of the following text (Unicode, UAX #9).
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageView:
-    """A page to be shown: a template and its values. ``section`` is the part of the site that it belongs to."""
+    """A page to render: a template and its values. ``section`` is the marked item of the navigation."""
 
     template: str
     title: str
     section: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
+
+
+def page_view(template: str, title: str, section: str, **values: object) -> PageView:
+    """Return a page with status 200."""
+    return PageView(template=template, title=title, section=section, values=values)
 
 
 class Renderer:
@@ -48,34 +53,34 @@ class Renderer:
         self._environment.filters.update(instant=_instant, counted=_counted, plain_number=_plain_number, exact=_exact)
 
     def page(self, view: PageView, **common: object) -> bytes:
-        """A whole page; ``common`` is what every page is given."""
+        """Render a whole page; ``common`` has the values for every page."""
         template = self._environment.get_template(view.template)
         return template.render(title=view.title, section=view.section, **common, **view.values).encode()
 
     def part(self, template: str, **values: object) -> str:
-        """A part of a page."""
+        """Render a part of a page."""
         return self._environment.get_template(template).render(**values)
 
 
 def _instant(text: str) -> str:
-    """``2026-11-21 22:32:49 UTC`` of the document's timestamp."""
+    """Return ``2026-11-21 22:32:49 UTC`` for the API's timestamp."""
     return f"{text[:10]} {text[11:19]} UTC"
 
 
 def _counted(number: int) -> str:
-    """``12 345``, with a space that does not break."""
+    """Return ``12 345``, with a space that does not break."""
     return f"{number:,}".replace(",", _NARROW_SPACE)
 
 
 def _plain_number(number: int | Decimal) -> str:
-    """A number with its digits as they are stored."""
+    """Return a number with the digits that are stored."""
     return str(number)
 
 
 def _exact(text: str) -> Markup:
-    """A text whose characters are all seen in their order: one that would turn the direction is isolated, with its number.
+    """Render a text so that all characters are visible in order: a direction character is isolated and shown with its number.
 
-    It stays in the page, so that the text is copied as it is.
+    The character stays in the page, so that copying gives the exact text.
     """
     shown = Markup()
     end = 0

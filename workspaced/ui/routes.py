@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 from workspaced.http.responses import Response
 from workspaced.ui import blocks, entries, files, webhooks, workspaces
-from workspaced.ui.live import Live
+from workspaced.ui.live import LiveUpdates
+from workspaced.ui.page_request import PageRequest
 from workspaced.ui.renderer import PageView
-from workspaced.ui.visit import Visit
 
-Page: TypeAlias = Callable[[Visit], Awaitable[PageView | Response]]
+Page: TypeAlias = Callable[[PageRequest], Awaitable[PageView | Response]]
 
 _WORKSPACE = "/ui/workspaces/{workspace}"
 _SINK = f"{_WORKSPACE}/sinks/{{sink}}"
@@ -23,7 +23,7 @@ _DELIVERY = f"{_WEBHOOK}/deliveries/{{delivery}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One row. A POST is let in only with the token of the session's forms. ``name`` is what requests are counted under."""
+    """One row. A POST requires the form token of the session. Requests are counted under ``name``."""
 
     name: str
     method: str
@@ -31,8 +31,8 @@ class Route:
     page: Page
 
 
-def routes(live: Live) -> tuple[Route, ...]:
-    """The pages for who is signed in."""
+def routes(live: LiveUpdates) -> tuple[Route, ...]:
+    """Return the pages for signed-in users."""
     return (
         Route(name="home", method="GET", path="/ui", page=workspaces.home),
         Route(name="workspaces", method="GET", path="/ui/workspaces", page=workspaces.list_workspaces),

@@ -1,4 +1,7 @@
-"""Signing in and out: an API key is shown once and stands for the session, which ends with the key, if not before."""
+"""Sign in and out. A session begins with an API key, and ends with it, if not before.
+
+The database has only digests, so that a reader of the database can't use a session.
+"""
 
 from __future__ import annotations
 
@@ -15,83 +18,89 @@ from workspaced.security.authentication import Authentication
 from workspaced.security.key_format import digest
 from workspaced.security.permissions import Principal
 from workspaced.storage.port import Store, Transaction
-from workspaced.ui import session_store
-from workspaced.ui.session_store import StoredSession
+from workspaced.storage.statements import load_statements
 
-_HOUR_MS = 3_600_000
+_SQL = load_statements("workspaced.ui", "sessions.sql")
 _TOKEN_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who is signed in. ``token`` is what his cookie holds."""
+    """The session of a signed-in user. ``token`` is in the user's cookie."""
 
     principal: Principal
     token: str = field(repr=False)
 
     @property
     def form_token(self) -> str:
-        """What a form must send back, so that only our own pages can have sent it; nobody can infer the cookie from it."""
+        """Return the token that a form must send, so that other sites can't send forms; it does not reveal the cookie."""
         return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
 
 
 class Sessions:
-    """Of all processes on the same database."""
+    """The sessions of all processes on the same database."""
 
     def __init__(self, store: Store, authentication: Authentication, *, hours: int, now: Callable[[], int]) -> None:
-        """``hours`` is how long a session lasts at the most; ``now`` tells milliseconds since 1970."""
+        """``hours`` is how long a session lasts at most; ``now`` returns milliseconds since 1970."""
         self.seconds = hours * 3_600
         self._store = store
         self._authentication = authentication
         self._now = now
 
     async def begin(self, key: str, *, address: str, request_id: str) -> Session:
-        """A session for who has this key.
+        """Begin a session with an API key.
 
         Raises:
-            UnauthenticatedProblem: the key is not good.
-            TooManyRequests: too many keys from this address were not.
+            UnauthenticatedProblem: the key is not valid.
+            TooManyRequests: too many keys from this address were not valid.
         """
         principal = await self._authentication.principal(key, address=address, request_id=request_id)
         if principal is None:
             raise UnauthenticatedProblem
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._now()
-        stored = StoredSession(key_id=principal.key_id, secret=digest(key), expires_at=now + self.seconds * 1_000)
+        row = {
+            "token": _digest(token),
+            "key_id": principal.key_id,
+            "secret": digest(key),
+            "now": now,
+            "expires_at": now + self.seconds * 1_000,
+        }
         actor = Actor(principal=principal.name, key_id=principal.key_id, request_id=request_id, address=address)
 
         def act(tx: Transaction) -> None:
-            session_store.drop_ended(tx, now=now)
-            session_store.begin(tx, _digest(token), stored, now=now)
+            tx.run(_SQL["drop_ended"], {"now": now})
+            tx.run(_SQL["begin"], row)
             audit.note(tx, actor, AuditAction(action="page_session.created", resource_id=principal.key_id), now=now)
 
         await self._store.write(act)
         return Session(principal=principal, token=token)
 
     async def find(self, token: str) -> Session | None:
-        """The session of this token, with what its key may do now; None where it, or its key, has ended."""
-        sha256, now = _digest(token), self._now()
-        stored = await self._store.read_brief(lambda reader: session_store.find(reader, sha256, now=now))
+        """Return the session of this token, with its key's present permissions; None if it or the key has ended."""
+        values = {"token": _digest(token), "now": self._now()}
+        stored = await self._store.read_brief(lambda reader: reader.one(_SQL["find"], values))
         if stored is None:
             return None
-        principal = await self._authentication.still(stored.key_id, stored.secret)
+        key_id, secret = stored
+        principal = await self._authentication.verify_again(key_id, bytes(secret))
         return Session(principal=principal, token=token) if principal else None
 
     async def end(self, session: Session, *, address: str, request_id: str) -> None:
-        """End it; its token is worth nothing from now on."""
+        """End a session."""
         principal, now = session.principal, self._now()
         actor = Actor(principal=principal.name, key_id=principal.key_id, request_id=request_id, address=address)
 
         def act(tx: Transaction) -> None:
-            if session_store.end(tx, _digest(session.token)):
+            if tx.run(_SQL["end"], {"token": _digest(session.token)}):
                 audit.note(tx, actor, AuditAction(action="page_session.deleted", resource_id=principal.key_id), now=now)
 
         await self._store.write(act)
 
     async def drop_ended(self) -> int:
-        """Forget those whose time is over; how many they were."""
+        """Delete expired sessions; return how many there were."""
         now = self._now()
-        return await self._store.write(lambda tx: session_store.drop_ended(tx, now=now))
+        return await self._store.write(lambda tx: tx.run(_SQL["drop_ended"], {"now": now}))
 
 
 def _digest(token: str) -> bytes:

@@ -1,11 +1,11 @@
--- Who is signed in to the pages.
+-- Sessions of the pages.
 
 -- name: begin
 INSERT INTO page_session (token, key_id, secret, created_at, expires_at)
 VALUES (:token, :key_id, :secret, :now, :expires_at)
 
 -- name: find
-SELECT key_id, secret, expires_at FROM page_session WHERE token = :token AND expires_at > :now
+SELECT key_id, secret FROM page_session WHERE token = :token AND expires_at > :now
 
 -- name: end
 DELETE FROM page_session WHERE token = :token

@@ -7,60 +7,52 @@ from typing import Final
 from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
-from workspaced.ui.pager import Turn
-from workspaced.ui.renderer import PageView
-from workspaced.ui.visit import Reply, Visit
+from workspaced.ui.page_request import PageRequest
+from workspaced.ui.pager import PagePosition
+from workspaced.ui.renderer import PageView, page_view
 
-_AT_ONCE: Final = 50
-_SINKS_AT_ONCE: Final = 100
+_PAGE_LENGTH: Final = 50
+_SINKS_LENGTH: Final = 100
 SECTION: Final = "workspaces"
 
 
-async def home(_visit: Visit) -> Response:
-    """Where everybody starts."""
+async def home(_request: PageRequest) -> Response:
+    """Redirect to the first page."""
     return see_other(address("workspaces"))
 
 
-async def list_workspaces(visit: Visit) -> PageView:
-    """By label, some at a time; ``search`` is a part of the label."""
-    search = visit.query.get("search", "").strip()
-    turn = Turn(take=_AT_ONCE, skip=visit.number("skip"))
-    found = await visit.get("workspace", filters=_label_contains(search), **turn.query, sortedBy="label")
-    return PageView(
-        template="workspaces.html",
-        title="Workspaces",
-        section=SECTION,
-        values={
-            "workspaces": found.value,
-            "search": search,
-            "pager": turn.pager(found.total, "workspaces", search=search),
-        },
+async def list_workspaces(request: PageRequest) -> PageView:
+    """Show the workspaces, by label; ``search`` is a part of the label."""
+    search = request.query.get("search", "").strip()
+    list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
+    found = await request.get("workspace", filters=_label_contains(search), **list_page.query, sortedBy="label")
+    return page_view(
+        "workspaces.html",
+        "Workspaces",
+        SECTION,
+        workspaces=found.value,
+        search=search,
+        pager=list_page.pager(found.total, "workspaces", search=search),
     )
 
 
-async def show_workspace(visit: Visit) -> PageView:
-    """Its data sinks."""
-    workspace_id = visit.names["workspace"]
-    workspace = await visit.get("workspace", workspace_id)
-    turn = Turn(take=_SINKS_AT_ONCE, skip=visit.number("skip"))
-    sinks = await visit.get("workspace", workspace_id, "data-sink", "list", **turn.query)
-    return PageView(
-        template="sinks.html",
-        title=_label(workspace),
-        section=SECTION,
-        values={
-            "workspace": workspace.record,
-            "sinks": sinks.value,
-            "total": sinks.total,
-            "pager": turn.pager(sinks.total, "workspaces", workspace_id),
-        },
+async def show_workspace(request: PageRequest) -> PageView:
+    """Show the data sinks of a workspace."""
+    workspace_id = request.names["workspace"]
+    workspace = await request.workspace()
+    list_page = PagePosition(take=_SINKS_LENGTH, skip=request.number("skip"))
+    sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query)
+    return page_view(
+        "sinks.html",
+        workspace["label"],
+        SECTION,
+        workspace=workspace,
+        sinks=sinks.value,
+        total=sinks.total,
+        pager=list_page.pager(sinks.total, "workspaces", workspace_id),
     )
-
-
-def _label(workspace: Reply) -> str:
-    return str(workspace.record["label"])
 
 
 def _label_contains(text: str) -> str:
-    """The API's filter for it; a text that begins with a brace would be read as JSON, so it is put into some."""
+    """Return the API's filter. A text that begins with a brace would be parsed as JSON, so it becomes a JSON filter."""
     return encode({"label": {"contains": text}}).decode() if text.startswith("{") else text

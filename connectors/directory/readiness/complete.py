@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
 
@@ -32,7 +32,7 @@ class Complete(ReadinessRule):
         description="How long an incomplete file is waited for; then it is read, and rejected with what is wrong.",
     )
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Wait for the end of the file. Each content is examined once."""
         if reason := view.cached("complete", lambda: find_missing_end(view.path, view.name, lambda: _parse(view))):
             return NotReady(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connectors.directory.readiness.file_groups import Group, GroupingRule
 from connectors.directory.readiness.folder_view import ContentCache, DiskFileView, DiskFolderView
-from connectors.directory.readiness.rule import Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import InvalidFile, NotReady, ReadinessRule
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error
 from connectors.formats import Format
@@ -35,7 +35,7 @@ class Readiness:
         self._format_for = format_for
         self._cache = ContentCache()
         self._since: dict[str, tuple[Identity, float]] = {}
-        self._verdicts: dict[str, NotReady | Invalid] = {}
+        self._verdicts: dict[str, NotReady | InvalidFile] = {}
         self._groups: dict[str, Group] = {}
 
     def is_companion(self, name: str) -> bool:
@@ -85,7 +85,7 @@ class Readiness:
                 ordered.update(dict.fromkeys(member for member in members if member in good))
         return list(ordered)
 
-    def _evaluate_file(self, name: str, identity: Identity) -> NotReady | Invalid | None:
+    def _evaluate_file(self, name: str, identity: Identity) -> NotReady | InvalidFile | None:
         seen = self._since.get(name)
         if seen is None or not seen[0].has_same_content(identity):
             seen = self._since[name] = (identity, self._now())
@@ -96,7 +96,7 @@ class Readiness:
             self._verdicts[name] = verdict
         return verdict
 
-    def _apply_rules(self, name: str, identity: Identity, since: float) -> NotReady | Invalid | None:
+    def _apply_rules(self, name: str, identity: Identity, since: float) -> NotReady | InvalidFile | None:
         now = self._now()
         view = DiskFileView(
             name=name, folder=self._folder, identity=identity, now=now, cache=self._cache, format_for=self._format_for
@@ -118,7 +118,7 @@ class Readiness:
     def rejection_reason(self, name: str) -> str:
         """Return why the file must not be read as it is; empty if no rule rejects it."""
         verdict = self._verdicts.get(name)
-        return verdict.sentence if isinstance(verdict, Invalid) else ""
+        return verdict.sentence if isinstance(verdict, InvalidFile) else ""
 
     def waiting_reason(self, name: str) -> str:
         """Return what the file waits for, by its last evaluation; empty if it waits for nothing."""
@@ -149,7 +149,7 @@ def _find_groups(rule: GroupingRule, view: DiskFolderView) -> list[Group]:
         return []  # the list disappeared or can't be read: its files have no group, and wait with that reason
 
 
-def _evaluate_member(rule: GroupingRule, group: Group | None, view: DiskFileView) -> NotReady | Invalid | None:
+def _evaluate_member(rule: GroupingRule, group: Group | None, view: DiskFileView) -> NotReady | InvalidFile | None:
     if group is None:
         return NotReady(sentence=rule.ungrouped_reason(view.name))
     return NotReady(sentence=group.incomplete) if group.incomplete else group.evaluate(view)

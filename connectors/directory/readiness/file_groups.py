@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.files.identity import Identity
 
 
@@ -25,11 +25,11 @@ class Group:
     companion: str = ""
     hashes: Mapping[str, str]
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Compare the hash of one member with the listed one."""
         wanted = self.hashes.get(view.name)
         if wanted and (actual := view.sha256()) != wanted:
-            return Invalid(
+            return InvalidFile(
                 sentence=(
                     f"{view.name}: its content has the SHA-256 {actual[:12]}…, {self.name} says {wanted[:12]}…."
                     " Drop the file again, or correct the list."
@@ -67,7 +67,7 @@ class GroupingRule(ReadinessRule):
     def ungrouped_reason(self, name: str) -> str:
         """Return why a file without a group waits."""
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:  # noqa: ARG002 - it evaluates groups
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - it evaluates groups
         """Return None: the rule says nothing about a single file."""
         return None
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from connectors.directory.readiness.name_patterns import CompanionName, companion_name, is_companion_name
-from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 
 _COARSE_SECONDS = 2
 """The times of some file systems are exact to two seconds."""
@@ -28,7 +28,7 @@ class Marker(ReadinessRule):
         ),
     )
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Wait for a marker that is not older than the file.
 
         The time of a file from the future is not compared.

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Literal
 
-from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 
 
 class NotOpen(ReadinessRule):
@@ -21,7 +21,7 @@ class NotOpen(ReadinessRule):
 
     type: Literal["not-open"] = "not-open"
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Wait while a writer is found.
 
         When the writer closes the file, an event starts another evaluation.

@@ -28,7 +28,7 @@ class NotReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invalid:
+class InvalidFile:
     """The file must not be read as it is.
 
     It is rejected with the sentence until it or a companion changes.
@@ -83,7 +83,7 @@ class ReadinessRule(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @abstractmethod
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Return why the file is not ready by this rule; None if it is ready.
 
         Raises:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from connectors.directory.readiness.checksums import find_checksum
 from connectors.directory.readiness.name_patterns import CompanionName, companion_name, is_companion_name
-from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 
 
 class Sidecar(ReadinessRule):
@@ -20,7 +20,7 @@ class Sidecar(ReadinessRule):
         description="The sidecar's name: {name} is the file's whole name, {stem} the same without its last suffix.",
     )
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Wait for a sidecar with content. Another hash, or none for this file, makes the file invalid."""
         sidecar = companion_name(self.name, view.base)
         found = view.sibling(sidecar)
@@ -30,11 +30,11 @@ class Sidecar(ReadinessRule):
             return NotReady(sentence=f"it waits for its checksum: {sidecar} is still empty")
         wanted = find_checksum(view.sibling_text(sidecar), view.base)
         if wanted is None:
-            return Invalid(
+            return InvalidFile(
                 sentence=f"{view.name}: {sidecar} holds no SHA-256 for it. Write the hash alone, or a line of sha256sum."
             )
         if (actual := view.sha256()) != wanted:
-            return Invalid(
+            return InvalidFile(
                 sentence=(
                     f"{view.name}: its content has the SHA-256 {actual[:12]}…, {sidecar} says {wanted[:12]}…."
                     " Drop the file again, or correct its checksum."

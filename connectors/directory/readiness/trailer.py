@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.files.file_head import FileHead
 from connectors.formats.compression import packed_suffix
 from ingestd.sdk import SourceBroken
@@ -39,10 +39,10 @@ class Trailer(ReadinessRule):
         ),
     )
 
-    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+    def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Wait for the line: without it the file is not complete. Another number makes the file invalid."""
         if packed_suffix(view.name):
-            return Invalid(sentence=f"{view.name}: the rule trailer can't read a packed file. Drop it unpacked.")
+            return InvalidFile(sentence=f"{view.name}: the rule trailer can't read a packed file. Drop it unpacked.")
         start, wanted = view.cached("trailer", lambda: self._read_trailer(view))
         if wanted is None:
             return NotReady(
@@ -53,7 +53,7 @@ class Trailer(ReadinessRule):
         except SourceBroken:
             return None  # the reading reports why
         if found != wanted:
-            return Invalid(
+            return InvalidFile(
                 sentence=f"{view.name}: its last line says {wanted} records, it holds {found}. Drop it again, complete."
             )
         return None

@@ -76,6 +76,8 @@ class RunFinisher:
                 connection.execute(SQL["staging_clear"], (run.id,))
             row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
             summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
+            if partial and summary.changed:
+                connection.execute(SQL["partition_amended"], (run.partition,))
             if not collided:
                 end = {
                     "changed": summary.changed,

@@ -97,6 +97,9 @@ class RunWriter:
         connection.execute(SQL["run_count"], numbers)
         if removed or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
+        if written and written.replaced.len():
+            # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.
+            connection.execute(SQL["partition_amended"], (run.partition,))
 
     def note_written(self, run: RunState, written: Written | None) -> int:
         """Wake the delivery, and return the number of changes. Call it after the commit.

@@ -50,6 +50,9 @@ WHERE id = :partition
 -- name: partition_snapshot
 UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?
 
+-- name: partition_amended
+UPDATE partition SET valid_through = -1 WHERE id = ?
+
 -- name: partition_doubted
 UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
 

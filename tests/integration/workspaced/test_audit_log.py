@@ -178,5 +178,5 @@ async def test_rows_are_deleted_after_their_retention_time(
         ) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
-        await app.keep_up()
+        await app.run_maintenance()
         assert len(await _actions(http, action="old.action")) == kept

@@ -340,11 +340,11 @@ async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
             file = await files.upload(content=content)
             await files.http.delete(f"{FILES}/{file['id']}", params={"workspaceId": files.workspace})
         await files.upload(content=b"kept")
-        await app.keep_up()
+        await app.run_maintenance()
         assert _stored(settings) == {kept, dropped}, "deleted, but it can be restored"
     soon = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, deleted_days=0))
     async with _another(soon, make_key) as (files, app):
-        await app.keep_up()
+        await app.run_maintenance()
         assert _stored(settings) == {kept}
         log = await files.http.get("/v1/audit-log?action=cloud_storage.file.purged")
         assert len(log.json()) == 2
@@ -354,11 +354,11 @@ async def test_unused_links_leave_no_trace(settings: WorkspacedSettings, make_ke
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)
     async with _another(settings, make_key, clock=long_ago) as (files, app):
-        await app.keep_up()  # the first run of the job is over then, and deletes nothing of the following
+        await app.run_maintenance()  # the first run of the job is over then, and deletes nothing of the following
         never, sent = await files.link(), await files.link()
         assert (await files.http.put(sent["uploadUrl"], content=b"abc")).status_code == 200
         assert _stored(settings) == {sha256 := hashlib.sha256(b"abc").hexdigest()}, sha256
-        await app.keep_up()
+        await app.run_maintenance()
         assert _stored(settings) == set()
         for link in (never, sent):
             assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403

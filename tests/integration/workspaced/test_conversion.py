@@ -257,7 +257,7 @@ async def test_an_expired_lease_is_taken_over(settings: WorkspacedSettings, make
         file = (await files.upload("mass.csv", CSV))["id"]
         limits = ConversionSettings()
         held = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=limits, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", settings=limits, now=clock.now())
         )
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
@@ -269,7 +269,7 @@ async def test_an_expired_lease_is_taken_over(settings: WorkspacedSettings, make
     assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
     late = transact(
         settings.database,
-        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", settings=limits, now=clock.now()),
     )
     assert late is None, "a worker without its lease changes nothing"
 
@@ -285,18 +285,18 @@ async def test_a_file_that_repeatedly_kills_its_converter_is_marked_failed(
             claimed = transact(
                 settings.database,
                 lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
-                    tx, lease=f"gone/{number}", pace=limits, now=clock.now()
+                    tx, lease=f"gone/{number}", settings=limits, now=clock.now()
                 ),
             )
             assert claimed is not None, number
             await clock.advance(limits.lease_seconds)
         last = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=limits, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", settings=limits, now=clock.now())
         )
         assert last is None
         failed = (await files.record(file))["conversion"]
         assert (failed["state"], failed["errorClass"], failed["attempt"]) == ("failed", "internal", 4)
-        assert failed["error"] == "The process that was converting it ended in the middle."
+        assert failed["error"] == "The process that converted the file ended before the conversion."
 
 
 async def test_two_processes_convert_a_file_once(settings: WorkspacedSettings, make_key: MakeKey) -> None:

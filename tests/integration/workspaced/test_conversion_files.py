@@ -19,8 +19,8 @@ from PIL import Image
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from workspaced.resources.cloud_storage import job
-from workspaced.resources.cloud_storage.converters.registry import kind_of
-from workspaced.resources.cloud_storage.job import Done, Failed
+from workspaced.resources.cloud_storage.converters.registry import converter_of
+from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.settings.workers import ConversionSettings
 
 
@@ -41,28 +41,32 @@ class Made:
         return Image.open(io.BytesIO(self.files[name]))
 
 
-async def _outcome(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[Done | Failed, Path]:
+async def _outcome(
+    folder: Path, name: str, content: bytes, **limits: Any
+) -> tuple[Converted | ConversionFailure, Path]:
     source = folder / "blob"
     source.write_bytes(content)
     scratch = folder / "scratch"
     scratch.mkdir()
-    kind = kind_of(name, "application/octet-stream")
+    kind = converter_of(name, "application/octet-stream")
     assert kind
-    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionSettings(**limits)), scratch / "made"
+    return await job.run(
+        kind, source, Path(name).suffix, scratch, settings=ConversionSettings(**limits)
+    ), scratch / "made"
 
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:
     outcome, into = await _outcome(folder, name, content)
-    assert isinstance(outcome, Done), outcome
+    assert isinstance(outcome, Converted), outcome
     return Made(
-        files={one.name: (into / one.file).read_bytes() for one in outcome.made},
-        types={one.name: one.content_type for one in outcome.made},
+        files={one.name: (into / one.file).read_bytes() for one in outcome.outputs},
+        types={one.name: one.content_type for one in outcome.outputs},
     )
 
 
 async def _failed(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[str, str]:
     outcome, _ = await _outcome(folder, name, content, **limits)
-    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome, ConversionFailure), outcome
     return outcome.error_class, outcome.sentence
 
 
@@ -231,7 +235,7 @@ _FAR_CORNER = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD
     ("name", "content", "error_class", "words"),
     [
         pytest.param("a.xlsx", xlsx({"S": rows(["a"])})[:500], "user", "damaged", id="half a workbook"),
-        pytest.param("a.xlsx", b"no workbook", "user", "no workbook", id="text called a workbook"),
+        pytest.param("a.xlsx", b"not a workbook", "user", "not a workbook", id="text called a workbook"),
         pytest.param("a.xlsx", _encrypted(), "user", "password", id="a workbook with a password"),
         pytest.param("a.xlsx", xlsx({"S": ""}), "user", "no sheet with cells", id="an empty workbook"),
         pytest.param("a.xlsx", zipped({"a.txt": "a"}), "user", "can't be read", id="another zip"),
@@ -248,13 +252,13 @@ _FAR_CORNER = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD
         pytest.param("a.png", png_header(60_000, 60_000), "unsupported", "60000 x 60000 pixels", id="an image bomb"),
         pytest.param("a.png", png_header(5_000, 5_000), "user", "damaged", id="an image of nothing"),
         pytest.param("a.jpg", b"\xff\xd8\xff\xe0 no more", "user", "image", id="half an image"),
-        pytest.param("a.png", b"<svg/>", "user", "no image", id="text called an image"),
+        pytest.param("a.png", b"<svg/>", "user", "not an image", id="text called an image"),
         pytest.param("a.pdf", pdf("text")[:60], "user", "damaged", id="half a pdf"),
-        pytest.param("a.pdf", b"", "user", "no PDF", id="an empty pdf"),
+        pytest.param("a.pdf", b"", "user", "not a PDF", id="an empty pdf"),
         pytest.param("a.pdf", _encrypted_pdf(), "user", "password", id="a pdf with a password"),
         pytest.param("a.csv", b"", "user", "empty", id="an empty csv"),
         pytest.param("a.csv", b"a,b\n1,2,3\n", "user", "more fields", id="a ragged csv"),
-        pytest.param("a.csv", b"a,\0\n", "user", "bytes that are zero", id="no text"),
+        pytest.param("a.csv", b"a,\0\n", "user", "zero bytes", id="no text"),
         pytest.param("a.csv", b"a,\x81\n", "user", "neither UTF-8", id="text in nothing known"),
         pytest.param("a.csv", b"," * 3_000 + b"\n", "unsupported", "3001 columns", id="too many columns"),
     ],
@@ -287,7 +291,7 @@ async def test_a_pdf_bomb_is_rejected_permanently(tmp_path: Path) -> None:
 async def test_the_size_of_results_is_bounded(tmp_path: Path) -> None:
     content = b"a,b\n" + b"".join(os.urandom(8).hex().encode() + b",x\n" for _ in range(30_000))
     error_class, sentence = await _failed(tmp_path, "a.csv", content, output_bytes=100_000)
-    assert (error_class, sentence) == ("unsupported", "What is made of the file has more than 100000 bytes.")
+    assert (error_class, sentence) == ("unsupported", "The outputs of the conversion have more than 100000 bytes.")
 
 
 async def test_processor_time_is_bounded(tmp_path: Path) -> None:

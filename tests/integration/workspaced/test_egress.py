@@ -135,7 +135,7 @@ async def test_a_silent_receiver_is_abandoned_at_the_timeout(receiver: tuple[Rec
 async def test_a_response_is_read_up_to_the_limit_only(receiver: tuple[Receiver, int]) -> None:
     server, port = receiver
     server.response = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000
-    async with EgressClient(OPEN, bounds=Bounds(answer_bytes=1_000)) as client:
+    async with EgressClient(OPEN, bounds=Bounds(response_bytes=1_000)) as client:
         response = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
     assert response.body == b"x" * 1_000
 

@@ -108,4 +108,4 @@ def test_the_commands_list_and_restore_while_the_service_runs(tmp_path: Path) ->
         assert refused.returncode == 1
         assert refused.stderr.startswith(f"workspaced: File {file} is not deleted. `workspaced files list --deleted`")
     wrong = workspaced("files", "restore", "a.bin", *where)
-    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'a.bin' is no file's id: it must be a UUID.\n")
+    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'a.bin' is not the id of a file: it must be a UUID.\n")

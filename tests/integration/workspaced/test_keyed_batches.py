@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from workspaced.core.problems import ConflictProblem, Problem, UnavailableProblem
-from workspaced.http.idempotency import IdempotencySlot, once
+from workspaced.http.idempotency import IdempotencySlot, make_idempotent
 from workspaced.http.operations import Work
 from workspaced.http.responses import Response
 from workspaced.security.secret_box import SecretBox
@@ -69,7 +69,9 @@ def _keyed(put: _Put, key: str, *, content: str = "", now: int = _NOW, box: Secr
         fingerprint=hashlib.sha256((content or put.name).encode()).digest(),
     )
     work = Work(act=put, secret_box=box)
-    return once(work, slot, now=now, keep_ms=_KEEP, refused=lambda problem: Response(status=problem.status)).act
+    return make_idempotent(
+        work, slot, now=now, keep_ms=_KEEP, refused=lambda problem: Response(status=problem.status)
+    ).act
 
 
 def _done(address: Address, *works: Callable[[Transaction], Response]) -> list[Any]:

@@ -128,6 +128,6 @@ async def test_the_prefix_of_visible_ids_is_fixed_at_the_first_start(
     async with _client(settings, key) as http:
         assert (await http.get(f"{sinks}/bud-1")).json()["visibleId"] == "BUD-1"
         assert (await http.get(f"{sinks}/SNK-1")).status_code == 404
-    with pytest.raises(StorageUnusable, match="WORKSPACED_VISIBLE_ID_PREFIX is 'SNK', but this data was begun with"):
+    with pytest.raises(StorageUnusable, match="WORKSPACED_VISIBLE_ID_PREFIX is 'SNK', but this data was created with"):
         async with _client(settings, key, visible_id_prefix="SNK"):
             raise AssertionError("it has started")

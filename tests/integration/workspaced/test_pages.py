@@ -184,7 +184,7 @@ async def test_a_session_expires_and_is_deleted(
     await sign_in(browser, make_key())
     transact(settings.database, lambda tx: tx.run("UPDATE page_session SET expires_at = 1"))
     assert (await browser.get("/ui/workspaces")).status_code == 303
-    await app.keep_up()
+    await app.run_maintenance()
     assert transact(settings.database, lambda tx: tx.one("SELECT count(*) FROM page_session")) == (0,)
 
 

@@ -84,5 +84,5 @@ async def test_a_running_service_removes_the_rows(
     assert (await http.delete(sink)).status_code == 200
     app = http._transport.app  # type: ignore[attr-defined]
     assert isinstance(app, Application)
-    await app.keep_up()
+    await app.run_maintenance()
     assert rows_of(settings) == (0, 0)

@@ -268,7 +268,7 @@ async def test_a_workspace_is_purged_after_its_retention_time_and_nothing_of_it_
         await http.delete(f"/v1/workspace/{gone}")
         taken = await http.post("/v1/workspace", json={"label": "anew", "id": gone})
         assert taken.status_code == 409
-        await app.keep_up()
+        await app.run_maintenance()
         again = await http.post("/v1/workspace", json={"label": "anew", "id": gone})
         assert (again.status_code, len(again.json()["blocks"])) == (201, 1)
         assert (await http.get(f"/v1/workspace/{gone}/data-sink/list")).json() == []

@@ -34,7 +34,10 @@ def test_a_workspace_that_cannot_be_restored_is_reported(tmp_path: Path) -> None
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"workspaced: There is no workspace {unknown}, deleted or not. `workspaced")
     wrong = workspaced("workspaces", "restore", "SNK-1", "--data", str(tmp_path))
-    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'SNK-1' is no workspace's id: it must be a UUID.\n")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "workspaced: 'SNK-1' is not the id of a workspace: it must be a UUID.\n",
+    )
 
 
 def test_a_key_for_a_guest_is_created_by_command_and_commands_are_in_the_audit_log(tmp_path: Path) -> None:
@@ -65,4 +68,4 @@ def test_an_invalid_setting_or_one_that_differs_from_the_first_start_is_reported
         pass
     refused = workspaced(*words, environment={"WORKSPACED_VISIBLE_ID_PREFIX": "SNK"})
     assert refused.returncode == 78
-    assert "this data was begun with 'BUD'" in refused.stderr
+    assert "this data was created with 'BUD'" in refused.stderr

@@ -10,13 +10,13 @@ from msgspec import UNSET
 from workspaced.core.fields import Fields
 from workspaced.core.members import Number, Slot, read_changes
 from workspaced.core.problems import Invalid
-from workspaced.resources.blocks.tree import Place, Tree
+from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges
 from workspaced.settings.model import Limits
 
 
-def _place(number: int, parent: int | None, order: float = 0) -> Place:
-    return Place(
+def _place(number: int, parent: int | None, order: float = 0) -> TreePlace:
+    return TreePlace(
         id=f"b{number:03d}",
         parent_id=None if parent is None else f"b{parent:03d}",
         order_index=order,

@@ -69,5 +69,5 @@ def test_a_page_without_a_filter_skips_only_its_own_rows() -> None:
 
 
 def test_an_offset_beyond_the_limit_is_rejected() -> None:
-    with pytest.raises(Invalid, match="at the most"):
+    with pytest.raises(Invalid, match="at most 100 records"):
         Rows(1_000, 50).page(0, take=1, skip=5, most=100)

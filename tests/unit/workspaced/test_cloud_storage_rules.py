@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from workspaced.core.problems import Invalid, RangeNotSatisfiable
-from workspaced.resources.cloud_storage.conversion_rules import Next, after_failure, after_lost_lease
-from workspaced.resources.cloud_storage.converters.registry import kind_of
+from workspaced.resources.cloud_storage.conversion_rules import FailureStep, after_failure, after_lost_lease
+from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
-from workspaced.resources.cloud_storage.ranges import ByteRange, stretch
-from workspaced.resources.cloud_storage.rules import read_metadata, read_one_shot, read_upload_link, type_of
+from workspaced.resources.cloud_storage.ranges import ByteRange, select_range
+from workspaced.resources.cloud_storage.rules import read_direct_upload, read_metadata, read_upload_link, type_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url
 from workspaced.settings.workers import ConversionSettings
@@ -31,14 +31,14 @@ TAG = '"abc"'
     ],
 )
 def test_a_range_is_limited_to_the_content(header: str, start: int, length: int) -> None:
-    assert stretch(header, None, etag=TAG, size=10) == ByteRange(start=start, length=length, whole=False)
+    assert select_range(header, None, etag=TAG, size=10) == ByteRange(start=start, length=length, whole=False)
 
 
 @pytest.mark.parametrize(
     "header", [None, "", "bytes=4-2", "bytes=a-b", "bytes=0-1,4-5", "lines=0-1", "bytes=-", "bytes 0-1"]
 )
 def test_an_unsupported_range_gets_the_whole_content(header: str | None) -> None:
-    assert stretch(header, None, etag=TAG, size=10) == ByteRange(start=0, length=10, whole=True)
+    assert select_range(header, None, etag=TAG, size=10) == ByteRange(start=0, length=10, whole=True)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_an_unsupported_range_gets_the_whole_content(header: str | None) -> None
 )
 def test_a_range_after_the_end_is_rejected_with_the_size(header: str, size: int) -> None:
     with pytest.raises(RangeNotSatisfiable) as refused:
-        stretch(header, None, etag=TAG, size=size)
+        select_range(header, None, etag=TAG, size=size)
     assert refused.value.headers == (("Content-Range", f"bytes */{size}"),)
 
 
 @pytest.mark.parametrize("if_range", ['"other"', 'W/"abc"', "Sat, 21 Nov 2026 22:00:00 GMT"])
 def test_a_range_of_another_version_gets_the_whole_content(if_range: str) -> None:
-    assert stretch("bytes=0-1", if_range, etag=TAG, size=10).whole
-    assert not stretch("bytes=0-1", TAG, etag=TAG, size=10).whole
+    assert select_range("bytes=0-1", if_range, etag=TAG, size=10).whole
+    assert not select_range("bytes=0-1", TAG, etag=TAG, size=10).whole
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_file_name_cannot_end_the_header() -> None:
 
 def _links(secret: str = "ab" * 32) -> UploadLinks:
     links = UploadLinks()
-    links.settle(lambda: bytes.fromhex(secret))
+    links.use_secret(lambda: bytes.fromhex(secret))
     return links
 
 
@@ -90,7 +90,7 @@ def _query(link: str) -> dict[str, str]:
 def test_a_link_is_valid_until_it_expires() -> None:
     query = _query(_links().link("https://data.example.org", upload_id="u", expires_at=1_000))
     _links().require_signed(query, upload_id="u", now=999)
-    with pytest.raises(LinkRefused, match="time of this upload link is over"):
+    with pytest.raises(LinkRefused, match="upload link has expired"):
         _links().require_signed(query, upload_id="u", now=1_000)
 
 
@@ -116,16 +116,16 @@ def test_internal_failures_are_retried_three_times_and_others_only_on_request() 
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
             step = after_failure(limits, error_class, failures=failures, now=1_000)
-            assert step == Next(due_at=1_000 + seconds * 1_000, failures=failures + 1)
-    assert after_failure(limits, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
-    assert after_failure(limits, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
-    assert after_failure(limits, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
+            assert step == FailureStep(due_at=1_000 + seconds * 1_000, failures=failures + 1)
+    assert after_failure(limits, "internal", failures=3, now=1_000) == FailureStep(due_at=None, failures=4)
+    assert after_failure(limits, "user", failures=0, now=1_000) == FailureStep(due_at=None, failures=1)
+    assert after_failure(limits, "unsupported", failures=0, now=1_000) == FailureStep(due_at=None, failures=1)
 
 
 def test_a_conversion_with_a_lost_lease_is_restarted_a_limited_number_of_times() -> None:
     limits = ConversionSettings()
-    assert after_lost_lease(limits, failures=0, now=5) == Next(due_at=5, failures=1)
-    assert after_lost_lease(limits, failures=3, now=5) == Next(due_at=None, failures=4)
+    assert after_lost_lease(limits, failures=0, now=5) == FailureStep(due_at=5, failures=1)
+    assert after_lost_lease(limits, failures=3, now=5) == FailureStep(due_at=None, failures=4)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_heartbeat_follows_the_lease() -> None:
     ],
 )
 def test_a_converter_is_chosen_by_extension_then_by_type(name: str, content_type: str, module: str | None) -> None:
-    kind = kind_of(name, content_type)
+    kind = converter_of(name, content_type)
     assert (kind.module if kind else None) == module
 
 
@@ -197,9 +197,9 @@ def test_each_invalid_member_of_an_upload_is_named(member: str, value: object) -
 
 def test_the_default_content_type_of_curl_is_ignored() -> None:
     query = {"workspaceId": WORKSPACE, "fileName": "a.png"}
-    assert read_one_shot(query, "application/x-www-form-urlencoded", LIMITS).content_type == "image/png"
-    assert read_one_shot(query, "image/webp", LIMITS).content_type == "image/webp"
-    assert read_one_shot({**query, "contentType": "text/csv"}, "image/webp", LIMITS).content_type == "text/csv"
+    assert read_direct_upload(query, "application/x-www-form-urlencoded", LIMITS).content_type == "image/png"
+    assert read_direct_upload(query, "image/webp", LIMITS).content_type == "image/webp"
+    assert read_direct_upload({**query, "contentType": "text/csv"}, "image/webp", LIMITS).content_type == "text/csv"
     assert type_of("unknown") == "application/octet-stream"
     assert type_of(".csv") == "text/csv"
 

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from workspaced.security.egress.addresses import is_public
-from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal_address
 
 HOSTILE = (
     "127.0.0.1",
@@ -160,7 +160,7 @@ def test_a_name_is_permitted_only_if_all_its_addresses_are(addresses: tuple[str,
     ("variables", "named"),
     [
         ({"WORKSPACED_ALLOW_HTTP": "yes"}, "WORKSPACED_ALLOW_HTTP is 'yes'"),
-        ({"WORKSPACED_ALLOWED_CIDRS": "10.0.0.1/8"}, "WORKSPACED_ALLOWED_CIDRS holds '10.0.0.1/8'"),
+        ({"WORKSPACED_ALLOWED_CIDRS": "10.0.0.1/8"}, "WORKSPACED_ALLOWED_CIDRS contains '10.0.0.1/8'"),
     ],
 )
 def test_an_invalid_setting_is_named(variables: dict[str, str], named: str) -> None:
@@ -169,7 +169,7 @@ def test_an_invalid_setting_is_named(variables: dict[str, str], named: str) -> N
 
 
 def test_obsolete_notations_of_addresses_are_recognised() -> None:
-    assert str(literal("127.1")) == "127.0.0.1"
-    assert str(literal("0x7f.1")) == "127.0.0.1"
-    assert literal("example.com") is None
-    assert literal("1.example") is None
+    assert str(literal_address("127.1")) == "127.0.0.1"
+    assert str(literal_address("0x7f.1")) == "127.0.0.1"
+    assert literal_address("example.com") is None
+    assert literal_address("1.example") is None

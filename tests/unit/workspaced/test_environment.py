@@ -14,7 +14,8 @@ from workspaced.settings.model import Limits, WorkspacedSettings
 PARTS = {
     "limits": ("WORKSPACED_BULK_ITEMS", "7"),
     "egress": ("WORKSPACED_ALLOW_HTTP", "true"),
-    "pace": ("WORKSPACED_LEASE_SECONDS", "7"),
+    "maintenance_seconds": ("WORKSPACED_UPKEEP_SECONDS", "7.5"),
+    "deliveries": ("WORKSPACED_LEASE_SECONDS", "7"),
     "conversion": ("WORKSPACED_CONVERSION_AT_ONCE", "7"),
     "encryption_key": ("WORKSPACED_ENCRYPTION_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
     "visible_id_prefix": ("WORKSPACED_VISIBLE_ID_PREFIX", "abc"),

@@ -12,11 +12,11 @@ from workspaced.core.problems import Invalid
 from workspaced.resources.data_sinks.mass_body import (
     Bulk,
     Single,
-    _carefully,
     _plain_keys,
-    _quick_single,
-    _quickly,
-    _single,
+    _read_bulk,
+    _read_bulk_fast,
+    _read_single,
+    _read_single_fast,
     read_mass,
 )
 from workspaced.resources.data_sinks.mass_store import rounds
@@ -49,9 +49,9 @@ GOOD = st.fixed_dictionaries(
 @example(items=[{"key": "a", "value": "x" * 255, "delete": True}], enveloped=False)
 def test_the_strict_parser_gives_the_result_of_the_fast_parser(items: list[dict[str, Any]], enveloped: bool) -> None:
     body = json.dumps({"entries": items} if enveloped else items).encode()
-    fast = _quickly(body, LIMITS)
+    fast = _read_bulk_fast(body, LIMITS)
     if fast is not None:
-        careful = _carefully(decode(body), LIMITS)
+        careful = _read_bulk(decode(body), LIMITS)
         assert careful.faults == {}
         assert (list(fast.changes), fast.enveloped) == (list(careful.changes), careful.enveloped)
 
@@ -59,14 +59,14 @@ def test_the_strict_parser_gives_the_result_of_the_fast_parser(items: list[dict[
 @given(st.one_of(GOOD, ITEMS))
 def test_the_strict_parser_gives_the_result_of_the_fast_parser_for_single_entries(item: dict[str, Any]) -> None:
     body = json.dumps(item).encode()
-    fast = _quick_single(body, LIMITS)
+    fast = _read_single_fast(body, LIMITS)
     if fast is not None:
-        assert fast == _single(dict(item), LIMITS, None)
+        assert fast == _read_single(dict(item), LIMITS, None)
 
 
 @given(GOOD)
 def test_the_fast_parser_accepts_every_plain_single_entry(item: dict[str, Any]) -> None:
-    fast = _quick_single(json.dumps(item).encode(), LIMITS)
+    fast = _read_single_fast(json.dumps(item).encode(), LIMITS)
     if fast is None:
         odd = item.get("delete") or "\0" in item["key"] + item["value"] or len(item["value"]) * 4 > LIMITS.value_bytes
         assert odd or not _plain_keys([item["key"]], LIMITS)
@@ -78,7 +78,7 @@ def test_the_fast_parser_accepts_requests_of_a_daemon() -> None:
         {"key": "b", "delete": True},
         {"key": "c", "value": "ö", "observedAt": "2026-05-01T12:00:00Z", "id": "123E4567-e89b-12d3-a456-426614174000"},
     ]
-    fast = _quickly(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
+    fast = _read_bulk_fast(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
     assert fast
     assert list(fast.changes) == [
         ("Größe 1.mass", "0.10", "scalar", None, None, False),

@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from workspaced.ui.addresses import address, below
 from workspaced.ui.blocks import tree_of
 from workspaced.ui.files import picture_of
-from workspaced.ui.pager import Pager, Turn
-from workspaced.ui.protection import keep_cookie, safe_return, sent_by_us, token_of
+from workspaced.ui.pager import PagePosition, Pager
+from workspaced.ui.protection import is_same_origin, keep_cookie, safe_return, token_of
 
 
 def test_every_segment_and_value_of_an_address_is_encoded() -> None:
@@ -20,7 +20,7 @@ def test_every_segment_and_value_of_an_address_is_encoded() -> None:
 
 def test_a_pager_links_to_the_first_page_and_to_the_next_page() -> None:
     def links(skip: int, total: int) -> Pager:
-        return Turn(take=10, skip=skip).pager(total, "x", search="s")
+        return PagePosition(take=10, skip=skip).pager(total, "x", search="s")
 
     assert links(0, 25) == Pager(first=1, last=10, total=25, previous="", next="/ui/x?search=s&skip=10")
     assert links(10, 25).previous == "/ui/x?search=s"
@@ -42,7 +42,7 @@ def test_a_pager_links_to_the_first_page_and_to_the_next_page() -> None:
     ],
 )
 def test_a_form_is_accepted_if_the_browser_reports_the_same_origin(headers: dict[str, str], ours: bool) -> None:
-    assert sent_by_us(Headers(headers)) is ours
+    assert is_same_origin(Headers(headers)) is ours
 
 
 def test_the_session_cookie_is_found_by_its_exact_name_among_others() -> None:

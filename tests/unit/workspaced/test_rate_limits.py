@@ -103,7 +103,7 @@ def test_only_known_proxies_are_trusted(peer: str, forwarded: str | None, expect
 def test_without_proxies_no_forwarded_address_is_trusted() -> None:
     # contract P6
     assert Proxies.from_environment({}).caller("10.0.0.1", "198.51.100.1") == "10.0.0.1"
-    with pytest.raises(ValueError, match="WORKSPACED_TRUSTED_PROXIES holds 'x', which is no network"):
+    with pytest.raises(ValueError, match="WORKSPACED_TRUSTED_PROXIES contains 'x', which is not a network"):
         Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.1,x"})
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workspaced.resources.webhooks.retry_rules import due_again, is_given_up
+from workspaced.resources.webhooks.retry_rules import due_again, must_disable
 from workspaced.settings.workers import DeliverySettings
 
 _LIMITS = DeliverySettings()
@@ -34,7 +34,7 @@ def test_a_requested_delay_postpones_and_never_shortens() -> None:
 def test_a_webhook_is_disabled_after_five_days_and_twenty_failures(
     since: int, failures: int, *, given_up: bool
 ) -> None:
-    assert is_given_up(failing_since=0, failures=failures, now=since) is given_up
+    assert must_disable(failing_since=0, failures=failures, now=since) is given_up
 
 
 def test_the_environment_can_set_the_delays_and_the_lease() -> None:

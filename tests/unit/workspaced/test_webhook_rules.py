@@ -11,7 +11,7 @@ from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid, UnavailableProblem, UnprocessableProblem
 from workspaced.resources.webhooks.rules import merged_oauth, read_new_webhook
 from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
-from workspaced.resources.webhooks.values import GivenOAuth, OAuth, SecretRotation, header_of
+from workspaced.resources.webhooks.values import OAuth, SecretRotation, header_of
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox, encryption_key
 from workspaced.settings.model import Limits, WorkspacedSettings
@@ -103,11 +103,11 @@ def test_a_header_consists_of_name_and_value() -> None:
 def test_the_client_secret_is_kept_unless_the_target_changes() -> None:
     # contract H5
     stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
-    given = GivenOAuth(token_url=URL, client_id="d", client_secret=None, scope="", audience="x")
+    given = OAuth(token_url=URL, client_id="d", client_secret="", scope="", audience="x")
     merged = merged_oauth(stored, given)
     assert merged == OAuth(token_url=URL, client_id="d", client_secret="hidden", audience="x")
     assert merged_oauth(stored, None) is None
-    elsewhere = GivenOAuth(token_url=URL + "2", client_id="c", client_secret=None, scope="", audience="")
+    elsewhere = OAuth(token_url=URL + "2", client_id="c", client_secret="", scope="", audience="")
     with pytest.raises(Invalid, match="clientSecret"):
         merged_oauth(stored, elsewhere)
 

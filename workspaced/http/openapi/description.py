@@ -67,15 +67,15 @@ WALKED_LIST: Final = ("PartCount", "Links")
 
 
 def listed(description: str, name: str, *headers: str, counted: bool = True) -> Success:
-    """Return the response of a list of the component ``name``; ``counted``: it always has its total."""
+    """Return the response of a list of the component ``name``; ``counted``: the total is always sent."""
     return Success(description, array(ref(name)), headers=(*(LISTED if counted else WALKED_LIST), *headers))
 
 
 @dataclass(frozen=True, slots=True)
 class OperationDescription:
-    """An operation of the table, by its name there.
+    """The description of an operation, which has the same name in the table.
 
-    ``refusals`` has the errors that only this operation can meet: for a status, the codes in the body and their causes.
+    ``refusals`` has the errors that only this operation can have: for a status, the codes in the body and their causes.
     ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their
     names in `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
     """
@@ -95,9 +95,9 @@ class OperationDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSection:
-    """The operations of a resource. ``path`` has the parameters for the names in the table's paths.
+    """The operations of a resource. ``path`` describes the parameters by their names in the table's paths.
 
-    A name of the table may have several meanings: ``operation:name`` has precedence over ``name``.
+    A name may have several meanings: ``operation:name`` has precedence over ``name``.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Make the OpenAPI 3.1 document from the table of operations and the resources' API sections. Pure."""
+"""Generate the OpenAPI 3.1 document from the table of operations and the resources' API sections. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
 class MissingDescription(Exception):
-    """The table and the descriptions do not name the same operations."""
+    """The table and the descriptions do not have the same operations."""
 
 
 def document(
@@ -45,13 +45,13 @@ def document(
     """Return the whole document.
 
     Raises:
-        MissingDescription: an operation has no description, or a description no operation.
+        MissingDescription: an operation has no description, or a description has no operation.
     """
     described = {one.name: (one, api_section) for api_section in api_sections for one in api_section.operations}
     table = {operation.name for operation in operations}
     if table != described.keys():
-        missing, idle = sorted(table - described.keys()), sorted(described.keys() - table)
-        raise MissingDescription(f"Without a description: {missing}. Described, but in no table: {idle}.")
+        missing, unused = sorted(table - described.keys()), sorted(described.keys() - table)
+        raise MissingDescription(f"Without a description: {missing}. Described, but in no table: {unused}.")
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         one, api_section = described[operation.name]
@@ -98,12 +98,12 @@ def _shown_path(operation: Operation, api_section: ApiSection) -> tuple[str, lis
     return _NAME.sub(lambda _found: f"{{{next(texts).name}}}", operation.path), parameters
 
 
-def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
+def _parameter(parameter: Parameter, location: str) -> dict[str, Any]:
     return {
         "name": parameter.name,
-        "in": place,
+        "in": location,
         "description": parameter.description,
-        "required": parameter.required or place == "path",
+        "required": parameter.required or location == "path",
         "schema": parameter.schema,
     }
 
@@ -113,7 +113,7 @@ def _operation(
 ) -> dict[str, Any]:
     parameters = [_parameter(parameter, "path") for parameter in in_path]
     parameters += [_parameter(parameter, "query") for parameter in one.query]
-    parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _asked_headers(operation, one)]
+    parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _request_headers(operation, one)]
     scopes = [operation.scope] if operation.scope else []
     result: dict[str, Any] = {
         "operationId": one.name,
@@ -144,7 +144,7 @@ def _posts(operation: Operation) -> bool:
     return operation.method == "POST" and operation.read is None
 
 
-def _asked_headers(operation: Operation, one: OperationDescription) -> Iterator[str]:
+def _request_headers(operation: Operation, one: OperationDescription) -> Iterator[str]:
     if operation.client_id:
         yield "ClientId"
     elif operation.read is None:
@@ -158,7 +158,7 @@ def _asked_headers(operation: Operation, one: OperationDescription) -> Iterator[
 
 
 def _responses(operation: Operation, one: OperationDescription) -> Iterator[tuple[str, dict[str, Any]]]:
-    always = _sent_headers(operation)
+    always = _response_headers(operation)
     conditional = ("ETag",) if one.etag and operation.read else ()
     for success in filter(None, (one.success, one.partial)):
         yield str(success.status), _success(success, (*conditional, *always), body_read=bool(one.body))
@@ -169,7 +169,7 @@ def _responses(operation: Operation, one: OperationDescription) -> Iterator[tupl
         yield str(status), _refused(status, operation, one)
 
 
-def _sent_headers(operation: Operation) -> tuple[str, ...]:
+def _response_headers(operation: Operation) -> tuple[str, ...]:
     """Return the headers of every response of the operation."""
     rate = ("RatePolicy", "Rate") if operation.scope else ()
     replayed = ("Replayed",) if _posts(operation) else ()
@@ -220,24 +220,25 @@ def _refused(status: int, operation: Operation, one: OperationDescription) -> di
         409: "`request_in_progress`: an earlier request with this Idempotency-Key is still under way.",
         422: "`idempotency_key_reused`: the key was used with another content.",
     }
-    told = " ".join(text for text in (own, also.get(status, "") if _posts(operation) else "") if text)
+    description = " ".join(text for text in (own, also.get(status, "") if _posts(operation) else "") if text)
     document_form = operation.document_form and status == 400
-    if not told and not document_form:
+    if not description and not document_form:
         return {"$ref": f"#/components/responses/{shared.component(status)}"}
-    return _refusal(status, told=told, document_form=document_form)
+    return _refusal(status, description=description, document_form=document_form)
 
 
-def _refusal(status: int, *, told: str = "", document_form: bool = False) -> dict[str, Any]:
+def _refusal(status: int, *, description: str = "", document_form: bool = False) -> dict[str, Any]:
     content = {names.PROBLEM_JSON: {"schema": ref("Problem")}}
     if document_form:
         content = {names.JSON: {"schema": ref("InvalidRequest")}, **content}
-        told = f'{told} Exactly `{{"error":"Invalid request"}}`, unless `Accept` has application/problem+json.'.strip()
+        form = 'Exactly `{"error":"Invalid request"}`, unless `Accept` has application/problem+json.'
+        description = f"{description} {form}".strip()
     special = {401: ("Authenticate",), 405: ("Allow",), 416: ("ContentRange",), 429: ("Retry",), 503: ("Retry",)}.get(
         status, ()
     )
     sent = ("ErrorCode", "RequestId", "RatePolicy", "Rate") if status != 500 else ("ErrorCode", "RequestId")
     return {
-        "description": " ".join(text for text in (shared.REFUSALS[status], told) if text),
+        "description": " ".join(text for text in (shared.REFUSALS[status], description) if text),
         "headers": shared.headers(*sent, *special),
         "content": content,
     }

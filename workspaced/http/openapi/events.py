@@ -22,7 +22,7 @@ def webhooks() -> dict[str, Any]:
 
 def _delivery(kind: DomainEventType) -> dict[str, Any]:
     schema = {name: value for name, value in schema_of(kind).items() if name != "$schema"}
-    needed = f" Sent to webhooks whose owner has `{kind.scope}` on the workspace." if kind.scope else ""
+    needed = f" Sent to webhooks of owners that have `{kind.scope}` on the workspace." if kind.scope else ""
     return {
         "operationId": f"event.{kind.name}",
         "tags": [_TAG],

@@ -1,7 +1,7 @@
-"""The reference pages: one page of HTML made of the document, whole without scripts and without the internet.
+"""The reference page: one page of HTML made from the document, without scripts and without other files.
 
-A packaged viewer would be two megabytes of somebody else's JavaScript and would need a policy that lets scripts run; the
-document is small enough to be read as a page.
+A packaged viewer would be two megabytes of third-party JavaScript, and would need a policy that lets scripts run. The
+document is small enough for one page.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _ENVIRONMENT: Final = jinja2.Environment(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """An operation or an event as the page shows it; references are resolved but for those to schemas."""
+class DisplayedOperation:
+    """An operation or an event as the page shows it; all references except those to schemas are resolved."""
 
     id: str
     method: str
@@ -43,7 +43,7 @@ class Shown:
     needs: str
     parameters: tuple[Mapping[str, Any], ...]
     body: Mapping[str, Any] | None
-    answers: tuple[tuple[str, Mapping[str, Any]], ...]
+    responses: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
 class Reference:
@@ -54,12 +54,12 @@ class Reference:
 
     @cached_property
     def style(self) -> str:
-        """The style sheet, which stands in the page."""
+        """Return the style sheet, which the page contains."""
         return files("workspaced.http.openapi").joinpath("templates/reference.css").read_text(encoding="utf-8")
 
     @cached_property
     def html(self) -> str:
-        """The page."""
+        """Return the page."""
         document = self._document
         operations = list(self._operations())
         api_sections = [
@@ -68,7 +68,7 @@ class Reference:
         ]
         return _ENVIRONMENT.get_template("reference.html").render(
             info=document["info"],
-            style=Markup(self.style),  # noqa: S704  our own file
+            style=Markup(self.style),  # noqa: S704  from our own file
             api_sections=api_sections,
             events=[self._shown(name, "post", item["post"]) for name, item in document["webhooks"].items()],
             schemas=document["components"]["schemas"],
@@ -77,20 +77,20 @@ class Reference:
             schema=pretty,
         )
 
-    def _operations(self) -> Iterator[tuple[str, Shown]]:
+    def _operations(self) -> Iterator[tuple[str, DisplayedOperation]]:
         for path, item in self._document["paths"].items():
             for method in _METHODS:
                 if method in item:
                     operation = item[method]
                     yield operation["tags"][0], self._shown(path, method, operation)
 
-    def _shown(self, path: str, method: str, operation: Mapping[str, Any]) -> Shown:
-        answers = []
-        for status, answer in operation["responses"].items():
-            told = dict(self._resolved(answer))
-            told["headers"] = {name: self._resolved(one) for name, one in told.get("headers", {}).items()}
-            answers.append((status, told))
-        return Shown(
+    def _shown(self, path: str, method: str, operation: Mapping[str, Any]) -> DisplayedOperation:
+        responses = []
+        for status, response in operation["responses"].items():
+            resolved = dict(self._resolved(response))
+            resolved["headers"] = {name: self._resolved(one) for name, one in resolved.get("headers", {}).items()}
+            responses.append((status, resolved))
+        return DisplayedOperation(
             id=operation["operationId"],
             method=method.upper(),
             path=path,
@@ -101,7 +101,7 @@ class Reference:
             ),
             parameters=tuple(self._resolved(one) for one in operation.get("parameters", ())),
             body=operation.get("requestBody"),
-            answers=tuple(answers),
+            responses=tuple(responses),
         )
 
     def _resolved(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -115,7 +115,7 @@ class Reference:
 
 
 def policy(style: str) -> str:
-    """A Content-Security-Policy under which nothing runs, and nothing is loaded but this style sheet."""
+    """Return a Content-Security-Policy that allows this style sheet and nothing else."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -123,7 +123,7 @@ def policy(style: str) -> str:
 
 
 def prose(text: str) -> Markup:
-    """Paragraphs, and words between backticks as code."""
+    """Render paragraphs, with text between backticks as code."""
     return Markup().join(Markup("<p>{}</p>").format(_coded(part)) for part in _PARAGRAPH.split(text.strip()) if part)
 
 
@@ -132,7 +132,7 @@ def _coded(text: str) -> Markup:
 
 
 def pretty(value: object) -> Markup:
-    """JSON over several lines; references to schemas are links to their places on the page."""
+    """Render JSON over several lines; references to schemas are links on the page."""
     text = str(escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
     return Markup(  # noqa: S704  escaped first
         re.sub(
@@ -144,7 +144,7 @@ def pretty(value: object) -> Markup:
 
 
 def brief(schema: Mapping[str, Any]) -> Markup:
-    """A schema in one line: ``string, 1 to 255``, or a link to a named one."""
+    """Render a schema in one line: ``string, 1 to 255``, or a link to a named one."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return Markup('<a href="#schema-{0}">{0}</a>').format(name)

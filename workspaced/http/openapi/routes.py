@@ -1,4 +1,4 @@
-"""GET /openapi.json and GET /docs (contract G23): made once, when somebody first asks."""
+"""GET /openapi.json and GET /docs (contract G23): generated on the first request."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _FRESH_SECONDS = 300
 
 
 class Publication:
-    """The document and the pages made of it. ``build`` makes the document, and is called once."""
+    """The document and its reference page. ``build`` generates the document, and is called once."""
 
     def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
         self._build = build
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The OpenAPI document."""
+        """Return the OpenAPI document."""
         return self._build()
 
     def operations(self, *, pages: bool) -> tuple[Operation, ...]:
-        """The table's rows; ``pages``: those of /docs are among them."""
+        """Return the operations; ``pages``: including /docs."""
         document = Operation(name="openapi.document", method="GET", path="/openapi.json", scope=None, read=self._json)
         reference = Operation(name="openapi.pages", method="GET", path="/docs", scope=None, read=self._page)
         return (document, reference) if pages else (document,)
@@ -44,23 +44,23 @@ class Publication:
         return reference.html.encode(), policy(reference.style)
 
     async def _json(self, call: Call) -> Response:
-        return _answer(call, self._encoded, "application/json")
+        return _cacheable(call, self._encoded, "application/json")
 
     async def _page(self, call: Call) -> Response:
         page, security = self._rendered
         headers = (("Content-Security-Policy", security), ("Referrer-Policy", "no-referrer"))
-        return _answer(call, page, "text/html; charset=utf-8", *headers)
+        return _cacheable(call, page, "text/html; charset=utf-8", *headers)
 
 
-def _answer(call: Call, body: bytes, media: str, *headers: tuple[str, str]) -> Response:
+def _cacheable(call: Call, body: bytes, media: str, *headers: tuple[str, str]) -> Response:
     digest = hashlib.sha256(body).hexdigest()[:32]
     kept: Headers = (etag(digest), ("Cache-Control", f"public, max-age={_FRESH_SECONDS}"))
     if call.has_seen(digest):
         return Response(status=304, headers=kept)
-    told: Headers = (("Content-Type", media), ("X-Content-Type-Options", "nosniff"))
-    return Response(status=200, headers=(*told, *kept, *headers), body=body)
+    typed: Headers = (("Content-Type", media), ("X-Content-Type-Options", "nosniff"))
+    return Response(status=200, headers=(*typed, *kept, *headers), body=body)
 
 
 def text_of(document: dict[str, Any]) -> str:
-    """The document as it is committed: indented, a line at the end."""
+    """Return the document as it is committed to git: indented, with a final newline."""
     return msgspec.json.format(encode(document), indent=2).decode() + "\n"

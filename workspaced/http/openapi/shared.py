@@ -1,4 +1,4 @@
-"""What operations have in common: headers of requests and responses, paging, the bodies of errors. Pure."""
+"""Parts that operations share: headers of requests and responses, paging, the bodies of errors. Pure."""
 
 from __future__ import annotations
 

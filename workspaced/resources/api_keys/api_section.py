@@ -1,4 +1,4 @@
-"""The API keys' section of the API description; `workspaced.resources.api_keys.rules` describes the bodies."""
+"""The section of the API description for API keys."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _KEY: Final = Parameter(
     "id", "The key's id, which is its second part: `edw_<id>_…`.", string(pattern="^[0-9A-Za-z]{8}$")
 )
 _ABOUT: Final = """\
-A key belongs to a principal, whose name records carry. Its scopes and the grants of its principal together say what it may
-do. The first key is created by `workspaced keys create`.
+A key belongs to a principal. Its scopes and the grants of the principal together decide what it permits. Records have the
+name of the principal. The first key is created by `workspaced keys create`.
 """
 _NO_KEY: Final = "`key_not_found`: there is none."
 

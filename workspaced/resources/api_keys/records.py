@@ -1,21 +1,21 @@
-"""API keys in responses."""
+"""Records of API keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_schema import Timestamp, Uuid
-from workspaced.core.timestamps import stamp
+from workspaced.core.records import record_from
 from workspaced.security.key_store import StoredKey
 from workspaced.security.permissions import WorkspaceGrant
 
 
 class GrantRecord(msgspec.Struct, kw_only=True, rename="camel"):
-    """A role of the principal, in one workspace or in all."""
+    """A role of the principal, in one workspace or in all workspaces."""
 
     workspace_id: Annotated[Uuid | None, Meta(description="null: all.")]
     role: str
@@ -46,22 +46,10 @@ class ShownApiKeyRecord(ApiKeyRecord, kw_only=True, rename="camel"):
     ) = UNSET
 
 
-def key_members(key: StoredKey, grants: Iterable[WorkspaceGrant]) -> dict[str, Any]:
-    """Return the members of an `ApiKeyRecord`; ``grants`` are those of its principal."""
-    return {
-        "id": key.id,
-        "name": key.name,
-        "principal": key.principal,
-        "last_four": key.last_four,
-        "scopes": list(key.scopes),
-        "grants": [GrantRecord(workspace_id=grant.workspace_id or None, role=grant.role) for grant in grants],
-        "guest": key.guest,
-        "created_at": stamp(key.created_at),
-        "expires_at": _instant(key.expires_at),
-        "last_used_at": _instant(key.last_used_at),
-        "revoked_at": _instant(key.revoked_at),
-    }
+KeyT = TypeVar("KeyT", bound=ApiKeyRecord)
 
 
-def _instant(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else stamp(milliseconds)
+def key_record(record_type: type[KeyT], stored: StoredKey, grants: Iterable[WorkspaceGrant], **others: str) -> KeyT:
+    """Return the record of a key, in one of its two forms; ``grants`` are those of its principal."""
+    shown = [GrantRecord(workspace_id=grant.workspace_id or None, role=grant.role) for grant in grants]
+    return record_from(record_type, stored, scopes=list(stored.scopes), grants=shown, **others)

@@ -1,18 +1,19 @@
-"""API keys over HTTP, for who administers the whole service (contract A2): list, get, create, rotate, revoke."""
+"""The operations of API keys, for administrators of the service (contract A2)."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from workspaced.core.json_body import encode
 from workspaced.core.members import read_body
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.http.operations import Call, Operation, Work
-from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.api_keys.records import ApiKeyRecord, ShownApiKeyRecord, key_members
+from workspaced.resources.api_keys.records import ApiKeyRecord, KeyT, ShownApiKeyRecord, key_record
 from workspaced.resources.api_keys.rules import KeyRotation, read_new_key
+from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.read_responses import list_response, read_list_page, select_page
 from workspaced.security import key_store
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.key_format import key_id_of
@@ -21,55 +22,49 @@ from workspaced.security.permissions import ADMIN
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
-SORTABLE: Final = frozenset({"createdAt", "name", "id"})
-_COLLECTION = "/v1/api-keys"
-_ONE = f"{_COLLECTION}/{{key}}"
-_SECRET = (("Cache-Control", "no-store"),)
+SORTABLE: Final = {"createdAt": "created_at", "name": "name", "id": "id"}
+_ALL = "/v1/api-keys"
+_ONE = f"{_ALL}/{{key}}"
+_NO_STORE = (("Cache-Control", "no-store"),)
 
 
-class _Withheld:
-    """What is kept of an answer for a repetition has no key in it, which is shown once and stored nowhere (contract A1, G18)."""
+class _WithoutKey:
+    """Removes the key from stored responses of repeated requests: a key is shown once (contract A1, G18)."""
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
-        """The answer without the key."""
+        """Return the response without the key."""
         del purpose
         record = json.loads(text)
         record.pop("key", None)
         return encode(record)
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
-        """What was kept."""
+        """Return the stored response."""
         del purpose
         return stored
 
 
-_WITHHELD = _Withheld()
+_WITHOUT_KEY = _WithoutKey()
 
 
 async def list_keys(call: Call) -> Response:
-    """Every key, oldest first; the revoked ones too."""
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+    """List every key, also revoked ones, the oldest first."""
+    page = read_list_page(call, SORTABLE)
 
-    def question(reader: ReadTransaction) -> tuple[int, list[ApiKeyRecord]]:
+    def find(reader: ReadTransaction) -> tuple[int, list[ApiKeyRecord]]:
         found = key_store.list_keys(reader)
-        if page.sorted_by in {"name", "id"}:
-            found.sort(key=lambda key: (getattr(key, page.sorted_by), key.id))
-        if page.descending:
-            found.reverse()
-        shown = page.of(found)
-        return len(found), [_record(reader, key) for key in shown]
+        return len(found), [_record(reader, ApiKeyRecord, key) for key in select_page(page, found, SORTABLE)]
 
-    total, records = await call.store.read(question)
-    return json_response(records, headers=page.headers(total=total, path=call.path, query=call.query))
+    return await list_response(call, page, find)
 
 
 async def get_key(call: Call) -> Response:
-    """One key, revoked or not."""
-    return json_response(await call.store.read(lambda reader: _record(reader, _found(reader, call))))
+    """Get a key, revoked or not."""
+    return json_response(await call.store.read(lambda reader: _record(reader, ApiKeyRecord, _find(reader, call))))
 
 
 def create_key(call: Call) -> Work:
-    """The one answer that shows the key."""
+    """Create a key. Only this response and that of a rotation have the key itself."""
     new, ignored = read_new_key(call.json(), call.settings.limits, now=call.now)
 
     def act(tx: Transaction) -> Response:
@@ -87,78 +82,63 @@ def create_key(call: Call) -> Work:
         )
         key_id = key_id_of(key) or ""
         call.note(tx, AuditAction(action="api_key.created", resource_id=key_id, workspace_id=new.workspace_id))
-        headers = (("Location", f"{_COLLECTION}/{key_id}"), *_SECRET)
-        return json_response(
-            ShownApiKeyRecord(**_members(tx, _stored(tx, key_id)), key=key), status=201, headers=headers
-        )
+        headers = (("Location", f"{_ALL}/{key_id}"), *_NO_STORE)
+        return json_response(_record(tx, ShownApiKeyRecord, _get(tx, key_id), key=key), status=201, headers=headers)
 
-    return Work(act=act, ignored=ignored, secret_box=_WITHHELD)
+    return Work(act=act, ignored=ignored, secret_box=_WITHOUT_KEY)
 
 
 def rotate_key(call: Call) -> Work:
-    """A new secret under the same id; the old ones hold for a while (contract A4)."""
+    """Make another secret for a key; the present ones expire after the grace period (contract A4)."""
     rotation, ignored = read_body(KeyRotation, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        found = _found(tx, call)
+        found = _find(tx, call)
         if found.revoked_at is not None:
             raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another one.")
         key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
         call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
-        return json_response(ShownApiKeyRecord(**_members(tx, _stored(tx, found.id)), key=key), headers=_SECRET)
+        return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)
 
-    return Work(act=act, ignored=ignored, secret_box=_WITHHELD)
+    return Work(act=act, ignored=ignored, secret_box=_WITHOUT_KEY)
 
 
 def revoke_key(call: Call) -> Work:
-    """End a key and every secret of it; answers the record. What is revoked already is as absent here (contract G25)."""
+    """Revoke a key, and respond with its record. A revoked key is not found (contract G25)."""
 
     def act(tx: Transaction) -> Response:
-        found = _found(tx, call)
+        found = _find(tx, call)
         if found.revoked_at is not None:
             raise NotFoundProblem("key_revoked", "This API key is revoked already.")
         key_store.revoke_key(tx, key_id=found.id, now=call.now)
         call.note(tx, AuditAction(action="api_key.revoked", resource_id=found.id))
-        return json_response(_record(tx, _stored(tx, found.id)))
+        return json_response(_record(tx, ApiKeyRecord, _get(tx, found.id)))
 
     return Work(act=act)
 
 
-def _found(reader: ReadTransaction, call: Call) -> StoredKey:
-    return _stored(reader, call.names["key"])
+def _find(reader: ReadTransaction, call: Call) -> StoredKey:
+    return _get(reader, call.names["key"])
 
 
-def _stored(reader: ReadTransaction, key_id: str) -> StoredKey:
+def _get(reader: ReadTransaction, key_id: str) -> StoredKey:
     key = key_store.find_key(reader, key_id)
     if key is None:
         raise NotFoundProblem("key_not_found", "There is no API key with this id.")
     return key
 
 
-def _record(reader: ReadTransaction, key: StoredKey) -> ApiKeyRecord:
-    return ApiKeyRecord(**_members(reader, key))
-
-
-def _members(reader: ReadTransaction, key: StoredKey) -> dict[str, Any]:
-    return key_members(key, key_store.all_grants(reader, key.principal))
+def _record(reader: ReadTransaction, record_type: type[KeyT], stored: StoredKey, **others: str) -> KeyT:
+    return key_record(record_type, stored, key_store.all_grants(reader, stored.principal), **others)
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """The table's rows."""
-    small = limits.body_bytes
+    """Return the rows of the table of operations."""
+    size = limits.body_bytes
     return (
-        Operation(name="api_keys.list", method="GET", path=_COLLECTION, scope=ADMIN, read=list_keys),
-        Operation(
-            name="api_keys.create", method="POST", path=_COLLECTION, scope=ADMIN, prepare=create_key, body_bytes=small
-        ),
-        Operation(name="api_keys.get", method="GET", path=_ONE, scope=ADMIN, read=get_key),
-        Operation(name="api_keys.revoke", method="DELETE", path=_ONE, scope=ADMIN, prepare=revoke_key),
-        Operation(
-            name="api_keys.rotate",
-            method="POST",
-            path=f"{_ONE}/rotate",
-            scope=ADMIN,
-            prepare=rotate_key,
-            body_bytes=small,
-        ),
+        read_operation("api_keys.list", _ALL, ADMIN, list_keys),
+        write_operation("api_keys.create", "POST", _ALL, ADMIN, create_key, body_bytes=size),
+        read_operation("api_keys.get", _ONE, ADMIN, get_key),
+        write_operation("api_keys.revoke", "DELETE", _ONE, ADMIN, revoke_key),
+        write_operation("api_keys.rotate", "POST", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size),
     )

@@ -1,4 +1,4 @@
-"""The request bodies of API keys: their members validate them and are their JSON Schema (contract A2, A3, A4, A5). Pure."""
+"""The members of the request bodies of API keys (contract A2, A3, A4, A5). Pure."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class PrincipalName(Label):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         text = Text(longest=self.longest, one_line=True, trimmed=True).read(slot, value)
-        return slot.refuse("blank", "can't be blank") if text == "" else text
+        return slot.reject("blank", "can't be blank") if text == "" else text
 
 
 class Expiry(Member):
-    """A date-time as milliseconds since 1970, or "never", which no key gets by default (contract A3).
+    """A date-time as milliseconds since 1970, or "never" (contract A3).
 
-    What is not an instant reads as 0, which is in the past like other instants that the caller refuses.
+    Any other value is read as 0, which `read_new_key` rejects like every instant in the past.
     """
 
     def _check(self, slot: Slot, value: Any) -> Any:
@@ -57,7 +57,7 @@ class Expiry(Member):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApiKey:
-    """A create body. ``workspace_id`` empty: all; ``expires_at`` None: never; ``scopes`` None: all of the role."""
+    """A create body. Empty ``workspace_id``: all workspaces; no ``expires_at``: never; no ``scopes``: all."""
 
     name: Annotated[str, PrincipalName(longest="label_length", description="The name of the principal.")]
     role: Annotated[
@@ -97,14 +97,16 @@ def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewApiKey, 
     """Return the create body with its defaults, and the names of ignored members.
 
     Raises:
-        Invalid: something is wrong. A scope that the role does not have is a mistake, because it would never apply.
+        Invalid: the body has mistakes. A scope that the role does not have is one, because it would never apply.
     """
     fields = Fields(body)
     new = read_members(NewApiKey, fields, limits)
     allowed = ROLES.get(new.role, frozenset())
     scopes = allowed if new.scopes is None else frozenset(new.scopes or ())
     if allowed and (unknown := sorted(scopes - allowed)):
-        fields.mistake("scopes", "unknown_scope", f"names what the role {new.role} has not: {', '.join(unknown)}")
+        fields.mistake(
+            "scopes", "unknown_scope", f"has scopes that the role {new.role} does not have: {', '.join(unknown)}"
+        )
     expires_at: Any = now + limits.key_days * DAY_MS if new.expires_at is None else new.expires_at
     if expires_at != "never" and expires_at <= now:
         fields.mistake("expiresAt", "bad_timestamp", 'must be an RFC 3339 date-time in the future, or "never"')
@@ -114,13 +116,13 @@ def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewApiKey, 
 
 
 def new_key_schema(limits: Limits) -> Schema:
-    """Return the schema of a create body, with the scopes that each role has."""
+    """Return the schema of a create body; for each role it permits only the role's scopes."""
     return {
         **body_schema(NewApiKey, limits),
-        "anyOf": [_fitting(role, sorted(scopes)) for role, scopes in ROLES.items()],
+        "anyOf": [_role_schema(role, sorted(scopes)) for role, scopes in ROLES.items()],
     }
 
 
-def _fitting(role: str, scopes: list[str]) -> Schema:
+def _role_schema(role: str, scopes: list[str]) -> Schema:
     one = choice(*scopes)
     return {"properties": {"role": {"const": role}, "scopes": nullable({"anyOf": [array(one), one]})}}

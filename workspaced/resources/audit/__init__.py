@@ -1,1 +1,1 @@
-"""The log of who changed what (contract G26)."""
+"""The audit log over HTTP (contract G26)."""

@@ -1,4 +1,4 @@
-"""The audit log's section of the API description."""
+"""The section of the API description for the audit log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def api_section(limits: Limits) -> ApiSection:
     )
     return ApiSection(
         title="Audit log",
-        description="Every change, written in the transaction of the change, and every refused caller.",
+        description="Every change, written in the transaction of the change, and every rejected caller.",
         operations=(listing,),
         schemas=record_schemas(AuditRowRecord),
     )

@@ -1,4 +1,4 @@
-"""GET /v1/audit-log (contract G26)."""
+"""The operation that reads the audit log (contract G26)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from workspaced.core.timestamps import microseconds, stamp
 from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
+from workspaced.resources.operation_rows import read_operation
 from workspaced.security import audit_log
-from workspaced.security.audit_log import Place, StoredAuditRow, Wanted
+from workspaced.security.audit_log import AuditPosition, AuditQuery, StoredAuditRow
 from workspaced.security.permissions import AUDIT_READ
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
@@ -43,11 +44,11 @@ class AuditRowRecord(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 async def read_log(call: Call) -> Response:
-    """The newest rows first, 100 unless ``take`` says otherwise; of one workspace, or of all to who may read all."""
+    """Read rows of one workspace, or of all, the newest first; 100 if the query has no ``take``."""
     limits = call.settings.limits
     query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
     page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), walk=limits.walked_rows)
-    wanted = Wanted(
+    wanted = AuditQuery(
         workspace_id=_workspace(call),
         action=_action(call.query),
         since=_instant(call.query, "from", 0),
@@ -56,7 +57,7 @@ async def read_log(call: Call) -> Response:
         walk=limits.walked_rows,
         skip=page.skip,
         descending=page.descending,
-        behind=_place(page.cursor) if page.cursor else None,
+        behind=_position_of(page.cursor) if page.cursor else None,
     )
     found = await call.store.read(lambda reader: audit_log.find(reader, wanted))
     following = page.cursor_behind(str(found.behind.at), str(found.behind.number)) if found.behind else ""
@@ -64,8 +65,8 @@ async def read_log(call: Call) -> Response:
     return json_response([_record(row) for row in found.rows], headers=headers)
 
 
-def _place(cursor: Cursor) -> Place:
-    """The row behind which the cursor begins.
+def _position_of(cursor: Cursor) -> AuditPosition:
+    """Return the position of the row behind which the page begins.
 
     Raises:
         Invalid: it is the cursor of another list.
@@ -73,14 +74,14 @@ def _place(cursor: Cursor) -> Place:
     if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     at, number = cursor.position
-    return Place(at=int(at), number=int(number))
+    return AuditPosition(at=int(at), number=int(number))
 
 
 def _workspace(call: Call) -> str | None:
-    """The workspace asked for; None for all.
+    """Return the workspace in the query; None: all workspaces.
 
     Raises:
-        ForbiddenProblem: the key may not read its log.
+        ForbiddenProblem: the key may not read the rows of the workspace, or of all workspaces.
     """
     text = call.query.get("workspaceId")
     workspace_id = as_uuid(text) if text is not None else None
@@ -99,7 +100,7 @@ def _action(query: Mapping[str, str]) -> str:
 
 
 def _instant(query: Mapping[str, str], name: str, default: int) -> int:
-    """Milliseconds since 1970; what is finer counts up, so that ``from`` takes nothing from before."""
+    """Return milliseconds since 1970, rounded up, so that ``from`` selects no earlier row."""
     text = query.get(name)
     if text is None:
         return default
@@ -128,9 +129,5 @@ def _record(row: StoredAuditRow) -> AuditRowRecord:
 
 
 def operations() -> tuple[Operation, ...]:
-    """One row."""
-    return (
-        Operation(
-            name="audit.list", method="GET", path="/v1/audit-log", scope=AUDIT_READ, anywhere=True, read=read_log
-        ),
-    )
+    """Return the row of the table of operations."""
+    return (read_operation("audit.list", "/v1/audit-log", AUDIT_READ, read_log, anywhere=True),)

@@ -1,1 +1,1 @@
-"""Blocks: the tree inside a workspace (contract B2, B4, B6)."""
+"""Blocks, which form the tree of a workspace (contract B2, B4, B6)."""

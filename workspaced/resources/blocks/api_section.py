@@ -1,4 +1,4 @@
-"""The blocks' section of the API description; `workspaced.resources.blocks.values` describes the bodies."""
+"""The section of the API description for blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaced.resources.blocks.values import BlockChanges, NewBlock
 from workspaced.settings.model import Limits
 
 _ABOUT: Final = """\
-The blocks of a workspace form one tree below its root block. `children` and `path` follow from the parents.
+The blocks of a workspace form one tree below its root block. The service computes `children` and `path` from the parents.
 Ids of property groups, figures, attachments and statuses are stored as they are sent.
 """
 _ONE: Final = {"workspaceId": "$request.path.workspaceId", "id": "$response.body#/id"}

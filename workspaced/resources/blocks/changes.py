@@ -1,26 +1,24 @@
-"""Changes of blocks as whole steps of a transaction: done, noted and told. The root block has two ways to be changed."""
+"""Changes of blocks with their audit rows and events, by block and workspace operations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from workspaced.events.outbox import listening
+from workspaced.events.outbox import is_subscribed
 from workspaced.http.operations import Call
 from workspaced.resources.blocks import events, store
-from workspaced.resources.blocks.values import Placed
+from workspaced.resources.blocks.values import PlacedBlock
 from workspaced.storage.port import Transaction
 
 
-def change_block(tx: Transaction, call: Call, before: Placed, changes: Mapping[str, Any]) -> Placed:
-    """The block after the changes.
+def change_block(tx: Transaction, call: Call, before: PlacedBlock, changes: Mapping[str, Any]) -> PlacedBlock:
+    """Change a block, and return it after the changes.
 
     Raises:
-        Unprocessable: it can't go below the new parent.
+        UnprocessableProblem: it can't be a child of the new parent.
     """
-    _, changed = store.update_block(
-        tx, before.block, changes, actor=call.actor, now=call.now, limits=call.settings.limits
-    )
+    changed = store.update_block(tx, before.block, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
     if not changed:
         return before
     after = store.get_placed(tx, call.workspace_id, before.block.id)
@@ -29,10 +27,10 @@ def change_block(tx: Transaction, call: Call, before: Placed, changes: Mapping[s
 
 
 def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: Mapping[str, Any]) -> None:
-    """Change the root block or, where another block is named, make that the root and change it (contract W5).
+    """Change the root block; if ``promoted`` is another block, make that the root first (contract W5).
 
     Raises:
-        Unprocessable: it is no block of this workspace, or the tree would be too deep.
+        UnprocessableProblem: it is not a block of this workspace, or the tree would be too deep.
     """
     if promoted is not None and promoted != root_id:
         limits = call.settings.limits
@@ -47,15 +45,15 @@ def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | No
     change_block(tx, call, store.get_placed(tx, call.workspace_id, root_id), changes)
 
 
-def delete_block(tx: Transaction, call: Call, placed: Placed, *, force: bool) -> None:
-    """The block is gone and, with ``force``, all below it.
+def delete_block(tx: Transaction, call: Call, placed: PlacedBlock, *, force: bool) -> None:
+    """Delete a block and, with ``force``, all blocks below it.
 
     Raises:
-        Conflict: it is the root block, or has children.
+        ConflictProblem: it is the root block, or has children and ``force`` is false.
     """
     store.require_deletable(tx, placed, force=force)
     subtree = store.get_subtree(tx, placed.block)
-    told = listening(tx, call, call.workspace_id, "block.deleted")
-    gone = [store.get_placed(tx, call.workspace_id, block_id) for block_id in subtree] if told else []
+    emits = is_subscribed(tx, call, call.workspace_id, "block.deleted")
+    deleted = [store.get_placed(tx, call.workspace_id, block_id) for block_id in subtree] if emits else []
     store.delete_subtree(tx, placed.block, count=len(subtree), actor=call.actor, now=call.now)
-    events.emit_deleted(tx, call, placed.block.id, count=len(subtree), gone=gone)
+    events.emit_deleted(tx, call, placed.block.id, count=len(subtree), deleted=deleted)

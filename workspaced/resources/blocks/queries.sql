@@ -1,15 +1,15 @@
--- Blocks. The columns of a whole block are in the order of values.StoredBlock; a block of a workspace that is deleted is
--- as absent, and every statement carries the workspace, so that no id leads into another one (contract G15).
+-- Blocks. The columns of a block are in the order of values.StoredBlock. No request finds a block of a deleted workspace. Every
+-- statement names the workspace, so an id of another workspace finds nothing (contract G15).
 
 -- name: find_workspace
 SELECT number, root_block FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
 
 -- name: lock_workspace
--- Whoever changes the shape of a tree holds its workspace's row, so two moves can't make a circle of each other (contract B4).
+-- A transaction that changes the tree locks the workspace's row, so two concurrent moves can't form a cycle (contract B4).
 UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, root_block
 
--- name: grow_workspace
--- The workspace shows its blocks' ids, so another number of them is another version of it.
+-- name: count_blocks
+-- The workspace's record has the ids of its blocks, so its version rises with their number.
 UPDATE workspace
 SET block_count = block_count + :added, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
@@ -27,7 +27,7 @@ WHERE b.id = :id AND w.id = :workspace_id AND w.deleted_at IS NULL
 SELECT id, parent_id, order_index, label, type, created_at, updated_at FROM block WHERE workspace = :workspace
 
 -- name: path
--- The ids from the root to a block; nothing where the workspace has no such block.
+-- The ids on the path from the root to a block; no row if the workspace has no such block.
 WITH RECURSIVE up (id, parent_id, steps) AS (
     SELECT id, parent_id, 0 FROM block WHERE id = :id AND workspace = :workspace
     UNION ALL
@@ -39,7 +39,7 @@ SELECT id FROM up ORDER BY steps DESC
 SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id ORDER BY order_index, id
 
 -- name: subtree
--- A block and all below it, the deepest first; how deep each is below the block.
+-- A block and all blocks below it, the deepest first, with their depth below the block.
 WITH RECURSIVE down (id, steps) AS (
     SELECT id, 0 FROM block WHERE id = :id AND workspace = :workspace
     UNION ALL
@@ -73,12 +73,12 @@ SET parent_id = :parent_id, order_index = :order_index, version = version + 1,
     pdm_thumbnail = :pdm_thumbnail, block_statuses = :block_statuses, type = :type
 WHERE id = :id
 
--- name: show_anew
--- A block whose children are others, or in another order, is another version of itself.
+-- name: raise_version
+-- A block's record has its children, so its version rises when they or their order change.
 UPDATE block SET version = version + 1 WHERE id = :id
 
--- name: show_subtree_anew
--- The paths of all below a block are others.
+-- name: raise_subtree_versions
+-- The paths of all blocks below a block change.
 WITH RECURSIVE down (id) AS (
     SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id
     UNION ALL
@@ -104,7 +104,7 @@ WITH RECURSIVE down (id) AS (
 DELETE FROM block WHERE id IN (SELECT id FROM down)
 
 -- name: purge_blocks
--- Leaves only, since a child refers to its parent.
+-- Leaves only, because a child refers to its parent.
 DELETE FROM block
 WHERE id IN (SELECT b.id FROM block b
              WHERE b.workspace = :workspace AND NOT EXISTS (SELECT 1 FROM block c WHERE c.parent_id = b.id) LIMIT :most)

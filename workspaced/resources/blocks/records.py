@@ -1,4 +1,4 @@
-"""A block in responses, with the additive members of B3."""
+"""Records of blocks, with the additional members of contract B3."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from workspaced.core.json_schema import RawNumber, RawStrings, Timestamp, Uuid
-from workspaced.core.timestamps import stamp
-from workspaced.resources.blocks.values import Placed
+from workspaced.core.records import record_from
+from workspaced.resources.blocks.values import PlacedBlock
 
 
 class BlockRecord(msgspec.Struct, rename="camel"):
@@ -50,44 +50,21 @@ class BlockTypesRecord(msgspec.Struct):
     type: RawStrings
 
 
-def record(placed: Placed) -> BlockRecord:
-    """Return the block with what follows from the tree."""
+def block_record(placed: PlacedBlock) -> BlockRecord:
+    """Return the record of a block and its place in the tree."""
     block = placed.block
-    return BlockRecord(
-        id=block.id,
-        label=block.label,
-        description=block.description,
+    return record_from(
+        BlockRecord,
+        block,
         parent_block=block.parent_id or "",
-        multiplicity=_raw(block.multiplicity),
         children=placed.children,
-        pdm_enabled=bool(block.pdm_enabled),
-        property_groups=_raw(block.property_groups),
-        preview_custom_link=block.preview_custom_link,
-        preview_source=block.preview_source,
-        figures=_raw(block.figures),
-        icon=block.icon,
         interfaces=(),
-        attachments=_raw(block.attachments),
-        external_links=_raw(block.external_links),
-        pdm_thumbnail=block.pdm_thumbnail,
-        block_statuses=_raw(block.block_statuses),
         order_index=_number(block.order_index),
         path="/" + "/".join(placed.path),
-        type=_raw(block.type),
-        part_number=block.part_number,
-        instances=_raw(block.instances),
         workspace=block.workspace_id,
-        created_at=stamp(block.created_at),
-        updated_at=stamp(block.updated_at),
-        created_by=block.created_by,
-        updated_by=block.updated_by,
     )
 
 
-def _raw(text: str) -> msgspec.Raw:
-    return msgspec.Raw(text.encode())
-
-
 def _number(value: float) -> int | float:
-    """The number, without ``.0`` if it is whole."""
+    """Return the number, without ``.0`` if it is whole."""
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

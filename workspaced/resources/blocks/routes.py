@@ -1,4 +1,4 @@
-"""The blocks' operations (contract BL1, BL2, BL3, BL4, BL5)."""
+"""The operations of blocks (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 
@@ -14,42 +14,48 @@ from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
-from workspaced.http.pagination import Page, read_page
 from workspaced.http.responses import Response, etag, json_response
-from workspaced.http.streamed_response import Contents, sent
+from workspaced.http.streamed_response import Contents, stream_response
 from workspaced.resources.blocks import changes, events, store
-from workspaced.resources.blocks.records import BlockTypesRecord, record
-from workspaced.resources.blocks.tree import Place, Tree
-from workspaced.resources.blocks.values import BlockChanges, NewBlock, Placed
+from workspaced.resources.blocks.records import BlockTypesRecord, block_record
+from workspaced.resources.blocks.tree import Tree, TreePlace
+from workspaced.resources.blocks.values import BlockChanges, NewBlock, PlacedBlock
+from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.read_responses import list_headers, read_list_page, select_page, versioned_response
 from workspaced.security.permissions import BLOCKS_READ, BLOCKS_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
-SORTABLE: Final = frozenset({"orderIndex", "label", "createdAt", "updatedAt", "id"})
-_FIELDS: Final = {"orderIndex": "order_index", "createdAt": "created_at", "updatedAt": "updated_at"}
+SORTABLE: Final = {
+    "orderIndex": "order_index",
+    "label": "label",
+    "createdAt": "created_at",
+    "updatedAt": "updated_at",
+    "id": "id",
+}
 _CHUNK = 500
-_COLLECTION = "/v1/workspace/{workspace}/blocks"
-_ONE = f"{_COLLECTION}/{{block}}"
+_ALL = "/v1/workspace/{workspace}/blocks"
+_ONE = f"{_ALL}/{{block}}"
 
 
 async def list_blocks(call: Call) -> Response:
-    """List blocks (contract BL1): all blocks, by depth and orderIndex unless another order is asked for."""
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+    """List blocks (contract BL1), by depth and orderIndex if the query has no ``sortedBy``."""
+    page = read_list_page(call, SORTABLE)
     parent, kind = call.query.get("parentBlock"), call.query.get("type")
     if parent is not None and (parent := as_uuid(parent)) is None:
         raise Invalid("bad_parent_block", "parentBlock must be a UUID.")
 
     def contents(reader: ReadTransaction) -> Contents:
-        tree = store.get_tree(reader, store.get_home(reader, call.workspace_id))
-        found = [place for place in tree if _passes(place, parent, kind)]
-        shown = _paged(found, page)
+        tree = store.get_tree(reader, store.get_workspace(reader, call.workspace_id))
+        found = [place for place in tree if _matches(place, parent, kind)]
+        selected = select_page(page, found, SORTABLE)
         return Contents(
-            headers=page.headers(total=len(found), path=call.path, query=call.query),
-            records=len(shown),
-            parts=_parts(reader, tree, shown, call.workspace_id),
+            headers=list_headers(call, page, len(found)),
+            records=len(selected),
+            parts=_parts(reader, tree, selected, call.workspace_id),
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 def create_block(call: Call) -> Work:
@@ -66,18 +72,15 @@ def create_block(call: Call) -> Work:
         )
         events.emit_created(tx, call, placed)
         location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
-        return json_response(record(placed), status=201, headers=(location, etag(placed.block.version)))
+        return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))
 
     return Work(act=act, ignored=ignored)
 
 
 async def get_block(call: Call) -> Response:
     """Get a block (contract BL3)."""
-    placed = await call.store.read(lambda reader: _found(reader, call))
-    tag = etag(placed.block.version)
-    if call.has_seen(placed.block.version):
-        return Response(status=304, headers=(tag,))
-    return json_response(record(placed), headers=(tag,))
+    placed = await call.store.read(lambda reader: _find(reader, call))
+    return versioned_response(call, block_record(placed), placed.block.version)
 
 
 def delete_block(call: Call) -> Work:
@@ -85,58 +88,55 @@ def delete_block(call: Call) -> Work:
     force = call.flag("force", default=False)
 
     def act(tx: Transaction) -> Response:
-        placed = _found(tx, call)
+        placed = _find(tx, call)
         call.require_match(placed.block.version)
         changes.delete_block(tx, call, placed, force=force)
-        return json_response(record(placed))
+        return json_response(block_record(placed))
 
     return Work(act=act)
 
 
 def update_block(call: Call) -> Work:
-    """Update a block (contract BL5): answers the types only, as the document has it, unless the whole record is preferred."""
+    """Update a block (contract BL5). The response has its types only, unless Prefer asks for the record."""
     wanted, ignored = read_changes(BlockChanges, call.json(), call.settings.limits)
     whole = call.prefers_representation()
 
     def act(tx: Transaction) -> Response:
-        before = _found(tx, call)
+        before = _find(tx, call)
         call.require_match(before.block.version)
         placed = changes.change_block(tx, call, before, wanted)
         tag = etag(placed.block.version)
         if not whole:
             return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
-        return json_response(record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag))
+        return json_response(
+            block_record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag)
+        )
 
     return Work(act=act, ignored=ignored)
 
 
-def _found(reader: ReadTransaction, call: Call) -> Placed:
-    """The block that the path names; what is no UUID names none."""
+def _find(reader: ReadTransaction, call: Call) -> PlacedBlock:
+    """Return the block that the path names.
+
+    Raises:
+        NotFoundProblem: there is none, or the name is not a UUID.
+    """
     return store.get_placed(reader, call.workspace_id, as_uuid(call.names["block"]) or "")
 
 
-def _passes(place: Place, parent: str | None, kind: str | None) -> bool:
+def _matches(place: TreePlace, parent: str | None, kind: str | None) -> bool:
     if parent is not None and place.parent_id != parent:
         return False
     types = decode(place.type.encode()) if kind is not None and place.type != "[]" else ()
     return kind is None or (isinstance(types, list) and kind in types)
 
 
-def _paged(places: list[Place], page: Page) -> Sequence[Place]:
-    if page.sorted_by:
-        field = _FIELDS.get(page.sorted_by, page.sorted_by)
-        places = sorted(places, key=lambda place: (getattr(place, field), place.id))
-    if page.descending:
-        places = places[::-1]
-    return page.of(places)
-
-
-def _parts(reader: ReadTransaction, tree: Tree, places: Sequence[Place], workspace_id: str) -> Iterator[bytes]:
+def _parts(reader: ReadTransaction, tree: Tree, places: Sequence[TreePlace], workspace_id: str) -> Iterator[bytes]:
     yield b"["
     for start in range(0, len(places), _CHUNK):
         records = [
-            record(
-                Placed(
+            block_record(
+                PlacedBlock(
                     block=store.get_block(reader, workspace_id, place.id),
                     path=tree.path(place.id),
                     children=tree.children(place.id),
@@ -149,26 +149,12 @@ def _parts(reader: ReadTransaction, tree: Tree, places: Sequence[Place], workspa
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """The table's rows."""
-    small = limits.body_bytes
+    """Return the rows of the table of operations."""
+    size = limits.body_bytes
     return (
-        Operation(name="blocks.list", method="GET", path=_COLLECTION, scope=BLOCKS_READ, read=list_blocks),
-        Operation(
-            name="blocks.create",
-            method="POST",
-            path=_COLLECTION,
-            scope=BLOCKS_WRITE,
-            prepare=create_block,
-            body_bytes=small,
-        ),
-        Operation(name="blocks.get", method="GET", path=_ONE, scope=BLOCKS_READ, read=get_block),
-        Operation(name="blocks.delete", method="DELETE", path=_ONE, scope=BLOCKS_WRITE, prepare=delete_block),
-        Operation(
-            name="blocks.update",
-            method="PATCH",
-            path=_ONE,
-            scope=BLOCKS_WRITE,
-            prepare=update_block,
-            body_bytes=small,
-        ),
+        read_operation("blocks.list", _ALL, BLOCKS_READ, list_blocks),
+        write_operation("blocks.create", "POST", _ALL, BLOCKS_WRITE, create_block, body_bytes=size),
+        read_operation("blocks.get", _ONE, BLOCKS_READ, get_block),
+        write_operation("blocks.delete", "DELETE", _ONE, BLOCKS_WRITE, delete_block),
+        write_operation("blocks.update", "PATCH", _ONE, BLOCKS_WRITE, update_block, body_bytes=size),
     )

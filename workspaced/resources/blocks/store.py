@@ -1,4 +1,4 @@
-"""Blocks in the database, and their tree: one root, no circle, at most so deep (contract B4)."""
+"""Blocks in the database, and their tree: one root, no cycle, a limited depth (contract B4)."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
-from workspaced.resources.blocks.tree import Place, Tree
-from workspaced.resources.blocks.values import Content, NewBlock, Placed, StoredBlock
+from workspaced.resources.blocks.tree import Tree, TreePlace
+from workspaced.resources.blocks.values import BlockContent, NewBlock, PlacedBlock, StoredBlock
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
-_CONTENT = tuple(field.name for field in dataclasses.fields(Content))
+_CONTENT_COLUMNS = tuple(field.name for field in dataclasses.fields(BlockContent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """The workspace that a tree is in: its number and its root block."""
+class BlockWorkspace:
+    """The workspace of a tree: its number and the id of its root block."""
 
     number: int
     root_block: str
 
 
-def get_home(reader: ReadTransaction, workspace_id: str) -> Home:
-    """The workspace with this id.
+def get_workspace(reader: ReadTransaction, workspace_id: str) -> BlockWorkspace:
+    """Return the workspace with this id.
 
     Raises:
         NotFoundProblem: there is none.
     """
-    return _home(reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id}))
+    return _workspace_of(reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id}))
 
 
-def get_tree(reader: ReadTransaction, home: Home) -> Tree:
-    """The shape of the whole tree."""
-    return Tree(Place._make(row) for row in reader.all(_SQL["places"], {"workspace": home.number}))
+def get_tree(reader: ReadTransaction, workspace: BlockWorkspace) -> Tree:
+    """Return the tree of a workspace."""
+    return Tree(TreePlace._make(row) for row in reader.all(_SQL["places"], {"workspace": workspace.number}))
 
 
 def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> StoredBlock:
-    """The block with this id in that workspace.
+    """Return the block with this id in that workspace.
 
     Raises:
         NotFoundProblem: there is none.
@@ -52,174 +52,169 @@ def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> Stor
     return StoredBlock._make(row)
 
 
-def get_placed(reader: ReadTransaction, workspace_id: str, block_id: str) -> Placed:
-    """The block with what follows from the tree.
+def get_placed(reader: ReadTransaction, workspace_id: str, block_id: str) -> PlacedBlock:
+    """Return a block with its path and its children.
 
     Raises:
         NotFoundProblem: there is none.
     """
     block = get_block(reader, workspace_id, block_id)
-    home = get_home(reader, workspace_id)
-    children = reader.all(_SQL["children"], {"workspace": home.number, "id": block_id})
-    return Placed(block=block, path=_path(reader, home, block_id), children=tuple(row[0] for row in children))
+    workspace = get_workspace(reader, workspace_id)
+    children = reader.all(_SQL["children"], {"workspace": workspace.number, "id": block_id})
+    return PlacedBlock(block=block, path=_path(reader, workspace, block_id), children=tuple(row[0] for row in children))
 
 
 def create_block(
     tx: Transaction, new: NewBlock, *, workspace_id: str, block_id: str, actor: str, now: int, limits: Limits
-) -> Placed:
-    """The block as the last child of its parent, which is the root block where none is named.
+) -> PlacedBlock:
+    """Insert a block as the last child of its parent; the default parent is the root block.
 
     Raises:
         NotFoundProblem: there is no such workspace.
         ConflictProblem: the id is in use, or the quota is reached.
-        UnprocessableProblem: the parent is no block of this workspace, is the block itself, or is as deep as may be.
+        UnprocessableProblem: the parent is not a block of this workspace, is the block itself, or is at the largest depth.
     """
-    grown = {"workspace_id": workspace_id, "added": 1, "actor": actor, "now": now}
-    row = tx.one(_SQL["grow_workspace"], grown)
-    home = _home(row)
+    counted = {"workspace_id": workspace_id, "added": 1, "actor": actor, "now": now}
+    row = tx.one(_SQL["count_blocks"], counted)
+    workspace = _workspace_of(row)
     if tx.one(_SQL["id_in_use"], {"id": block_id}):
         raise ConflictProblem("id_in_use", "This id is in use.")
     if row and limits.blocks_per_workspace and row[2] > limits.blocks_per_workspace:
         raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.blocks_per_workspace} blocks.")
-    parent_id = new.parent_id or home.root_block
-    _require_place(tx, home, parent_id, below=block_id, height=1, limits=limits)
+    parent_id = new.parent_id or workspace.root_block
+    _require_place(tx, workspace, parent_id, below=block_id, height=1, limits=limits)
     tx.run(
         _SQL["insert_block"],
         {
             "id": block_id,
-            "workspace": home.number,
+            "workspace": workspace.number,
             "parent_id": parent_id,
-            "order_index": _last(tx, home, parent_id),
+            "order_index": _next_order_index(tx, workspace, parent_id),
             "now": now,
             "actor": actor,
-            **{name: getattr(new, name) for name in _CONTENT},
+            **{name: getattr(new, name) for name in _CONTENT_COLUMNS},
         },
     )
-    tx.run(_SQL["show_anew"], {"id": parent_id})
+    tx.run(_SQL["raise_version"], {"id": parent_id})
     return get_placed(tx, workspace_id, block_id)
 
 
 def update_block(
     tx: Transaction, block: StoredBlock, changes: Mapping[str, Any], *, actor: str, now: int, limits: Limits
-) -> tuple[StoredBlock, tuple[str, ...]]:
-    """The block after the changes, and the names of the fields that are others now; equal values change nothing.
+) -> bool:
+    """Update a block. Return whether a value changed.
 
     Raises:
-        UnprocessableProblem: the new parent is no block of this workspace, is below the block, or is too deep for its subtree.
+        UnprocessableProblem: the new parent is not a block of this workspace, is below the block, or is too deep for its subtree.
     """
-    content = {name: changes[name] for name in changes if name in _CONTENT and getattr(block, name) != changes[name]}
+    content = {
+        name: changes[name] for name in changes if name in _CONTENT_COLUMNS and getattr(block, name) != changes[name]
+    }
     parent_id, order_index = block.parent_id, block.order_index
     if "parent_id" in changes and not (changes["parent_id"] is None and block.parent_id is None):
-        home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": block.workspace_id}))
-        parent_id = changes["parent_id"] or home.root_block
+        workspace = _workspace_of(tx.one(_SQL["lock_workspace"], {"workspace_id": block.workspace_id}))
+        parent_id = changes["parent_id"] or workspace.root_block
         if parent_id != block.parent_id:
-            height = 1 + tx.all(_SQL["subtree"], {"workspace": home.number, "id": block.id})[0][1]
-            _require_place(tx, home, parent_id, below=block.id, height=height, limits=limits)
-            order_index = _last(tx, home, parent_id)
+            height = 1 + tx.all(_SQL["subtree"], {"workspace": workspace.number, "id": block.id})[0][1]
+            _require_place(tx, workspace, parent_id, below=block.id, height=height, limits=limits)
+            order_index = _next_order_index(tx, workspace, parent_id)
     if "order_index" in changes:
         order_index = float(changes["order_index"])
-    moved = tuple(
-        name
-        for name, before, after in (
-            ("parent_id", block.parent_id, parent_id),
-            ("order_index", block.order_index, order_index),
-        )
-        if before != after
-    )
-    if not content and not moved:
-        return block, ()
+    is_moved = (block.parent_id, block.order_index) != (parent_id, order_index)
+    if not content and not is_moved:
+        return False
     place = {"id": block.id, "parent_id": parent_id, "order_index": order_index, "actor": actor, "now": now}
-    tx.run(_SQL["update_block"], {**{name: getattr(block, name) for name in _CONTENT}, **content, **place})
-    if moved:
-        for shown in {block.parent_id, parent_id} - {None}:
-            tx.run(_SQL["show_anew"], {"id": shown})
-    if "parent_id" in moved:
-        home = get_home(tx, block.workspace_id)
-        tx.run(_SQL["show_subtree_anew"], {"workspace": home.number, "id": block.id})
-    return get_block(tx, block.workspace_id, block.id), (*content, *moved)
+    tx.run(_SQL["update_block"], {**{name: getattr(block, name) for name in _CONTENT_COLUMNS}, **content, **place})
+    if is_moved:
+        for parent in {block.parent_id, parent_id} - {None}:
+            tx.run(_SQL["raise_version"], {"id": parent})
+    if block.parent_id != parent_id:
+        workspace = get_workspace(tx, block.workspace_id)
+        tx.run(_SQL["raise_subtree_versions"], {"workspace": workspace.number, "id": block.id})
+    return True
 
 
 def require_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> None:
-    """Refuse what is no block of the workspace as its root.
+    """Check that a block can become the root of the workspace.
 
     Raises:
-        UnprocessableProblem: it is none.
+        UnprocessableProblem: the workspace has no such block.
     """
-    if not _path(reader, get_home(reader, workspace_id), block_id):
+    if not _path(reader, get_workspace(reader, workspace_id), block_id):
         raise UnprocessableProblem("root_block_not_found", "The root block must be a block of this workspace.")
 
 
-def require_deletable(tx: Transaction, placed: Placed, *, force: bool) -> None:
-    """Hold a delete back that would take more than was asked for (contract B6); the workspace is locked from here on.
+def require_deletable(tx: Transaction, placed: PlacedBlock, *, force: bool) -> None:
+    """Check that a block may be deleted (contract B6), and lock the workspace.
 
     Raises:
-        ConflictProblem: it is the root block, or it has children and ``force`` was not asked for.
+        ConflictProblem: it is the root block, or it has children and ``force`` is false.
     """
-    home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": placed.block.workspace_id}))
-    if placed.block.id == home.root_block:
+    workspace = _workspace_of(tx.one(_SQL["lock_workspace"], {"workspace_id": placed.block.workspace_id}))
+    if placed.block.id == workspace.root_block:
         raise ConflictProblem(
-            "root_block", "The root block goes with its workspace only; another block can be made the root."
+            "root_block", "The root block is deleted with its workspace only. Make another block the root first."
         )
     if placed.children and not force:
-        raise ConflictProblem("has_children", "The block has children. Delete them first, or ask for force=true.")
+        raise ConflictProblem("has_children", "The block has children. Delete them first, or send force=true.")
 
 
 def get_subtree(reader: ReadTransaction, block: StoredBlock) -> tuple[str, ...]:
-    """The ids of a block and all below it, children before parents."""
-    home = get_home(reader, block.workspace_id)
-    return tuple(row[0] for row in reader.all(_SQL["subtree"], {"workspace": home.number, "id": block.id}))
+    """Return the ids of a block and of all blocks below it, children before parents."""
+    workspace = get_workspace(reader, block.workspace_id)
+    return tuple(row[0] for row in reader.all(_SQL["subtree"], {"workspace": workspace.number, "id": block.id}))
 
 
 def delete_subtree(tx: Transaction, block: StoredBlock, *, count: int, actor: str, now: int) -> None:
-    """The block and all below it, ``count`` in all, are gone."""
-    home = get_home(tx, block.workspace_id)
-    tx.run(_SQL["delete_subtree"], {"workspace": home.number, "id": block.id})
-    tx.run(_SQL["show_anew"], {"id": block.parent_id})
+    """Delete a block and all blocks below it; ``count`` is their number."""
+    workspace = get_workspace(tx, block.workspace_id)
+    tx.run(_SQL["delete_subtree"], {"workspace": workspace.number, "id": block.id})
+    tx.run(_SQL["raise_version"], {"id": block.parent_id})
     tx.one(
-        _SQL["grow_workspace"],
+        _SQL["count_blocks"],
         {"workspace_id": block.workspace_id, "added": -count, "actor": actor, "now": now},
     )
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Drop blocks of a workspace that is being purged, leaves first; how many they were, 0 when none is left."""
+    """Remove blocks of a workspace that is being purged, leaves first. Return how many; 0 if none is left."""
     return tx.run(_SQL["purge_blocks"], {"workspace": workspace, "most": most})
 
 
 def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, now: int, limits: Limits) -> None:
-    """Make a block the root; the old root becomes its last child (contract W5). The root itself stays what it is.
+    """Make a block the root; the old root becomes its last child (contract W5).
 
     Raises:
-        UnprocessableProblem: the old root's subtree would be too deep below it.
+        UnprocessableProblem: the subtree of the old root would be too deep.
     """
-    home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id}))
-    if block_id == home.root_block:
+    workspace = _workspace_of(tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id}))
+    if block_id == workspace.root_block:
         return
-    below = {row[0] for row in tx.all(_SQL["subtree"], {"workspace": home.number, "id": block_id})}
+    below = {row[0] for row in tx.all(_SQL["subtree"], {"workspace": workspace.number, "id": block_id})}
     rest = [
         row[1]
-        for row in tx.all(_SQL["subtree"], {"workspace": home.number, "id": home.root_block})
+        for row in tx.all(_SQL["subtree"], {"workspace": workspace.number, "id": workspace.root_block})
         if row[0] not in below
     ]
     _require_depth(1 + max(rest) + 1, limits)
-    last = _last(tx, home, block_id)
+    last = _next_order_index(tx, workspace, block_id)
     stamped = {"actor": actor, "now": now}
-    # In this order there are never two roots, which the schema would refuse.
-    tx.run(_SQL["set_parent"], {"id": home.root_block, "parent_id": block_id, "order_index": last, **stamped})
+    # In this order there are never two roots, which the schema forbids.
+    tx.run(_SQL["set_parent"], {"id": workspace.root_block, "parent_id": block_id, "order_index": last, **stamped})
     tx.run(_SQL["set_parent"], {"id": block_id, "parent_id": None, "order_index": 0.0, **stamped})
-    tx.run(_SQL["set_root"], {"workspace": home.number, "id": block_id})
-    tx.run(_SQL["show_subtree_anew"], {"workspace": home.number, "id": block_id})
+    tx.run(_SQL["set_root"], {"workspace": workspace.number, "id": block_id})
+    tx.run(_SQL["raise_subtree_versions"], {"workspace": workspace.number, "id": block_id})
 
 
 def _require_place(
-    reader: ReadTransaction, home: Home, parent_id: str, *, below: str, height: int, limits: Limits
+    reader: ReadTransaction, workspace: BlockWorkspace, parent_id: str, *, below: str, height: int, limits: Limits
 ) -> None:
-    """Let a block, with ``height`` levels from itself down, go below a parent.
+    """Check that a block with a subtree of ``height`` levels can be a child of a parent.
 
     Raises:
-        UnprocessableProblem: it can't.
+        UnprocessableProblem: the parent is below the block, does not exist, or is too deep.
     """
-    path = _path(reader, home, parent_id)
+    path = _path(reader, workspace, parent_id)
     if parent_id == below or below in path:
         raise UnprocessableProblem("cycle", "A block can't be below itself.")
     if not path:
@@ -232,17 +227,17 @@ def _require_depth(depth: int, limits: Limits) -> None:
         raise UnprocessableProblem("too_deep", f"A tree of blocks may be {limits.block_depth} levels deep.")
 
 
-def _path(reader: ReadTransaction, home: Home, block_id: str) -> tuple[str, ...]:
-    return tuple(row[0] for row in reader.all(_SQL["path"], {"workspace": home.number, "id": block_id}))
+def _path(reader: ReadTransaction, workspace: BlockWorkspace, block_id: str) -> tuple[str, ...]:
+    return tuple(row[0] for row in reader.all(_SQL["path"], {"workspace": workspace.number, "id": block_id}))
 
 
-def _last(reader: ReadTransaction, home: Home, parent_id: str) -> float:
-    """The orderIndex after the last child (contract B5)."""
-    row = reader.one(_SQL["last_order_index"], {"workspace": home.number, "parent_id": parent_id})
+def _next_order_index(reader: ReadTransaction, workspace: BlockWorkspace, parent_id: str) -> float:
+    """Return the orderIndex after that of the last child (contract B5)."""
+    row = reader.one(_SQL["last_order_index"], {"workspace": workspace.number, "parent_id": parent_id})
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 
 
-def _home(row: Sequence[object] | None) -> Home:
+def _workspace_of(row: Sequence[object] | None) -> BlockWorkspace:
     if row is None:
         raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
-    return Home(number=int(str(row[0])), root_block=str(row[1]))
+    return BlockWorkspace(number=int(str(row[0])), root_block=str(row[1]))

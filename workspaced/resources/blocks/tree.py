@@ -1,4 +1,4 @@
-"""The shape of a workspace's tree, without what its blocks hold. Pure."""
+"""The tree of a workspace's blocks, without their contents. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
-    """Where a block is, with what lists are sorted and filtered by. ``type`` is a JSON list of strings."""
+class TreePlace(NamedTuple):
+    """A block's place, and the members that lists are sorted and filtered by. ``type`` is a JSON list."""
 
     id: str
     parent_id: str | None
@@ -20,32 +20,32 @@ class Place(NamedTuple):
 
 
 class Tree:
-    """A whole tree, out of one consistent view."""
+    """The tree of one workspace."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
+    def __init__(self, places: Iterable[TreePlace]) -> None:
         self._places = {place.id: place for place in places}
-        self._children: dict[str | None, list[Place]] = defaultdict(list)
+        self._children: dict[str | None, list[TreePlace]] = defaultdict(list)
         for place in self._places.values():
             self._children[place.parent_id].append(place)
         for children in self._children.values():
             children.sort(key=lambda place: (place.order_index, place.id))
 
-    def __iter__(self) -> Iterator[Place]:
-        """Every place: by depth, then orderIndex, then id (contract G19)."""
+    def __iter__(self) -> Iterator[TreePlace]:
+        """Yield every place, sorted by depth, orderIndex and id (contract G19)."""
         level = self._children.get(None, [])
         while level:
             yield from sorted(level, key=lambda place: (place.order_index, place.id))
             level = [child for place in level for child in self._children.get(place.id, ())]
 
     def children(self, block_id: str) -> tuple[str, ...]:
-        """The ids of a block's children in their order."""
+        """Return the ids of a block's children in their order."""
         return tuple(place.id for place in self._children.get(block_id, ()))
 
     def path(self, block_id: str) -> tuple[str, ...]:
-        """The ids from the root to this block."""
+        """Return the ids on the path from the root to a block."""
         path: list[str] = []
-        at: str | None = block_id
-        while at is not None:
-            path.append(at)
-            at = self._places[at].parent_id
+        following: str | None = block_id
+        while following is not None:
+            path.append(following)
+            following = self._places[following].parent_id
         return tuple(reversed(path))

@@ -1,4 +1,4 @@
-"""Blocks: the members of request bodies, and what the store returns."""
+"""The members of the request bodies of blocks, and rows of the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workspaced.core.members import Flag, Identifier, Number, Slot, Strings, Tex
 
 
 class StringList(Strings):
-    """Strings, as the compact JSON that the store keeps."""
+    """A list of strings, as compact JSON."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         texts = super()._check(slot, value)
@@ -21,7 +21,7 @@ class StringList(Strings):
 
 
 class JsonNumber(Number):
-    """A number, as the JSON that the store keeps."""
+    """A number, as JSON."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         number = super()._check(slot, value)
@@ -29,7 +29,7 @@ class JsonNumber(Number):
 
 
 class Parent(Identifier):
-    """A parent block; an empty string stands for the root block, as null does."""
+    """A parent block; an empty string or null means the root block."""
 
     form: ClassVar[Schema] = {"anyOf": [UUID, {"const": ""}]}
 
@@ -46,8 +46,8 @@ _List: TypeAlias = Annotated[str, StringList(most="block_list_items", longest="b
 
 
 @dataclass(frozen=True, kw_only=True)
-class Content:
-    """What a block holds besides its place in the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
+class BlockContent:
+    """Members of a block outside the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
 
     label: Annotated[str, Text(longest="label_length", one_line=True, trimmed=True)] = ""
     description: Annotated[str, Text(longest="description_length")] = ""
@@ -71,7 +71,7 @@ class Content:
 
 @dataclass(frozen=True, kw_only=True)
 class NewBlockPlace:
-    """Where a new block goes. ``parent_id`` None: the root block is the parent."""
+    """The place of a new block in the tree. ``parent_id`` None: the root block is the parent."""
 
     workspace: Annotated[str, Identifier()]
     id: Annotated[str | None, Identifier()] = None
@@ -79,17 +79,17 @@ class NewBlockPlace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewBlock(Content, NewBlockPlace):
-    """A create body; the members of the place come first."""
+class NewBlock(BlockContent, NewBlockPlace):
+    """A create body; the members of `NewBlockPlace` come first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockChanges(Content):
-    """An update body; null gives a member its default again."""
+class BlockChanges(BlockContent):
+    """An update body; null sets a member to its default."""
 
     parent_id: _Parent = None
     order_index: Annotated[
-        float | UnsetType, Number(nullable=False, description="The place among the children of its parent.")
+        float | UnsetType, Number(nullable=False, description="The position among the children of its parent.")
     ] = UNSET
 
 
@@ -124,8 +124,8 @@ class StoredBlock(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A block with what follows from the tree: the ids from the root to itself, and its children in their order."""
+class PlacedBlock:
+    """A block, the ids on its path from the root to itself, and the ids of its children in their order."""
 
     block: StoredBlock
     path: tuple[str, ...]

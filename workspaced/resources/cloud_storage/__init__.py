@@ -1,1 +1,1 @@
-"""Cloud storage: files, their versions and metadata, and their conversion (contract C1, C2, C6, C8, C9)."""
+"""Cloud storage: files, versions, metadata, conversions (contract C1, C2, C6, C8, C9)."""

@@ -1,4 +1,4 @@
-"""Cloud storage's section of the API description; `workspaced.resources.cloud_storage.rules` describes the bodies."""
+"""The section of the API description for files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ABOUT: Final = """\
 Files belong to a workspace. Bytes are sent to a signed link in three steps (`upload-link`, PUT, `upload-complete`), or in
 one request. Each upload is a version. The outputs of a file's conversion can be downloaded.
 
-A file that does not exist is refused like a file that the caller may not see: 403.
+The response for a file that does not exist is the same as for a file that the caller may not read: 403.
 """
 _OF_FILE: Final = {"id": "$response.body#/id"}
 _CONFLICTS: Final = "`id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may."
@@ -154,7 +154,7 @@ def _changes() -> tuple[OperationDescription, ...]:
         OperationDescription(
             "cloud_storage.retry_conversion",
             "Convert a file again",
-            "A conversion that is pending or under way is not started twice, unless `force` is true.",
+            "A conversion that is pending or in progress is not started twice, unless `force` is true.",
             Success("It is pending."),
             body=Body(ref("ConversionRetry"), {"force": True}, required=False),
         ),

@@ -1,7 +1,7 @@
 """The process of one conversion: ``python -m workspaced.resources.cloud_storage.child <order>``.
 
-A file from outside is read by native code here, so this process has limits on memory, time and what it writes, knows no secret
-and ends with its parent. It writes ``result.json`` into its folder; a crash is told by its absence.
+Native code reads an untrusted file here. This process therefore has limits for memory, time and the size of files, has no secret,
+and ends with its parent. It writes ``result.json`` to its folder; if this file is absent, the process crashed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done. Paths are absolute; ``module`` is one of the registry's."""
+    """The task of the process. Paths are absolute; ``module`` is a converter of the registry."""
 
     module: str
     source: str
@@ -36,8 +36,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     parent: int
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was made; ``file`` is its name in the folder."""
+class OutputFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the converter made; ``file`` is its name in the folder."""
 
     name: str
     content_type: str
@@ -45,15 +45,15 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of it: files, or why there are none."""
+    """The outcome: files, or the class and the sentence of an error."""
 
-    made: list[Made] = []
+    outputs: list[OutputFile] = []
     error_class: str = ""
     sentence: str = ""
 
 
 def main(order: Order) -> None:
-    """Do it, and write down what became of it."""
+    """Convert the file, and write the result."""
     _limit(order)
     result = _result(order)
     target = Path(order.into, f"{RESULT}.new")
@@ -64,18 +64,20 @@ def main(order: Order) -> None:
 def _result(order: Order) -> Result:
     try:
         module = importlib.import_module(f"workspaced.resources.cloud_storage.converters.{order.module}")
-        made = cast("Convert", module.convert)(Path(order.source), Path(order.into))
-    except BaseException as error:  # noqa: BLE001  what a library throws at this file, its panics too, is told by the parent
-        error_class, sentence = _judged(error, order)
+        produced = cast("Convert", module.convert)(Path(order.source), Path(order.into))
+    except BaseException as error:  # noqa: BLE001  the parent reports every exception of a library, also panics
+        error_class, sentence = _classify(error, order)
         return Result(error_class=error_class, sentence=sentence)
-    return Result(made=[Made(name=one.name, content_type=one.content_type, file=one.path.name) for one in made])
+    return Result(
+        outputs=[OutputFile(name=one.name, content_type=one.content_type, file=one.path.name) for one in produced]
+    )
 
 
-def _judged(error: BaseException, order: Order) -> tuple[str, str]:
-    """The class, and a sentence for who uploaded the file."""
+def _classify(error: BaseException, order: Order) -> tuple[str, str]:
+    """Return the class of an error, and a sentence for the user that uploaded the file."""
     number = error.errno if isinstance(error, OSError) else None
-    if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the latter is how Rust says it
-        return "unsupported", _too_much_made(order)
+    if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the second is Rust's text
+        return "unsupported", too_large_outputs(order.output_bytes)
     if isinstance(error, ConversionRefused):
         return error.error_class, str(error)
     if isinstance(error, MemoryError):
@@ -83,19 +85,20 @@ def _judged(error: BaseException, order: Order) -> tuple[str, str]:
     return "internal", f"The conversion failed ({type(error).__name__}: {str(error)[:500]})."
 
 
-def _too_much_made(order: Order) -> str:
-    return f"What is made of the file has more than {order.output_bytes} bytes."
+def too_large_outputs(output_bytes: int) -> str:
+    """Return the sentence for a file of which the outputs are too large."""
+    return f"The outputs of the conversion have more than {output_bytes} bytes."
 
 
 def too_much_memory(memory_bytes: int) -> str:
-    """The sentence for a file that needs more than it may."""
-    return f"To convert the file takes more than {memory_bytes >> 20} MiB of memory."
+    """Return the sentence for a file of which the conversion needs too much memory."""
+    return f"The conversion of the file needs more than {memory_bytes >> 20} MiB of memory."
 
 
 def _limit(order: Order) -> None:
-    """From here on the process is harmless, as far as resources go."""
+    """Set the limits of this process, and have the system kill it when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != order.parent:  # the parent ended before we asked to be told
+    if os.getppid() != order.parent:  # the parent ended before the call above
         raise SystemExit(1)
     limit_process(memory_bytes=order.memory_bytes, output_bytes=order.output_bytes)
     size = Path(order.source).stat().st_size

@@ -1,4 +1,4 @@
-"""How a conversion goes from state to state (contract C6, C7). Pure.
+"""The states of a conversion, and its retries (contract C6, C7). Pure.
 
 ::
 
@@ -6,7 +6,7 @@
                                ▲                   │  └──────▶ failed ─────retry──▶ pending
                                └── lease runs out, internal or timeout: again, later ┘
 
-An attempt is one time that it is begun, or is about to be.
+`attempt` counts how often it was queued.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from workspaced.settings.workers import ConversionSettings
 ErrorClass: TypeAlias = Literal["user", "unsupported", "internal", "timeout"]
 
 AGAIN: Final = frozenset({"internal", "timeout"})
-"""The classes that another attempt may help; the others wait for somebody who changes something."""
+"""The classes of failures after which another attempt can succeed without a change of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
-    """What becomes of a conversion that failed: ``due_at`` None: it has failed for good."""
+class FailureStep:
+    """The consequence of a failed attempt. ``due_at``: when to try again; None: never."""
 
     due_at: int | None
     failures: int
 
 
-def after_failure(pace: ConversionSettings, error_class: ErrorClass, *, failures: int, now: int) -> Next:
-    """``failures``: so many there were before, since somebody asked for it. Instants are milliseconds since 1970."""
-    if error_class not in AGAIN or failures >= len(pace.retry_seconds):
-        return Next(due_at=None, failures=failures + 1)
-    return Next(due_at=now + int(pace.retry_seconds[failures] * 1_000), failures=failures + 1)
+def after_failure(settings: ConversionSettings, error_class: ErrorClass, *, failures: int, now: int) -> FailureStep:
+    """Return what follows a failed attempt, after ``failures`` earlier ones."""
+    if error_class not in AGAIN or failures >= len(settings.retry_seconds):
+        return FailureStep(due_at=None, failures=failures + 1)
+    return FailureStep(due_at=now + int(settings.retry_seconds[failures] * 1_000), failures=failures + 1)
 
 
-def after_lost_lease(pace: ConversionSettings, *, failures: int, now: int) -> Next:
-    """Whoever held it is gone: again at once, but not for ever, since the file may be what killed him."""
-    return Next(due_at=None if failures >= len(pace.retry_seconds) else now, failures=failures + 1)
+def after_lost_lease(settings: ConversionSettings, *, failures: int, now: int) -> FailureStep:
+    """Return what follows an expired lease: a limited number of attempts, as the file may kill them."""
+    return FailureStep(due_at=None if failures >= len(settings.retry_seconds) else now, failures=failures + 1)

@@ -1,4 +1,4 @@
--- Processes that look for work at the same time pass over what another is just taking.
+-- A process skips the conversions that another process claims at the same time.
 
 -- hold: due
 FOR UPDATE OF c SKIP LOCKED

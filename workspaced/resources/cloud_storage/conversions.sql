@@ -1,10 +1,10 @@
--- Conversions: begun, claimed, settled. A lease that has run out shows as a due_at that has passed.
+-- Conversions: queued, claimed, ended. A conversion with an expired lease has a due_at in the past.
 
--- name: begin
+-- name: insert_conversion
 INSERT INTO conversion (version, state, attempt, failures, due_at) VALUES (:version, :state, :attempt, 0, :now)
 
--- name: ask_again
--- What is pending or under way is left alone, unless it is to be taken from whoever holds it.
+-- name: queue_again
+-- A conversion that is pending or in progress does not change, unless :force is set.
 UPDATE conversion
 SET state = 'pending', attempt = attempt + 1, failures = 0, due_at = :now, lease = NULL, error_class = NULL, error = NULL,
     started_at = NULL, finished_at = NULL
@@ -18,11 +18,11 @@ WHERE c.state IN ('pending', 'in_progress') AND c.due_at <= :now AND f.deleted_a
 ORDER BY c.due_at, c.number LIMIT :most
 
 -- name: next_due
--- The next instant after :now at which something is due, or a lease ends.
+-- The next instant after :now at which a conversion is due, or a lease ends.
 SELECT min(due_at) FROM conversion WHERE state IN ('pending', 'in_progress') AND due_at > :now
 
 -- name: lost
--- Held by somebody whose time is over.
+-- Claimed, with an expired lease.
 SELECT attempt, failures FROM conversion WHERE number = :number AND state = 'in_progress' AND due_at <= :now
 
 -- name: claim
@@ -35,11 +35,11 @@ SELECT v.file_name, v.content_type, v.sha256, v.size, f.id, v.ordinal, f.current
 FROM conversion c JOIN cloud_version v ON v.number = c.version JOIN cloud_file f ON f.number = v.file
 WHERE c.number = :number
 
--- name: beat
+-- name: renew_lease
 UPDATE conversion SET due_at = :until WHERE number = :number AND lease = :lease
 
 -- name: is_held
--- Whether the lease is still ours, and anybody still wants it.
+-- Whether the lease is still valid and the file still exists.
 SELECT 1
 FROM conversion c JOIN cloud_version v ON v.number = c.version JOIN cloud_file f ON f.number = v.file
 JOIN workspace w ON w.number = f.workspace
@@ -55,14 +55,14 @@ UPDATE conversion
 SET state = 'failed', lease = NULL, error_class = :error_class, error = :error, failures = :failures, finished_at = :now
 WHERE number = :number AND lease IS NOT DISTINCT FROM :lease
 
--- name: put_off
+-- name: postpone
 UPDATE conversion
 SET state = 'pending', lease = NULL, error_class = :error_class, error = :error, failures = :failures,
     attempt = attempt + 1, due_at = :due_at, finished_at = :now
 WHERE number = :number AND lease IS NOT DISTINCT FROM :lease
 
 -- name: release
--- Given back by who could not finish it; that is no attempt.
+-- Released by a process that could not finish it; this does not count as an attempt.
 UPDATE conversion SET state = 'pending', lease = NULL, due_at = :now, started_at = NULL
 WHERE number = :number AND lease = :lease
 
@@ -74,7 +74,7 @@ INSERT INTO conversion_output (conversion, position, name, content_type, sha256,
 VALUES (:conversion, :position, :name, :content_type, :sha256, :size)
 
 -- name: touch_file
--- The record of the file shows its conversion, so this is another version of it.
+-- The file's record has its conversion, so the version of the file rises.
 UPDATE cloud_file SET version = version + 1
 WHERE number = (SELECT v.file FROM conversion c JOIN cloud_version v ON v.number = c.version WHERE c.number = :number)
 

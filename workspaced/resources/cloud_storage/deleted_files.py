@@ -1,19 +1,19 @@
-"""Deleted files that are brought back before they are purged (contract G25)."""
+"""Deleted files: list them, and restore one before it is purged (contract G25)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "deleted_files.sql")
 
 
-class Known(NamedTuple):
-    """A file of whatever state, in the order of the SELECT. Instants are milliseconds since 1970, ``size`` is bytes."""
+class ListedFile(NamedTuple):
+    """A file, deleted or not. Instants are milliseconds since 1970, ``size`` is bytes."""
 
     id: str
     workspace_id: str
@@ -24,16 +24,16 @@ class Known(NamedTuple):
     deleted_at: int | None
 
 
-def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[Known]:
-    """All of them, or those of one workspace, the deleted ones too, oldest first."""
-    return [Known._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
+def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[ListedFile]:
+    """Return all files, or those of one workspace, also the deleted ones, the oldest first."""
+    return [ListedFile._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
 
 
 def restore(tx: Transaction, file_id: str, *, now: int) -> None:
-    """A deleted file is there again, with all its versions and what was made of them. What was still to be converted goes on.
+    """Restore a deleted file with its versions and outputs. Its waiting conversions continue.
 
     Raises:
-        NotFoundProblem: there is none, or it is purged already.
+        NotFoundProblem: there is none, or it was purged.
         ConflictProblem: it is not deleted, or its workspace is.
     """
     row = tx.one(_SQL["find_any"], {"id": file_id})
@@ -50,6 +50,6 @@ def restore(tx: Transaction, file_id: str, *, now: int) -> None:
         raise ConflictProblem("not_deleted", f"File {file_id} is not deleted.")
     values = {"now": now, "actor": SYSTEM.principal}
     tx.run(_SQL["restore"], {"id": file_id, **values})
-    tx.run(_SQL["show_workspace_anew"], {"workspace": workspace, **values})
+    tx.run(_SQL["raise_workspace_version"], {"workspace": workspace, **values})
     action = AuditAction(action="cloud_storage.file.restored", resource_id=file_id, workspace_id=workspace_id)
     note(tx, SYSTEM, action, now=now)

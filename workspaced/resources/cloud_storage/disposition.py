@@ -1,16 +1,16 @@
-"""Content-Disposition: saved under its name, never shown in the page's place (RFC 6266, RFC 8187)."""
+"""The header Content-Disposition, which has browsers save a file (RFC 6266, RFC 8187)."""
 
 from __future__ import annotations
 
 import unicodedata
 from urllib.parse import quote
 
-# attr-char of RFC 8187 without letters and digits, which are never quoted
+# attr-char of RFC 8187 without letters and digits, which `quote` never escapes
 _PLAIN = "!#$&+-.^_`|~"
 
 
 def attachment(file_name: str) -> str:
-    """The header's value; old readers get the nearest ASCII."""
+    """Return the value of the header; clients that support only ASCII get the most similar ASCII name."""
     decomposed = unicodedata.normalize("NFKD", file_name)
     ascii_name = "".join(
         letter if " " <= letter <= "~" and letter not in '"\\%' else "_"

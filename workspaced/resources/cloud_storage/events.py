@@ -1,8 +1,6 @@
-"""What changes of files are in the audit log (contract G26) and as events (contract H7)."""
+"""Audit rows (contract G26) and domain events (contract H7) of changes of files."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import msgspec
 
@@ -15,40 +13,41 @@ from workspaced.resources.cloud_storage.values import StoredFile
 from workspaced.security.audit_log import AuditAction
 from workspaced.storage.port import ReadTransaction, Transaction
 
-_NOTHING_BY_THEMSELVES = frozenset({"updatedAt", "updatedBy", "conversion"})
+_FOLLOWING_MEMBERS = frozenset({"updatedAt", "updatedBy", "conversion"})
+"""Members that do not count as changes of the file."""
 
 
-def shown(reader: ReadTransaction, file: StoredFile) -> FileRecord:
-    """The record of a file."""
+def read_record(reader: ReadTransaction, file: StoredFile) -> FileRecord:
+    """Return the record of a file."""
     return file_record(file, store.list_outputs(reader, file.version_number))
 
 
 def emit_available(tx: Transaction, call: Call, *, before: FileRecord | None, after: StoredFile) -> None:
-    """Something was uploaded: a file is there (``before`` None), or another version of it."""
+    """Record and emit that a file is available (``before`` None), or has another version."""
     if before is None:
-        call.note(tx, _deed("file.created", after))
+        _note(tx, call, "file.created", after)
         _emit(tx, call, "file.created", after)
     else:
         emit_updated(tx, call, before=before, after=after)
 
 
 def emit_updated(tx: Transaction, call: Call, *, before: FileRecord, after: StoredFile) -> None:
-    """A file's record changed."""
-    former, now = _plain(before), _plain(shown(tx, after))
-    previous = {name: was for name, was in former.items() if name not in _NOTHING_BY_THEMSELVES and was != now[name]}
-    call.note(tx, _deed("file.updated", after, *previous))
+    """Record and emit the members of a file that changed."""
+    old, new = (msgspec.to_builtins(record) for record in (before, read_record(tx, after)))
+    previous = {name: value for name, value in old.items() if name not in _FOLLOWING_MEMBERS and value != new[name]}
+    _note(tx, call, "file.updated", after, *previous)
     _emit(tx, call, "file.updated", after, **previous)
 
 
 def emit_deleted(tx: Transaction, call: Call, file: StoredFile) -> None:
-    """A file that is about to be as absent."""
-    call.note(tx, _deed("file.deleted", file))
+    """Record and emit that a file is deleted, before it is."""
+    _note(tx, call, "file.deleted", file)
     _emit(tx, call, "file.deleted", file)
 
 
 def emit_metadata(tx: Transaction, call: Call, *, before: StoredFile, after: StoredFile) -> None:
-    """The metadata of a file was replaced."""
-    call.note(tx, _deed("metadata.updated", after, "metadata"))
+    """Record and emit that the metadata of a file was replaced."""
+    _note(tx, call, "metadata.updated", after, "metadata")
     event = DomainEvent(
         type="cloud_storage.metadata.updated",
         id=after.id,
@@ -59,25 +58,20 @@ def emit_metadata(tx: Transaction, call: Call, *, before: StoredFile, after: Sto
 
 
 def emit_conversion(tx: Transaction, origin: Origin, verb: str, file: StoredFile) -> None:
-    """A conversion started, succeeded or failed."""
+    """Emit that a conversion started, succeeded or failed."""
     _emit(tx, origin, f"conversion.{verb}", file)
 
 
 def note_retry(tx: Transaction, call: Call, file: StoredFile) -> None:
-    """Somebody asked for a conversion to be done again; that it starts is told when it does."""
-    call.note(tx, _deed("conversion.retried", file))
+    """Record that another conversion was requested; the event follows when it starts."""
+    _note(tx, call, "conversion.retried", file)
 
 
-def _deed(action: str, file: StoredFile, *changed: str) -> AuditAction:
-    return AuditAction(
-        action=f"cloud_storage.{action}", resource_id=file.id, workspace_id=file.workspace_id, changed=changed
-    )
+def _note(tx: Transaction, call: Call, kind: str, file: StoredFile, *changed: str) -> None:
+    kind = f"cloud_storage.{kind}"
+    call.note(tx, AuditAction(action=kind, resource_id=file.id, workspace_id=file.workspace_id, changed=changed))
 
 
 def _emit(tx: Transaction, origin: Origin, kind: str, file: StoredFile, **previous: object) -> None:
-    event = DomainEvent(type=f"cloud_storage.{kind}", id=file.id, record=shown(tx, file), previous=previous)
+    event = DomainEvent(type=f"cloud_storage.{kind}", id=file.id, record=read_record(tx, file), previous=previous)
     emit(tx, origin, file.workspace_id, event)
-
-
-def _plain(record: FileRecord) -> dict[str, Any]:
-    return dict(msgspec.to_builtins(record))

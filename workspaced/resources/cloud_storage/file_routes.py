@@ -1,41 +1,45 @@
-"""Files as records (contract CS1, CS2, CS3, CS4), and get, list and version-list beside them (contract C2, C11)."""
+"""The operations of stored files (contract CS1, CS2, CS3, CS4, CS5, C2, C11)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from ingestd.wire import names
-from workspaced.core.members import read_changes
+from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
-from workspaced.http.pagination import read_page
-from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
+from workspaced.http.responses import NO_CONTENT, Response, etag
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store
 from workspaced.resources.cloud_storage.records import FileRecord, FileVersionRecord, version_record
-from workspaced.resources.cloud_storage.rules import FileChanges, read_metadata, read_workspace_id, type_of
+from workspaced.resources.cloud_storage.rules import (
+    ConversionRetry,
+    FileChanges,
+    read_metadata,
+    read_workspace_id,
+    type_of,
+)
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
-from workspaced.resources.cloud_storage.values import StoredFile, StoredVersion
+from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.read_responses import list_response, read_list_page, select_page, versioned_response
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
 _ONE = f"{COLLECTION}/{{file}}"
 _METADATA = f"{COLLECTION}/metadata/{{file}}"
-_FIELDS: Final = {
+SORTABLE: Final = {
     "createdAt": "created_at",
     "updatedAt": "updated_at",
     "fileName": "file_name",
     "size": "size",
     "id": "id",
 }
-_VERSION_FIELDS: Final = {"version": "ordinal", "createdAt": "created_at", "size": "size"}
-SORTABLE: Final = frozenset(_FIELDS)
-SORTABLE_VERSIONS: Final = frozenset(_VERSION_FIELDS)
+SORTABLE_VERSIONS: Final = {"version": "ordinal", "createdAt": "created_at", "size": "size"}
 
 
 def delete_file(call: Call) -> Work:
-    """Delete a file (contract CS1): soft. The query names the workspace, which must be the file's (contract C5)."""
+    """Delete a file (contract CS1). The query must name the workspace of the file (contract C5)."""
     workspace_id = read_workspace_id(call.query)
 
     def act(tx: Transaction) -> Response:
@@ -45,14 +49,14 @@ def delete_file(call: Call) -> Work:
         call.require_match(file.version)
         events.emit_deleted(tx, call, file)
         store.delete_file(tx, file, actor=call.actor, now=call.now)
-        tx.notify(conversion_store.CONVERSIONS)  # one under way is stopped
+        tx.notify(conversion_store.CONVERSIONS)  # a conversion in progress stops
         return NO_CONTENT
 
     return Work(act=act)
 
 
 def update_file(call: Call) -> Work:
-    """Update the storage information of a file (contract CS2). No body at all is an empty one (contract C3)."""
+    """Update the storage information of a file (contract CS2); without a body, do nothing (contract C3)."""
     given, ignored = read_changes(FileChanges, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -63,7 +67,7 @@ def update_file(call: Call) -> Work:
             wanted["content_type"] = type_of(wanted.get("file_name") or file.file_name)
         changed = {name: value for name, value in wanted.items() if getattr(file, name) != value}
         if changed:
-            before = events.shown(tx, file)
+            before = events.read_record(tx, file)
             after = store.update_file(tx, file, changed, actor=call.actor, now=call.now)
             events.emit_updated(tx, call, before=before, after=after)
         return NO_CONTENT
@@ -81,7 +85,7 @@ async def get_metadata(call: Call) -> Response:
 
 
 def replace_metadata(call: Call) -> Work:
-    """Replace the metadata of a file (contract CS4): whole; no body at all leaves it (contract C4)."""
+    """Replace the metadata of a file (contract CS4). Without a body, nothing changes (contract C4)."""
     metadata = read_metadata(call.json(), call.settings.limits) if call.body else None
 
     def act(tx: Transaction) -> Response:
@@ -96,127 +100,74 @@ def replace_metadata(call: Call) -> Work:
 
 
 async def get_file(call: Call) -> Response:
-    """The storage information; also of a file that is still to be uploaded, for whoever uploads it."""
+    """Get the storage information of a file; also before anything is uploaded."""
 
-    def question(reader: ReadTransaction) -> tuple[StoredFile, FileRecord]:
+    def find(reader: ReadTransaction) -> tuple[int, FileRecord]:
         file = permission.readable_file(reader, call, uploading=True)
-        return file, events.shown(reader, file)
+        return file.version, events.read_record(reader, file)
 
-    file, record = await call.store.read(question)
-    if call.has_seen(file.version):
-        return Response(status=304, headers=(etag(file.version),))
-    return json_response(record, headers=(etag(file.version),))
+    version, record = await call.store.read(find)
+    return versioned_response(call, record, version)
 
 
 async def list_files(call: Call) -> Response:
-    """The available files of the workspace in the query, oldest first unless another order is asked for."""
-
-    def question(reader: ReadTransaction) -> tuple[int, list[FileRecord]]:
-        home = permission.readable_home(reader, call, workspace_id)
-        found = store.list_files(reader, home)
-        if page.sorted_by:
-            found.sort(key=lambda file: (getattr(file, _FIELDS[page.sorted_by]), file.id))
-        if page.descending:
-            found.reverse()
-        stretch = page.of(found)
-        return len(found), [events.shown(reader, file) for file in stretch]
-
+    """List the available files of the workspace in the query, by default the oldest first."""
     if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
-        raise UnauthenticatedProblem  # before anything is said about the request
+        raise UnauthenticatedProblem  # before the response says anything about the query
     workspace_id = read_workspace_id(call.query)
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
-    total, records = await call.store.read(question)
-    return json_response(records, headers=page.headers(total=total, path=call.path, query=call.query))
+    page = read_list_page(call, SORTABLE)
+
+    def find(reader: ReadTransaction) -> tuple[int, list[FileRecord]]:
+        found = store.list_files(reader, permission.readable_workspace(reader, call, workspace_id))
+        return len(found), [events.read_record(reader, file) for file in select_page(page, found, SORTABLE)]
+
+    return await list_response(call, page, find)
 
 
 async def list_versions(call: Call) -> Response:
-    """The versions of a file, the newest first unless another order is asked for."""
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE_VERSIONS)
+    """List the versions of a file, the newest first if the query names no order."""
+    page = read_list_page(call, SORTABLE_VERSIONS)
 
-    def question(reader: ReadTransaction) -> tuple[int, list[FileVersionRecord]]:
+    def find(reader: ReadTransaction) -> tuple[int, list[FileVersionRecord]]:
         file = permission.readable_file(reader, call)
         found = store.list_versions(reader, file)
-        if page.sorted_by:
-            found.sort(key=lambda version: _sort_key(version, page.sorted_by), reverse=page.descending)
-        elif "sortOrder" in call.query and not page.descending:
-            found.reverse()
-        stretch = page.of(found)
+        if page.descending or "sortOrder" in call.query:
+            found.reverse()  # `select_page` reverses a list that is in ascending order
+        versions = select_page(page, found, SORTABLE_VERSIONS, tie="ordinal")
         return len(found), [
-            version_record(version, current=version.ordinal == file.current_version) for version in stretch
+            version_record(version, current=version.ordinal == file.current_version) for version in versions
         ]
 
-    total, records = await call.store.read(question)
-    return json_response(records, headers=page.headers(total=total, path=call.path, query=call.query))
+    return await list_response(call, page, find)
 
 
-def _sort_key(version: StoredVersion, member: str) -> tuple[int, int]:
-    return getattr(version, _VERSION_FIELDS[member]), version.ordinal
+def retry_conversion(call: Call) -> Work:
+    """Convert a file again, unless its conversion is pending or in progress (contract CS5, C7)."""
+    retry, ignored = read_body(ConversionRetry, call.json() if call.body else {}, call.settings.limits)
+
+    def act(tx: Transaction) -> Response:
+        file = permission.writable_file(tx, call)
+        if file.conversion is not None and conversion_store.queue_again(
+            tx, file.conversion, force=retry.force, now=call.now
+        ):
+            events.note_retry(tx, call, file)
+        return NO_CONTENT
+
+    return Work(act=act, ignored=ignored)
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """The table's rows."""
-    small = limits.body_bytes
+    """Return the rows of the table of operations."""
+    write = {"anywhere": True, "body_bytes": limits.body_bytes}
+    read = {"anywhere": True, "anonymous": True}
+    retry, versions = f"{COLLECTION}/retry-conversion/{{file}}", f"{COLLECTION}/version-list/{{file}}"
     return (
-        Operation(
-            name="cloud_storage.delete",
-            method="DELETE",
-            path=_ONE,
-            scope=FILES_WRITE,
-            anywhere=True,
-            prepare=delete_file,
-        ),
-        Operation(
-            name="cloud_storage.update",
-            method="PATCH",
-            path=_ONE,
-            scope=FILES_WRITE,
-            anywhere=True,
-            prepare=update_file,
-            body_bytes=small,
-        ),
-        Operation(
-            name="cloud_storage.get_metadata",
-            method="GET",
-            path=_METADATA,
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=get_metadata,
-        ),
-        Operation(
-            name="cloud_storage.replace_metadata",
-            method="PUT",
-            path=_METADATA,
-            scope=FILES_WRITE,
-            anywhere=True,
-            prepare=replace_metadata,
-            body_bytes=small,
-        ),
-        Operation(
-            name="cloud_storage.get",
-            method="GET",
-            path=_ONE,
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=get_file,
-        ),
-        Operation(
-            name="cloud_storage.list",
-            method="GET",
-            path=COLLECTION,
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=list_files,
-        ),
-        Operation(
-            name="cloud_storage.list_versions",
-            method="GET",
-            path=f"{COLLECTION}/version-list/{{file}}",
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=list_versions,
-        ),
+        write_operation("cloud_storage.delete", "DELETE", _ONE, FILES_WRITE, delete_file, anywhere=True),
+        write_operation("cloud_storage.update", "PATCH", _ONE, FILES_WRITE, update_file, **write),
+        read_operation("cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, **read),
+        write_operation("cloud_storage.replace_metadata", "PUT", _METADATA, FILES_WRITE, replace_metadata, **write),
+        read_operation("cloud_storage.get", _ONE, FILES_READ, get_file, **read),
+        read_operation("cloud_storage.list", COLLECTION, FILES_READ, list_files, **read),
+        read_operation("cloud_storage.list_versions", versions, FILES_READ, list_versions, **read),
+        write_operation("cloud_storage.retry_conversion", "POST", retry, FILES_WRITE, retry_conversion, **write),
     )

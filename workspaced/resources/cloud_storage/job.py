@@ -1,4 +1,4 @@
-"""The parent's side of one conversion: starts the process, bounds its time, judges how it ended."""
+"""The parent's side of a conversion: start the process, limit its time, classify its outcome."""
 
 from __future__ import annotations
 
@@ -18,49 +18,55 @@ import msgspec
 import ingestd
 import workspaced
 from ingestd.process.child_limits import child_environment, reports_no_memory
-from workspaced.resources.cloud_storage.child import RESULT, Made, Order, Result, too_much_memory
+from workspaced.resources.cloud_storage.child import (
+    RESULT,
+    Order,
+    OutputFile,
+    Result,
+    too_large_outputs,
+    too_much_memory,
+)
 from workspaced.resources.cloud_storage.conversion_rules import ErrorClass
-from workspaced.resources.cloud_storage.converters.registry import Kind
+from workspaced.resources.cloud_storage.converters.registry import Converter
 from workspaced.settings.workers import ConversionSettings
 
-_PLACED: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
+_OUTPUT_NAME: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
 _RESULT_BYTES: Final = 1_048_576
-_COMPLAINT_BYTES: Final = 65_536
+_STDERR_BYTES: Final = 65_536
 _CLASSES: Final = frozenset({"user", "unsupported", "internal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """It made these files, in the folder."""
+class Converted:
+    """A successful conversion: its files, in the folder."""
 
-    made: tuple[Made, ...]
+    outputs: tuple[OutputFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """It made nothing; ``sentence`` is for who uploaded the file."""
+class ConversionFailure:
+    """A failed conversion; ``sentence`` is for the user that uploaded the file."""
 
     error_class: ErrorClass
     sentence: str
 
 
-async def run(kind: Kind, source: Path, ending: str, folder: Path, *, pace: ConversionSettings) -> Done | Failed:
-    """Convert ``source``, whose name does not tell what it is, in an empty folder.
-
-    Cancelled, it kills the process first.
-    """
-    named, into = await asyncio.to_thread(_laid_out, source, ending, folder)
+async def run(
+    converter: Converter, source: Path, ending: str, folder: Path, *, settings: ConversionSettings
+) -> Converted | ConversionFailure:
+    """Convert ``source``, with the ``ending`` of its name, in an empty folder. Cancelling kills it."""
+    named, into = await asyncio.to_thread(_prepare_folder, source, ending, folder)
     order = Order(
-        module=kind.module,
+        module=converter.module,
         source=str(named),
         into=str(into),
-        memory_bytes=pace.memory_bytes,
-        cpu_seconds=pace.cpu_seconds,
-        output_bytes=pace.output_bytes,
+        memory_bytes=settings.memory_bytes,
+        cpu_seconds=settings.cpu_seconds,
+        output_bytes=settings.output_bytes,
         parent=os.getpid(),
     )
-    complaints = folder / "stderr"
-    with complaints.open("wb") as said:
+    stderr_path = folder / "stderr"
+    with stderr_path.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -69,28 +75,30 @@ async def run(kind: Kind, source: Path, ending: str, folder: Path, *, pace: Conv
             msgspec.json.encode(order).decode(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
-            stderr=said,
+            stderr=stderr,
             cwd=into,
             env=child_environment(workspaced.__file__, ingestd.__file__),
             start_new_session=True,
         )
     try:
-        async with asyncio.timeout(pace.seconds):
+        async with asyncio.timeout(settings.seconds):
             code = await process.wait()
     except TimeoutError:
-        return Failed(error_class="timeout", sentence=f"The conversion took more than {pace.seconds:g} seconds.")
+        return ConversionFailure(
+            error_class="timeout", sentence=f"The conversion took more than {settings.seconds:g} seconds."
+        )
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await asyncio.shield(asyncio.ensure_future(process.wait()))
-    return await asyncio.to_thread(_judge, code, into, complaints, pace)
+    return await asyncio.to_thread(_outcome, code, into, stderr_path, settings)
 
 
-def _laid_out(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
-    """The source under a name with its ending, and a folder for what is made.
+def _prepare_folder(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
+    """Return a link to the source with the ending, and a folder for outputs.
 
-    Both are absolute, since the child works in the folder and the data's own may have been given relative to ours.
+    Both paths are absolute, because the child has another working directory and the data folder may be a relative path.
     """
     folder = folder.absolute()
     named = folder / f"source{ending}"
@@ -100,23 +108,24 @@ def _laid_out(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
     return named, into
 
 
-def _judge(code: int, into: Path, complaints: Path, pace: ConversionSettings) -> Done | Failed:
+def _outcome(code: int, into: Path, stderr_path: Path, settings: ConversionSettings) -> Converted | ConversionFailure:
     result = _read_result(into)
     if result is None or code != 0:
-        return _crashed(code, complaints, pace)
+        return _crashed(code, stderr_path, settings)
     if result.error_class:
         error_class = result.error_class if result.error_class in _CLASSES else "internal"
-        return Failed(error_class=error_class, sentence=result.sentence)  # type: ignore[arg-type]  # judged above
+        return ConversionFailure(error_class=error_class, sentence=result.sentence)  # type: ignore[arg-type]  # one of `_CLASSES`
     total = 0
-    for one in result.made:
+    for one in result.outputs:
         path = into / one.file
-        if not _PLACED.fullmatch(one.file) or not stat.S_ISREG(path.lstat().st_mode):
-            return Failed(error_class="internal", sentence="The conversion made something that is no file.")
+        if not _OUTPUT_NAME.fullmatch(one.file) or not stat.S_ISREG(path.lstat().st_mode):
+            return ConversionFailure(
+                error_class="internal", sentence="The conversion made an output that is not a file."
+            )
         total += path.stat().st_size
-    if total > pace.output_bytes:
-        sentence = f"What is made of the file has more than {pace.output_bytes} bytes."
-        return Failed(error_class="unsupported", sentence=sentence)
-    return Done(made=tuple(result.made))
+    if total > settings.output_bytes:
+        return ConversionFailure(error_class="unsupported", sentence=too_large_outputs(settings.output_bytes))
+    return Converted(outputs=tuple(result.outputs))
 
 
 def _read_result(into: Path) -> Result | None:
@@ -127,23 +136,23 @@ def _read_result(into: Path) -> Result | None:
         return None
 
 
-def _crashed(code: int, complaints: Path, pace: ConversionSettings) -> Failed:
-    with complaints.open("rb") as file:
-        said = file.read(_COMPLAINT_BYTES)
-    if reports_no_memory(said):
-        return Failed(error_class="unsupported", sentence=too_much_memory(pace.memory_bytes))
+def _crashed(code: int, stderr_path: Path, settings: ConversionSettings) -> ConversionFailure:
+    with stderr_path.open("rb") as file:
+        text = file.read(_STDERR_BYTES)
+    if reports_no_memory(text):
+        return ConversionFailure(error_class="unsupported", sentence=too_much_memory(settings.memory_bytes))
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
-        # the limit on processor time ends with the one or the other; so does a system that is out of memory
-        return Failed(
+        # The limit of processor time sends one of these signals; a system without free memory sends SIGKILL.
+        return ConversionFailure(
             error_class="timeout",
-            sentence=f"The conversion was ended by the system: it took {pace.cpu_seconds} seconds of processor time, "
+            sentence=f"The system ended the conversion: it used {settings.cpu_seconds} seconds of processor time, "
             "or memory ran out.",
         )
     if code < 0:
-        # A library that finds no memory, aborts, as does one that a file breaks; the same file would do it again.
-        return Failed(
+        # A library aborts without memory, or because of a malformed file; another attempt would end in the same way.
+        return ConversionFailure(
             error_class="unsupported",
-            sentence=f"The program that reads such files crashed on this one ({signal.Signals(-code).name}), as it does when "
-            f"it needs more than {pace.memory_bytes >> 20} MiB of memory or when the file is made to break it.",
+            sentence=f"The converter crashed ({signal.Signals(-code).name}). It does so if it needs more than "
+            f"{settings.memory_bytes >> 20} MiB of memory, or if the file is malformed.",
         )
-    return Failed(error_class="internal", sentence=f"The conversion ended without a result (code {code}).")
+    return ConversionFailure(error_class="internal", sentence=f"The conversion ended without a result (code {code}).")

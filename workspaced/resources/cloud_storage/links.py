@@ -1,59 +1,70 @@
-"""Links by which bytes may be sent without an API key: signed, for one upload, for a quarter of an hour (contract C1). Pure."""
+"""Signed links for uploads without an API key (contract C1), and how they are stored."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+import json
+import re
+import secrets
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
+from workspaced.core.json_body import encode
 from workspaced.core.problems import Problem, UnavailableProblem
+from workspaced.security.secret_box import SecretBox
+from workspaced.storage.constants import resolve_constant, rewrite_constant
+from workspaced.storage.port import Transaction
 
 PATH: Final = "/v1/cloud-storage/upload"
-SIGNATURE: Final = "&signature="
+_SIGNATURE: Final = "&signature="
+_UNSIGNED: Final = re.compile(r"\?expires=(\d{1,20})$", re.ASCII)
+_CONSTANT: Final = "upload_link_secret"
+_SEALED: Final = "sealed:"
+_SECRET_BYTES = 32
 
 
 class LinkRefused(Problem):
-    """The link was not made here, or its time is over."""
+    """The signature of the link is wrong, or the link has expired."""
 
     status = 403
     title = "Forbidden"
 
 
 class UploadLinks:
-    """Makes and checks links. The secret is the database's, so that several processes agree; `settle` tells how to get it."""
+    """Makes and checks links. All processes use the secret of the database (`use_secret`)."""
 
     def __init__(self) -> None:
         self._secret: Callable[[], bytes] = _not_yet
 
-    def settle(self, secret: Callable[[], bytes]) -> None:
-        """Go by what this returns from now on. It may raise Unavailable, where the secret is sealed with another key."""
+    def use_secret(self, secret: Callable[[], bytes]) -> None:
+        """Set the function that returns the secret; it raises UnavailableProblem if it can't be decrypted."""
         self._secret = secret
 
     def link(self, base_url: str, *, upload_id: str, expires_at: int) -> str:
-        """The URL for an upload; ``expires_at`` is milliseconds since 1970."""
+        """Return the URL for an upload; ``expires_at`` is milliseconds since 1970."""
         signature = self.signature(upload_id, str(expires_at))
-        return f"{base_url}{PATH}/{upload_id}?expires={expires_at}{SIGNATURE}{signature}"
+        return f"{base_url}{PATH}/{upload_id}?expires={expires_at}{_SIGNATURE}{signature}"
 
     def require_signed(self, query: Mapping[str, str], *, upload_id: str, now: int) -> None:
-        """Let a link of ours pass while it lasts.
+        """Check the signature and the expiry of a link.
 
         Raises:
-            LinkRefused: it is not ours, or too old.
+            LinkRefused: the signature is wrong, or the link has expired.
         """
         expires = query.get("expires", "")
         expected = self.signature(upload_id, expires)
         if not hmac.compare_digest(query.get("signature", "").encode(), expected.encode()):
             raise LinkRefused("bad_upload_link", "This upload link was not made by this service.")
         if now >= int(expires):
-            raise LinkRefused("upload_link_expired", "The time of this upload link is over: ask for another one.")
+            raise LinkRefused("upload_link_expired", "This upload link has expired: request another one.")
 
     def signature(self, upload_id: str, expires: str) -> str:
-        """Return what a link of this upload ends with; ``expires`` is the text in the link.
+        """Return the signature of a link; ``expires`` is the text in the link.
 
         Raises:
-            UnavailableProblem: what links are signed with can't be read now.
+            UnavailableProblem: the secret can't be read now.
         """
         digest = hmac.new(self._secret(), f"PUT\n{upload_id}\n{expires}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
@@ -61,3 +72,70 @@ class UploadLinks:
 
 def _not_yet() -> bytes:
     raise UnavailableProblem("starting", "The service is starting.")
+
+
+class UnsignedLinks:
+    """Removes signatures from stored responses of repeated requests, and adds them again (contract G18).
+
+    The database and its backups thereby contain no link by which bytes can be uploaded.
+    """
+
+    def __init__(self, signer: UploadLinks) -> None:
+        self._signer = signer
+
+    def seal(self, text: bytes, *, purpose: str) -> bytes:
+        """Return the response without the signature of its link; unchanged if it has no link."""
+        del purpose
+        record = _link_record(text)
+        if record is None:
+            return text
+        return encode({**record, "uploadUrl": record["uploadUrl"].rpartition(_SIGNATURE)[0]})
+
+    def open(self, stored: bytes, *, purpose: str) -> bytes:
+        """Return the response with the signature; a response that an older version stored has it already.
+
+        Raises:
+            UnavailableProblem: the secret can't be read now.
+        """
+        del purpose
+        record = _link_record(stored)
+        unsigned = _UNSIGNED.search(record["uploadUrl"]) if record else None
+        if record is None or unsigned is None:
+            return stored
+        # The signature is of the service's own id, not of the URL, which begins with the caller's header Host.
+        signature = self._signer.signature(record["uploadId"], unsigned[1])
+        return encode({**record, "uploadUrl": f"{record['uploadUrl']}{_SIGNATURE}{signature}"})
+
+
+def _link_record(body: bytes) -> dict[str, Any] | None:
+    record: dict[str, Any] = json.loads(body)
+    return record if "uploadUrl" in record else None
+
+
+def resolve_secret(tx: Transaction, secret_box: SecretBox) -> str:
+    """Return the secret in its stored form: sealed if the service has an encryption key (contract H3).
+
+    The first start makes it. The first start with an encryption key seals it.
+    """
+    stored = resolve_constant(tx, _CONSTANT, "", default=_to_store(secrets.token_bytes(_SECRET_BYTES), secret_box))
+    if secret_box.seals and not stored.startswith(_SEALED):
+        stored = _to_store(bytes.fromhex(stored), secret_box)
+        rewrite_constant(tx, _CONSTANT, stored)
+    return stored
+
+
+def open_secret(stored: str, secret_box: SecretBox) -> bytes:
+    """Return the secret.
+
+    Raises:
+        UnavailableProblem: it was sealed with a key that this process does not have.
+    """
+    if not stored.startswith(_SEALED):
+        return bytes.fromhex(stored)
+    return secret_box.open(base64.b64decode(stored.removeprefix(_SEALED)), purpose=_CONSTANT)
+
+
+def _to_store(secret: bytes, secret_box: SecretBox) -> str:
+    if not secret_box.seals:
+        return secret.hex()
+    return _SEALED + base64.b64encode(secret_box.seal(secret, purpose=_CONSTANT)).decode()

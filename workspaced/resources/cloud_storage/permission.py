@@ -1,4 +1,4 @@
-"""Who may do what with files (contract A6, C9): what is absent, foreign or forbidden is refused with the same words."""
+"""Permissions on files (contract A6, C9). Absent, foreign and forbidden files cause the same response."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage import store
-from workspaced.resources.cloud_storage.values import Home, StoredFile
+from workspaced.resources.cloud_storage.values import FileWorkspace, StoredFile
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.storage.port import ReadTransaction
 
 
 def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = False) -> StoredFile:
-    """The file that the path names, for who may read it; ``uploading``: even if nothing was uploaded yet.
+    """Return the file in the path, if the caller may read it; ``uploading``: also before its first upload.
 
     Raises:
         UnauthenticatedProblem: the caller has no key, and the file is not public.
@@ -31,7 +31,7 @@ def readable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
 
 
 def writable_file(reader: ReadTransaction, call: Call, *, uploading: bool = False) -> StoredFile:
-    """The file that the path names, for who may change it.
+    """Return the file in the path, if the caller may change it; ``uploading``: also before any upload.
 
     Raises:
         ForbiddenProblem: there is no such file for this caller.
@@ -42,25 +42,25 @@ def writable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
     return file
 
 
-def readable_home(reader: ReadTransaction, call: Call, workspace_id: str) -> Home:
-    """The workspace, for who may read its files.
+def readable_workspace(reader: ReadTransaction, call: Call, workspace_id: str) -> FileWorkspace:
+    """Return the workspace, if the caller may read its files.
 
     Raises:
         UnauthenticatedProblem: the caller has no key, and the workspace is not public.
         ForbiddenProblem: there is no such workspace for this caller.
     """
-    home = store.find_home(reader, workspace_id)
+    workspace = store.find_workspace(reader, workspace_id)
     if call.principal is None:
-        if home is None or not home.public_can_read:
+        if workspace is None or not workspace.public_can_read:
             raise UnauthenticatedProblem
-        return home
-    if home is None or not call.principal.may(FILES_READ, workspace_id):
+        return workspace
+    if workspace is None or not call.principal.may(FILES_READ, workspace_id):
         raise ForbiddenProblem
-    return home
+    return workspace
 
 
 def require_writable(call: Call, workspace_id: str) -> None:
-    """Let who may add files to a workspace pass; whether it is there is asked within the transaction.
+    """Check that the caller may add files to a workspace. Its existence is checked later.
 
     Raises:
         ForbiddenProblem: the caller may not.

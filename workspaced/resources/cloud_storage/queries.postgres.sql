@@ -1,7 +1,7 @@
--- What PostgreSQL says otherwise about files. Whoever changes a file holds its workspace's row, then the file, from the reading
--- on: always in this order, as whoever adds one does, so that nobody waits in a circle.
+-- PostgreSQL's variants of the statements of files. A transaction that changes or adds a file locks its workspace's row, then the
+-- file, when it reads them: always in this order, so that transactions can't deadlock.
 
--- name: lock_home
+-- name: lock_workspace
 SELECT number, id, public_can_read, exports_enabled FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
 FOR NO KEY UPDATE
 
@@ -12,6 +12,6 @@ FOR NO KEY UPDATE OF w, f
 FOR NO KEY UPDATE OF u
 
 -- name: sum_bytes
--- A sum of bigint is numeric otherwise, which Python reads as a Decimal.
+-- The cast avoids numeric, which is the type of a sum of bigint and becomes a Decimal in Python.
 SELECT coalesce(sum(v.size), 0)::bigint
 FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace

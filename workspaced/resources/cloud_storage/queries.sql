@@ -1,16 +1,16 @@
--- Files, versions, uploads. The columns of a whole file are in the order of values.StoredFile. What is deleted, or in a
--- workspace that is, is as absent.
+-- Files, versions, uploads. The columns of a file are in the order of values.StoredFile. No request finds a deleted file, or a file
+-- of a deleted workspace.
 
--- name: find_home
+-- name: find_workspace
 SELECT number, id, public_can_read, exports_enabled FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
 
--- name: lock_home
--- Who adds a file holds its workspace's row, so that a quota is not passed by two at once.
+-- name: lock_workspace
+-- A transaction that adds a file locks its workspace's row, so that concurrent additions can't exceed a quota.
 UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at IS NULL
 RETURNING number, id, public_can_read, exports_enabled
 
--- name: show_workspace_anew
--- The workspace shows the ids of its available files, so another number of them is another version of it.
+-- name: raise_workspace_version
+-- The workspace's record has the ids of its available files, so its version rises with their number.
 UPDATE workspace
 SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :workspace
@@ -35,14 +35,14 @@ WHERE f.workspace = :workspace AND f.deleted_at IS NULL
 ORDER BY f.created_at, f.id
 
 -- name: id_in_use
--- An id is in use for as long as its row is there, deleted or not.
+-- An id is in use as long as its row exists, deleted or not.
 SELECT 1 FROM cloud_file WHERE id = :id
 
 -- name: count_files
 SELECT count(*) FROM cloud_file WHERE workspace = :workspace AND deleted_at IS NULL
 
 -- name: sum_bytes
--- Every version counts, of deleted files too: their bytes are still kept.
+-- Every version counts, also those of deleted files, because their bytes are still stored.
 SELECT coalesce(sum(v.size), 0) FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
 
 -- name: insert_file
@@ -51,7 +51,7 @@ INSERT INTO cloud_file (id, workspace, file_name, content_type, current_version,
 VALUES (:id, :workspace, :file_name, :content_type, 0, 1, :now, :now, :actor, :actor)
 
 -- name: next_version
--- Taken by the row's own change, so that two uploads at once get two ordinals.
+-- The update of the row takes the ordinal, so that concurrent uploads get different ones.
 UPDATE cloud_file
 SET current_version = current_version + 1, file_name = :file_name, content_type = :content_type, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
@@ -109,7 +109,7 @@ SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.exp
 FROM cloud_upload u JOIN cloud_file f ON f.number = u.file WHERE u.file = :file ORDER BY u.number DESC
 
 -- name: receive_upload
--- Who comes second finds the link used.
+-- A second upload by the same link changes no row.
 UPDATE cloud_upload SET sha256 = :sha256, size = :size, received_at = :now WHERE number = :number AND sha256 IS NULL
 
 -- name: complete_upload
@@ -120,7 +120,7 @@ DELETE FROM cloud_upload
 WHERE number IN (SELECT number FROM cloud_upload WHERE expires_at <= :before ORDER BY expires_at LIMIT :most)
 
 -- name: drop_empty_files
--- Files that were announced and never came, with no link that could still bring them.
+-- Files without a version, and without a link by which bytes can still be sent.
 DELETE FROM cloud_file
 WHERE number IN (SELECT f.number FROM cloud_file f
                  WHERE f.current_version = 0 AND f.created_at <= :before

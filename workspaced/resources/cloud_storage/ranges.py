@@ -1,4 +1,4 @@
-"""A part of a file instead of all of it (RFC 9110, 14): one range of bytes, honoured only on the version that is meant."""
+"""Range requests (RFC 9110, 14): one range of bytes, of the version that If-Range names."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _RANGE = re.compile(
 
 
 class ByteRange(NamedTuple):
-    """The bytes from ``start``, so many; ``whole``: it is all of them, asked for without a range."""
+    """``length`` bytes from ``start`` on; ``whole``: the response is the whole file."""
 
     start: int
     length: int
     whole: bool
 
 
-def stretch(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
-    """What is to be sent of ``size`` bytes. Several ranges, other units and what can't be read are as if not asked for.
+def select_range(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
+    """Return the range to send of ``size`` bytes; for several ranges or a malformed header, the whole.
 
     Raises:
-        RangeNotSatisfiable: the range begins after the end.
+        RangeNotSatisfiable: the range starts after the last byte.
     """
-    all_of_it = ByteRange(start=0, length=size, whole=True)
+    whole = ByteRange(start=0, length=size, whole=True)
     match = _RANGE.fullmatch(range_header or "")
-    # A date in If-Range can't be compared exactly, and a weak tag may not: both get the whole.
+    # A date in If-Range can't be compared exactly, and a weak tag may not be compared: both select the whole.
     if not match or (if_range is not None and if_range.strip() != etag):
-        return all_of_it
+        return whole
     if match["suffix"] is not None:
         length = min(int(match["suffix"]), size)
         if not length:
@@ -39,7 +39,7 @@ def stretch(range_header: str | None, if_range: str | None, *, etag: str, size: 
     first = int(match["first"])
     last = min(int(match["last"]), size - 1) if match["last"] is not None else size - 1
     if match["last"] is not None and int(match["last"]) < first:
-        return all_of_it
+        return whole
     if first >= size:
         raise RangeNotSatisfiable(size)
     return ByteRange(start=first, length=last - first + 1, whole=False)

@@ -1,4 +1,4 @@
-"""Files in responses (contract C1, C2, C6)."""
+"""Records of files, versions, uploads and conversions (contract C1, C2, C6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from workspaced.core.json_schema import Count, RawObject, Timestamp, Uuid
-from workspaced.core.timestamps import stamp
+from workspaced.core.records import record_from
 from workspaced.resources.cloud_storage.values import StoredFile, StoredOutput, StoredVersion
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -101,61 +101,23 @@ class MetadataRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def file_record(file: StoredFile, outputs: Sequence[StoredOutput]) -> FileRecord:
-    """Return the file, with the outputs of the conversion of its current version."""
-    return FileRecord(
-        id=file.id,
-        workspace_id=file.workspace_id,
-        file_name=file.file_name,
-        content_type=file.content_type,
-        size=file.size,
-        sha256=file.sha256,
-        version=file.current_version,
-        version_id=file.version_id,
-        status="available" if file.available else "uploading",
-        description=file.description,
-        tags=file.tags,
-        conversion=_conversion(file, outputs),
-        created_at=stamp(file.created_at),
-        updated_at=stamp(file.updated_at),
-        created_by=file.created_by,
-        updated_by=file.updated_by,
-    )
-
-
-def _conversion(file: StoredFile, outputs: Sequence[StoredOutput]) -> ConversionRecord:
-    return ConversionRecord(
-        state=file.state or "not_required",  # type: ignore[arg-type]  # the store holds no other
+    """Return the record of a file, with the outputs of the conversion of its current version."""
+    conversion = record_from(
+        ConversionRecord,
+        file,
+        state=file.state or "not_required",
         attempt=file.attempt or 0,
-        error_class=file.error_class,  # type: ignore[arg-type]  # likewise
-        error=file.error,
-        started_at=_instant(file.started_at),
-        finished_at=_instant(file.finished_at),
-        outputs=[
-            OutputRecord(name=one.name, content_type=one.content_type, size=one.size, sha256=one.sha256)
-            for one in outputs
-        ],
+        outputs=[record_from(OutputRecord, output) for output in outputs],
     )
+    status = "available" if file.available else "uploading"
+    return record_from(FileRecord, file, version=file.current_version, status=status, conversion=conversion)
 
 
 def version_record(version: StoredVersion, *, current: bool) -> FileVersionRecord:
-    """Return the version."""
-    return FileVersionRecord(
-        version_id=version.id,
-        version=version.ordinal,
-        current=current,
-        file_name=version.file_name,
-        content_type=version.content_type,
-        size=version.size,
-        sha256=version.sha256,
-        created_at=stamp(version.created_at),
-        created_by=version.created_by,
-    )
+    """Return the record of a version."""
+    return record_from(FileVersionRecord, version, version_id=version.id, version=version.ordinal, current=current)
 
 
 def metadata_record(file: StoredFile) -> MetadataRecord:
-    """Return the metadata, with the digits of its numbers."""
-    return MetadataRecord(id=file.id, workspace_id=file.workspace_id, metadata=msgspec.Raw(file.metadata.encode()))
-
-
-def _instant(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else stamp(milliseconds)
+    """Return the metadata as it is stored, so that numbers keep their digits."""
+    return record_from(MetadataRecord, file)

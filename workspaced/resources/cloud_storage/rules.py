@@ -1,4 +1,4 @@
-"""The request bodies and queries of files: their members validate them and are their JSON Schema (contract C1, C3, C4)."""
+"""The members of the bodies and queries of files (contract C1, C3, C4)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from workspaced.core.text import as_uuid
 from workspaced.settings.model import Limits
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
-# The types that curl and forms send with bytes of unknown type.
-_SAYS_NOTHING = frozenset({"", "application/x-www-form-urlencoded"})
+# Types that clients send for bytes of unknown type: curl, and forms.
+_UNSPECIFIC_TYPES = frozenset({"", "application/x-www-form-urlencoded"})
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE = re.compile(rf'{_WORD}/{_WORD}(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"[\x20-\x21\x23-\x5b\x5d-\x7e]*"))*')
 _NAME = r"^[^\x00-\x1f\x7f-\x9f/\\]*[^\s\x00-\x1f\x7f-\x9f/\\][^\x00-\x1f\x7f-\x9f/\\]*$"
 _CANONICAL = msgspec.json.Encoder(decimal_format="number", order="sorted")
-# The standard library's own table, not the machine's: the same name must not mean another type elsewhere.
+# The table of the standard library, not that of the machine, so that a name has the same type on every machine.
 _BY_NAME = MimeTypes(filenames=())
 for _ending, _type in (
     (".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -42,24 +42,24 @@ for _ending, _type in (
 
 @dataclass(frozen=True, kw_only=True)
 class FileName(Text):
-    """A name, never a path: neither slash nor backslash, and not one of the two names that mean folders."""
+    """A file name without a path: no slash or backslash, and neither ``.`` nor ``..``."""
 
     longest: int | str = "file_name_length"
     one_line: bool = True
     trimmed: bool = True
     description: str = "A name without a path."
 
-    def refuse_null(self, slot: Slot, *, required: bool) -> None:
+    def reject_null(self, slot: Slot, *, required: bool) -> None:
         """Note that the name is missing; in an update, too, it is required if it is given."""
         del required
-        super().refuse_null(slot, required=True)
+        super().reject_null(slot, required=True)
 
     def _check(self, slot: Slot, value: Any) -> Any:
         name = super()._check(slot, value)
         if name == "":
-            slot.refuse("blank", "can't be blank")
+            slot.reject("blank", "can't be blank")
         elif isinstance(name, str) and ("/" in name or "\\" in name or name in {".", ".."}):
-            slot.refuse("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
+            slot.reject("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
         return name
 
     def _form(self, limits: Any) -> Schema:
@@ -69,7 +69,7 @@ class FileName(Text):
 
 @dataclass(frozen=True, kw_only=True)
 class MediaType(Text):
-    """A media type as in RFC 9110."""
+    """A media type (RFC 9110)."""
 
     longest: int | str = 255
     exact: bool = True
@@ -93,7 +93,7 @@ class Sha256(Text):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewUpload:
-    """A request for a link, or for an upload in one request. ``id`` None: a new file."""
+    """The members of a request for a link, and of an upload in one request. ``id`` None: a new file."""
 
     file_name: Annotated[str, FileName()]
     content_type: Annotated[str, MediaType(description="Follows from the name by default.")] = ""
@@ -127,33 +127,35 @@ class UploadCompletion:
 class ConversionRetry:
     """The optional body of retry-conversion (contract C7)."""
 
-    force: Annotated[bool, Flag(description="Stop a conversion that is under way, and begin again.")] = False
+    force: Annotated[bool, Flag(description="Stop a conversion that is in progress, and start again.")] = False
 
 
 def read_upload_link(body: object, limits: Limits) -> tuple[NewUpload, tuple[str, ...]]:
     """Return the body of upload-link, and the names of ignored members.
 
     Raises:
-        Invalid: something is wrong.
+        Invalid: it has mistakes.
     """
     new, ignored = read_body(NewUpload, body, limits)
     return dataclasses.replace(new, content_type=new.content_type or type_of(new.file_name)), ignored
 
 
-def read_one_shot(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
+def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
     """Return the query of an upload in one request. ``content_type``: the header of the request, or empty.
 
     Raises:
-        Invalid: something is wrong.
+        Invalid: it has mistakes.
     """
     known = {"id", "workspaceId", "fileName", "contentType", "sha256"}
     new, _ = read_body(NewUpload, {name: value for name, value in query.items() if name in known}, limits)
-    declared = content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _SAYS_NOTHING else ""
+    declared = (
+        content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _UNSPECIFIC_TYPES else ""
+    )
     return dataclasses.replace(new, content_type=new.content_type or declared or type_of(new.file_name))
 
 
 def read_metadata(body: object, limits: Limits) -> str:
-    """Return the body (contract CS4) as the text that is stored: an object of bounded size and depth.
+    """Return the body of contract CS4, an object of bounded size and depth, as the text that is stored.
 
     Raises:
         Invalid: it is not such an object.
@@ -186,7 +188,7 @@ def type_of(file_name: str) -> str:
 
 
 def _depth(value: object, most: int) -> int:
-    """Return how deep a value is nested; nothing below one level more than ``most`` is counted."""
+    """Return how deep a value is nested, at most ``most`` + 1 levels."""
     if not isinstance(value, dict | list) or most < 0:
         return 0
     inner = value.values() if isinstance(value, dict) else value

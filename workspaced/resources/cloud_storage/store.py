@@ -1,79 +1,79 @@
-"""Files, their versions and metadata in the database."""
+"""Files, versions and metadata in the database."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, ForbiddenProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
-    Content,
-    Given,
-    Home,
+    ChangedFields,
+    FileContent,
+    FileWorkspace,
     StoredFile,
     StoredOutput,
     StoredVersion,
 )
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
 
-def find_home(reader: ReadTransaction, workspace_id: str) -> Home | None:
-    """The workspace, unless it is deleted."""
-    row = reader.one(_SQL["find_home"], {"workspace_id": workspace_id})
-    return Home._make(row) if row else None
+def find_workspace(reader: ReadTransaction, workspace_id: str) -> FileWorkspace | None:
+    """Return the workspace, if there is one that is not deleted."""
+    row = reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id})
+    return FileWorkspace._make(row) if row else None
 
 
 def find_file(reader: ReadTransaction, file_id: str) -> StoredFile | None:
-    """The file, whatever has been uploaded, unless it is deleted."""
+    """Return the file, if there is one that is not deleted; also before anything is uploaded."""
     row = reader.one(_SQL["find_file"], {"id": file_id})
     return StoredFile._make(row) if row else None
 
 
-def list_files(reader: ReadTransaction, home: Home) -> list[StoredFile]:
-    """The available files of a workspace, oldest first."""
-    return [StoredFile._make(row) for row in reader.all(_SQL["list_files"], {"workspace": home.number})]
+def list_files(reader: ReadTransaction, workspace: FileWorkspace) -> list[StoredFile]:
+    """Return the available files of a workspace, the oldest first."""
+    return [StoredFile._make(row) for row in reader.all(_SQL["list_files"], {"workspace": workspace.number})]
 
 
 def list_versions(reader: ReadTransaction, file: StoredFile) -> list[StoredVersion]:
-    """Every version, the newest first."""
+    """Return every version of a file, the newest first."""
     return [StoredVersion._make(row) for row in reader.all(_SQL["list_versions"], {"file": file.number})]
 
 
 def find_version(reader: ReadTransaction, file: StoredFile, version_id: str) -> StoredVersion | None:
-    """The version of this file with this id."""
+    """Return the version of a file with this id, if there is one."""
     row = reader.one(_SQL["find_version"], {"file": file.number, "id": version_id})
     return StoredVersion._make(row) if row else None
 
 
 def list_outputs(reader: ReadTransaction, version: int | None) -> list[StoredOutput]:
-    """What the conversion of a version, by its number, made; nothing of None."""
+    """Return the outputs of the conversion of a version, by its number; none without a number."""
     if version is None:
         return []
     return [StoredOutput._make(row) for row in reader.all(_SQL["outputs_of_version"], {"version": version})]
 
 
-def locked_home(tx: Transaction, workspace_id: str) -> Home:
-    """The workspace, held against others who add to it.
+def lock_workspace(tx: Transaction, workspace_id: str) -> FileWorkspace:
+    """Return the workspace, and lock it against concurrent additions.
 
     Raises:
         ForbiddenProblem: there is none (contract C9).
     """
-    row = tx.one(_SQL["lock_home"], {"workspace_id": workspace_id})
+    row = tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id})
     if row is None:
         raise ForbiddenProblem
-    return Home._make(row)
+    return FileWorkspace._make(row)
 
 
-def target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
-    """The file that an upload adds a version to; None where it begins one.
+def find_target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
+    """Return the file that gets another version by an upload; None if the upload makes a new file.
 
     Raises:
-        ConflictProblem: the id is that of something else, which is not told (contract G2).
+        ConflictProblem: another resource has the id; the response does not say which (contract G2).
     """
     if new.id is None:
         return None
@@ -85,46 +85,52 @@ def target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
     return file
 
 
-def require_room(reader: ReadTransaction, home: Home, file: StoredFile | None, *, size: int, limits: Limits) -> None:
-    """Hold an upload back that would go over a quota (contract G35).
+def require_room(
+    reader: ReadTransaction, workspace: FileWorkspace, file: StoredFile | None, *, size: int, limits: Limits
+) -> None:
+    """Check that an upload does not exceed a quota (contract G35).
 
     Raises:
-        ConflictProblem: it would.
+        ConflictProblem: it does.
     """
     if file is None and limits.files_per_workspace:
-        row = reader.one(_SQL["count_files"], {"workspace": home.number})
+        row = reader.one(_SQL["count_files"], {"workspace": workspace.number})
         if row and row[0] >= limits.files_per_workspace:
             raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.files_per_workspace} files.")
     if file is not None and limits.versions_per_file and file.current_version >= limits.versions_per_file:
         raise ConflictProblem("quota_exceeded", f"A file may have {limits.versions_per_file} versions.")
     if limits.file_bytes_per_workspace:
-        row = reader.one(_SQL["sum_bytes"], {"workspace": home.number})
+        row = reader.one(_SQL["sum_bytes"], {"workspace": workspace.number})
         if row and row[0] + size > limits.file_bytes_per_workspace:
             raise ConflictProblem(
                 "quota_exceeded", f"The files of a workspace may have {limits.file_bytes_per_workspace} bytes together."
             )
 
 
-def insert_file(tx: Transaction, home: Home, new: NewUpload, *, file_id: str, actor: str, now: int) -> StoredFile:
-    """A file of which nothing was uploaded yet."""
+def insert_file(
+    tx: Transaction, workspace: FileWorkspace, new: NewUpload, *, file_id: str, actor: str, now: int
+) -> StoredFile:
+    """Insert a file without a version."""
     values = {
         "id": file_id,
-        "workspace": home.number,
+        "workspace": workspace.number,
         "file_name": new.file_name,
         "content_type": new.content_type,
         "actor": actor,
         "now": now,
     }
     tx.run(_SQL["insert_file"], values)
-    return _there(tx, file_id)
+    return _get(tx, file_id)
 
 
-def add_version(tx: Transaction, file: StoredFile, content: Content, *, actor: str, now: int) -> tuple[StoredFile, int]:
-    """A version more, which is the current one from now on; the file as it is now, and the version's number."""
+def add_version(
+    tx: Transaction, file: StoredFile, content: FileContent, *, actor: str, now: int
+) -> tuple[StoredFile, int]:
+    """Insert a version and make it the current one. Return the file afterwards, and the version's number."""
     stamped = {"file_name": content.file_name, "content_type": content.content_type, "actor": actor, "now": now}
     taken = tx.one(_SQL["next_version"], {"number": file.number, **stamped})
     if taken is None:
-        raise LookupError(f"file {file.id} is not there any more")
+        raise LookupError(f"file {file.id} was not found")
     values = {
         "id": str(uuid.uuid4()),
         "file": file.number,
@@ -135,47 +141,47 @@ def add_version(tx: Transaction, file: StoredFile, content: Content, *, actor: s
     }
     row = tx.one(_SQL["insert_version"], values)
     if row is None:
-        raise LookupError(f"version {taken[0]} of file {file.id} is not there right after it was inserted")
+        raise LookupError(f"version {taken[0]} of file {file.id} was not found after its insertion")
     if not file.available:
-        _show_workspace_anew(tx, file, actor=actor, now=now)
-    return _there(tx, file.id), int(row[0])
+        _raise_workspace_version(tx, file, actor=actor, now=now)
+    return _get(tx, file.id), int(row[0])
 
 
-def update_file(tx: Transaction, file: StoredFile, changed: Given, *, actor: str, now: int) -> StoredFile:
-    """Give fields other values; the file as it is now."""
+def update_file(tx: Transaction, file: StoredFile, changed: ChangedFields, *, actor: str, now: int) -> StoredFile:
+    """Write the changed fields, and return the file afterwards."""
     values = {name: getattr(file, name) for name in ("file_name", "content_type", "description", "tags")}
     tx.run(_SQL["update_file"], {**values, **changed, "number": file.number, "actor": actor, "now": now})
-    return _there(tx, file.id)
+    return _get(tx, file.id)
 
 
 def update_metadata(tx: Transaction, file: StoredFile, metadata: str, *, actor: str, now: int) -> StoredFile:
-    """Replace the metadata, a JSON object, whole; the file as it is now."""
+    """Replace the metadata, a JSON object, and return the file afterwards."""
     tx.run(_SQL["update_metadata"], {"number": file.number, "metadata": metadata, "actor": actor, "now": now})
-    return _there(tx, file.id)
+    return _get(tx, file.id)
 
 
 def delete_file(tx: Transaction, file: StoredFile, *, actor: str, now: int) -> None:
-    """From now on it is as absent; its bytes are kept until it is purged (contract G25)."""
+    """Hide a file from every request; its bytes are kept until it is purged (contract G25)."""
     tx.run(_SQL["delete_file"], {"number": file.number, "actor": actor, "now": now})
-    _show_workspace_anew(tx, file, actor=actor, now=now)
+    _raise_workspace_version(tx, file, actor=actor, now=now)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Drop files of a workspace that is being purged; how many they were, 0 when none is left."""
+    """Remove files of a workspace that is being purged. Return how many; 0 if none is left."""
     return tx.run(_SQL["purge_workspace"], {"workspace": workspace, "most": most})
 
 
 def referenced(reader: ReadTransaction, digests: Sequence[str]) -> frozenset[str]:
-    """Of these bytes, by their SHA-256, those that a version, an output or an upload names."""
+    """Return the digests (SHA-256) that a version, an output or an upload refers to."""
     return frozenset(sha256 for sha256 in digests if reader.one(_SQL["is_referenced"], {"sha256": sha256}))
 
 
-def _show_workspace_anew(tx: Transaction, file: StoredFile, *, actor: str, now: int) -> None:
-    tx.run(_SQL["show_workspace_anew"], {"workspace": file.workspace, "actor": actor, "now": now})
+def _raise_workspace_version(tx: Transaction, file: StoredFile, *, actor: str, now: int) -> None:
+    tx.run(_SQL["raise_workspace_version"], {"workspace": file.workspace, "actor": actor, "now": now})
 
 
-def _there(tx: Transaction, file_id: str) -> StoredFile:
+def _get(tx: Transaction, file_id: str) -> StoredFile:
     file = find_file(tx, file_id)
     if file is None:
-        raise LookupError(f"file {file_id} is not there right after it was written")
+        raise LookupError(f"file {file_id} was not found after it was written")
     return file

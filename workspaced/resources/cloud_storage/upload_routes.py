@@ -1,4 +1,4 @@
-"""How files come to exist (contract C1, C10): by a signed link in three steps, or in one request."""
+"""The operations that upload files (contract C1, C10): by a signed link, or in one request."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from workspaced.http.bodies import StreamedBody
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, links, permission, store, upload_store
-from workspaced.resources.cloud_storage.kept_links import UnsignedLinks
-from workspaced.resources.cloud_storage.links import UploadLinks
+from workspaced.resources.cloud_storage.links import UnsignedLinks, UploadLinks
 from workspaced.resources.cloud_storage.records import UploadLinkRecord, UploadRecord
-from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_one_shot, read_upload_link
-from workspaced.resources.cloud_storage.values import Content, StoredFile, StoredUpload
+from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_direct_upload, read_upload_link
+from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredUpload
+from workspaced.resources.operation_rows import write_operation
 from workspaced.security.permissions import FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
 from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"
-_SECRET = ("Cache-Control", "no-store")
+_NO_STORE = ("Cache-Control", "no-store")
 
 
 class _Uploads:
-    """The operations, over the place where bytes are kept and the signer of links."""
+    """The handlers. Bytes are stored in ``blobs``; ``signer`` makes and checks links."""
 
     def __init__(self, blobs: Blobs, signer: UploadLinks) -> None:
         self._blobs = blobs
         self._signer = signer
-        self._kept_links = UnsignedLinks(signer)
+        self._unsigned_links = UnsignedLinks(signer)
 
     def offer_link(self, call: Call) -> Work:
-        """Announce a file, or another version of one; answers where its bytes are to be sent."""
+        """Announce a file, or another version of a file. Respond with the link that its bytes must be sent to."""
         limits = call.settings.limits
         new, ignored = read_upload_link(call.json(), limits)
         permission.require_writable(call, new.workspace_id)
@@ -46,12 +46,8 @@ class _Uploads:
         base_url = call.settings.public_url or f"{call.scheme}://{call.headers.get('Host', 'localhost')}"
 
         def act(tx: Transaction) -> Response:
-            home = store.locked_home(tx, new.workspace_id)
-            file = store.target(tx, new)
-            store.require_room(tx, home, file, size=new.size or 0, limits=limits)
-            if file is None:
-                file = store.insert_file(tx, home, new, file_id=file_id, actor=call.actor, now=call.now)
-            upload_store.offer(tx, file, new, upload_id=upload_id, expires_at=expires_at)
+            file = _find_or_insert(tx, call, new, file_id=file_id, size=new.size or 0)
+            upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at)
             record = UploadLinkRecord(
                 id=file.id,
                 upload_id=upload_id,
@@ -61,22 +57,22 @@ class _Uploads:
                 expires_at=stamp(expires_at),
                 max_size=limits.file_bytes if new.size is None else new.size,
             )
-            return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _SECRET))
+            return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
-        return Work(act=act, ignored=ignored, secret_box=self._kept_links)
+        return Work(act=act, ignored=ignored, secret_box=self._unsigned_links)
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
-        """Take in what is sent by a link. The link is used up by bytes that arrived whole, not by an attempt."""
+        """Receive the bytes that are sent to a link. Only a complete transfer uses the link up."""
         upload_id = as_uuid(call.names["upload"]) or ""
         self._signer.require_signed(call.query, upload_id=upload_id, now=call.now)
-        upload = await call.store.read(lambda reader: _offered(reader, upload_id))
+        upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
 
-        async with self._taken(body, limit=upload.expected_size) as incoming:
+        async with self._received(body, limit=upload.expected_size) as incoming:
 
             def act(tx: Transaction) -> Response:
-                _offered(tx, upload_id)
-                upload_store.receive(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
+                _find_upload(tx, upload_id)
+                upload_store.record_bytes(tx, upload, sha256=incoming.sha256, size=incoming.size, now=call.now)
                 record = UploadRecord(
                     id=upload.file_id, upload_id=upload.id, size=incoming.size, sha256=incoming.sha256
                 )
@@ -85,59 +81,55 @@ class _Uploads:
             yield Work(act=act)
 
     def complete(self, call: Call) -> Work:
-        """Make what was sent by a link the file's current version."""
+        """Make the bytes that were sent to a link the file's current version."""
         limits = call.settings.limits
         named, ignored = read_body(UploadCompletion, call.json() if call.body else {}, limits)
 
         def act(tx: Transaction) -> Response:
             file = permission.writable_file(tx, call, uploading=True)
-            upload = upload_store.to_complete(tx, file, upload_id=named.upload_id, sha256=named.sha256)
+            upload = upload_store.find_received(tx, file, upload_id=named.upload_id, sha256=named.sha256)
             if upload_store.complete(tx, upload, now=call.now):
-                home = store.locked_home(tx, file.workspace_id)
+                workspace = store.lock_workspace(tx, file.workspace_id)
                 size = upload.size or 0
-                store.require_room(tx, home, file, size=size, limits=limits)
-                content = Content(
+                store.require_room(tx, workspace, file, size=size, limits=limits)
+                content = FileContent(
                     file_name=upload.file_name, content_type=upload.content_type, sha256=upload.sha256 or "", size=size
                 )
-                file = _add(tx, call, file, content)
-            return json_response(events.shown(tx, file), headers=(etag(file.version),))
+                file = _add_version(tx, call, file, content)
+            return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
         return Work(act=act, ignored=ignored)
 
     @asynccontextmanager
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
-        """A file, or another version of one, in one request: its bytes are the body, the rest is in the query."""
+        """Upload a file, or another version of it, in one request: the body is its bytes."""
         limits = call.settings.limits
-        new = read_one_shot(call.query, body.content_type, limits)
+        new = read_direct_upload(call.query, body.content_type, limits)
         permission.require_writable(call, new.workspace_id)
-        # Asked before the bytes come, which may take minutes, and again when they are here.
+        # Checked before the bytes are received, which may take minutes, and again afterwards.
         await call.store.read(lambda reader: _require_possible(reader, new, limits))
 
-        async with self._taken(body) as incoming:
+        async with self._received(body) as incoming:
             if new.sha256 not in {None, incoming.sha256}:
                 raise UnprocessableProblem(
-                    "sha256_mismatch", f"The bytes that came have the SHA-256 {incoming.sha256}, not {new.sha256}."
+                    "sha256_mismatch", f"The received bytes have the SHA-256 {incoming.sha256}, not {new.sha256}."
                 )
             file_id = new.id or str(uuid.uuid4())
 
             def act(tx: Transaction) -> Response:
-                home = store.locked_home(tx, new.workspace_id)
-                file = store.target(tx, new)
-                store.require_room(tx, home, file, size=incoming.size, limits=limits)
-                if file is None:
-                    file = store.insert_file(tx, home, new, file_id=file_id, actor=call.actor, now=call.now)
-                content = Content(
+                file = _find_or_insert(tx, call, new, file_id=file_id, size=incoming.size)
+                content = FileContent(
                     file_name=new.file_name, content_type=new.content_type, sha256=incoming.sha256, size=incoming.size
                 )
-                file = _add(tx, call, file, content)
+                file = _add_version(tx, call, file, content)
                 headers = (("Location", f"{COLLECTION}/{file.id}"), etag(file.version))
-                return json_response(events.shown(tx, file), status=201, headers=headers)
+                return json_response(events.read_record(tx, file), status=201, headers=headers)
 
             yield Work(act=act, digest=bytes.fromhex(incoming.sha256))
 
     @asynccontextmanager
-    async def _taken(self, body: StreamedBody, *, limit: int | None = None) -> AsyncGenerator[Incoming, None]:
-        """The body's bytes, which nobody sweeps away until the block has committed that they are referred to."""
+    async def _received(self, body: StreamedBody, *, limit: int | None = None) -> AsyncGenerator[Incoming, None]:
+        """Store the bytes of a body; `sweep` keeps them during the block, which commits a reference to them."""
         async with (
             aclosing(body.parts(limit=limit)) as parts,
             self._blobs.receive(parts) as incoming,
@@ -146,12 +138,12 @@ class _Uploads:
             yield incoming
 
 
-def _offered(reader: ReadTransaction, upload_id: str) -> StoredUpload:
-    """The upload of a link that is ours.
+def _find_upload(reader: ReadTransaction, upload_id: str) -> StoredUpload:
+    """Return the upload of a link.
 
     Raises:
-        ForbiddenProblem: its file is gone by now.
-        Conflict: bytes have come by it before.
+        ForbiddenProblem: its file was deleted.
+        ConflictProblem: bytes were sent to the link before.
     """
     upload = upload_store.find(reader, upload_id)
     if upload is None:
@@ -161,34 +153,49 @@ def _offered(reader: ReadTransaction, upload_id: str) -> StoredUpload:
 
 
 def _require_possible(reader: ReadTransaction, new: NewUpload, limits: Limits) -> None:
-    home = store.find_home(reader, new.workspace_id)
-    if home is None:
+    workspace = store.find_workspace(reader, new.workspace_id)
+    if workspace is None:
         raise ForbiddenProblem
-    store.require_room(reader, home, store.target(reader, new), size=0, limits=limits)
+    store.require_room(reader, workspace, store.find_target(reader, new), size=0, limits=limits)
 
 
-def _add(tx: Transaction, call: Call, file: StoredFile, content: Content) -> StoredFile:
-    """A version more, told, and its conversion begun."""
-    before = events.shown(tx, file) if file.available else None
+def _find_or_insert(tx: Transaction, call: Call, new: NewUpload, *, file_id: str, size: int) -> StoredFile:
+    """Return the file that an upload adds a version to, or insert it; check the quotas first.
+
+    Raises:
+        ForbiddenProblem: there is no such workspace.
+        ConflictProblem: the id is in use, or a quota is reached.
+    """
+    workspace = store.lock_workspace(tx, new.workspace_id)
+    file = store.find_target(tx, new)
+    store.require_room(tx, workspace, file, size=size, limits=call.settings.limits)
+    return file or store.insert_file(tx, workspace, new, file_id=file_id, actor=call.actor, now=call.now)
+
+
+def _add_version(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> StoredFile:
+    """Add a version, queue its conversion, and record and emit the change."""
+    before = events.read_record(tx, file) if file.available else None
     after, version = store.add_version(tx, file, content, actor=call.actor, now=call.now)
-    conversion_store.begin(tx, version, file_name=content.file_name, content_type=content.content_type, now=call.now)
+    conversion_store.queue_conversion(
+        tx, version, file_name=content.file_name, content_type=content.content_type, now=call.now
+    )
     after = store.find_file(tx, file.id) or after
     events.emit_available(tx, call, before=before, after=after)
     return after
 
 
 def operations(limits: Limits, blobs: Blobs, signer: UploadLinks) -> tuple[Operation, ...]:
-    """The table's rows."""
+    """Return the rows of the table of operations."""
     uploads = _Uploads(blobs, signer)
     small = limits.body_bytes
     return (
-        Operation(
-            name="cloud_storage.upload_link",
-            method="POST",
-            path=f"{COLLECTION}/upload-link",
-            scope=FILES_WRITE,
+        write_operation(
+            "cloud_storage.upload_link",
+            "POST",
+            f"{COLLECTION}/upload-link",
+            FILES_WRITE,
+            uploads.offer_link,
             anywhere=True,
-            prepare=uploads.offer_link,
             body_bytes=small,
         ),
         Operation(
@@ -199,13 +206,13 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks) -> tuple[Opera
             take=uploads.receive,
             body_bytes=limits.file_bytes,
         ),
-        Operation(
-            name="cloud_storage.upload_complete",
-            method="POST",
-            path=f"{COLLECTION}/upload-complete/{{file}}",
-            scope=FILES_WRITE,
+        write_operation(
+            "cloud_storage.upload_complete",
+            "POST",
+            f"{COLLECTION}/upload-complete/{{file}}",
+            FILES_WRITE,
+            uploads.complete,
             anywhere=True,
-            prepare=uploads.complete,
             body_bytes=small,
         ),
         Operation(

@@ -1,18 +1,18 @@
-"""Uploads by link in the database: offered, received, completed."""
+"""Uploads by link in the database: announced, received, completed."""
 
 from __future__ import annotations
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, UnprocessableProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import StoredFile, StoredUpload
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
 
-def offer(tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, expires_at: int) -> None:
-    """An upload that may come until an instant."""
+def insert_upload(tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, expires_at: int) -> None:
+    """Insert an upload of which the link is valid until ``expires_at``, in milliseconds since 1970."""
     values = {
         "id": upload_id,
         "file_id": file.id,
@@ -26,61 +26,62 @@ def offer(tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, 
 
 
 def find(reader: ReadTransaction, upload_id: str) -> StoredUpload | None:
-    """The upload, unless its file is deleted."""
+    """Return the upload, if there is one and its file is not deleted."""
     row = reader.one(_SQL["find_upload"], {"id": upload_id})
     return StoredUpload._make(row) if row else None
 
 
 def require_unused(upload: StoredUpload) -> None:
-    """A link is for one upload.
+    """Check that no bytes were received by the link.
 
     Raises:
-        ConflictProblem: it has come already.
+        ConflictProblem: some were.
     """
     if upload.sha256 is not None:
-        raise ConflictProblem("upload_link_used", "Bytes were sent by this link before: ask for another link.")
+        raise ConflictProblem("upload_link_used", "Bytes were sent to this link before: request another link.")
 
 
-def receive(tx: Transaction, upload: StoredUpload, *, sha256: str, size: int, now: int) -> None:
-    """The bytes are here.
+def record_bytes(tx: Transaction, upload: StoredUpload, *, sha256: str, size: int, now: int) -> None:
+    """Record that the bytes of an upload were received.
 
     Raises:
-        ConflictProblem: others came first.
+        ConflictProblem: a concurrent upload by the same link was recorded first.
     """
     values = {"number": upload.number, "sha256": sha256, "size": size, "now": now}
     if not tx.run(_SQL["receive_upload"], values):
         require_unused(upload._replace(sha256=sha256))
 
 
-def to_complete(
+def find_received(
     reader: ReadTransaction, file: StoredFile, *, upload_id: str | None, sha256: str | None
 ) -> StoredUpload:
-    """The upload that the caller means: the one that he names, else the newest whose bytes are here.
+    """Return the upload to complete: the named one, else the newest one with received bytes.
 
-    One that is completed is found, too, if it is the last: asking twice is harmless.
+    The last upload is returned even if it is completed, so that completing it twice has no effect.
 
     Raises:
-        ConflictProblem: no bytes have come.
-        UnprocessableProblem: those that came are not those that were announced.
+        ConflictProblem: no bytes were received.
+        UnprocessableProblem: the received bytes have another size or SHA-256 than announced.
     """
     uploads = [StoredUpload._make(row) for row in reader.all(_SQL["uploads_of_file"], {"file": file.number})]
-    come = [one for one in uploads if one.sha256 is not None and upload_id in {None, one.id}]
-    upload = next((one for one in come if one.completed_at is None), come[0] if come else None)
+    received = [one for one in uploads if one.sha256 is not None and upload_id in {None, one.id}]
+    upload = next((one for one in received if one.completed_at is None), received[0] if received else None)
     if upload is None:
-        raise ConflictProblem("not_uploaded", "No bytes have come for this file: send them to uploadUrl first.")
+        raise ConflictProblem("not_uploaded", "No bytes were received for this file: send them to uploadUrl first.")
     if upload.expected_size not in {None, upload.size}:
         raise UnprocessableProblem(
-            "size_mismatch", f"{upload.expected_size} bytes were announced, and {upload.size} came: upload again."
+            "size_mismatch",
+            f"{upload.expected_size} bytes were announced, and {upload.size} were received: upload again.",
         )
     for expected in (upload.expected_sha256, sha256):
         if expected not in {None, upload.sha256}:
             raise UnprocessableProblem(
                 "sha256_mismatch",
-                f"The bytes that came have the SHA-256 {upload.sha256}, not {expected}: upload again.",
+                f"The received bytes have the SHA-256 {upload.sha256}, not {expected}: upload again.",
             )
     return upload
 
 
 def complete(tx: Transaction, upload: StoredUpload, *, now: int) -> bool:
-    """Whether the upload was not completed before."""
+    """Mark an upload as completed. Return False if it was completed before."""
     return bool(tx.run(_SQL["complete_upload"], {"number": upload.number, "now": now}))

@@ -1,4 +1,4 @@
-"""Files as the store returns them. Instants are milliseconds since 1970."""
+"""Rows of files, versions, uploads and outputs. Instants are milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-Given: TypeAlias = Mapping[str, str | None]
-"""Some of a file's fields that can be changed, by name: file_name, content_type, description, tags."""
+ChangedFields: TypeAlias = Mapping[str, str | None]
+"""New values of some of a file's fields: file_name, content_type, description, tags."""
 
 
-class Home(NamedTuple):
-    """The part of a workspace that its files need."""
+class FileWorkspace(NamedTuple):
+    """The part of a workspace's row that its files need."""
 
     number: int
     id: str
@@ -20,7 +20,7 @@ class Home(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file with its current version and the conversion of that, in the order of every SELECT of files.
+    """A file with its current version and conversion, in the order of every SELECT of files.
 
     ``current_version`` is 0, and the fields after ``updated_by`` are None, until something is uploaded.
     """
@@ -100,8 +100,8 @@ class StoredOutput(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """Stored bytes, with the name and the type of the file that they become."""
+class FileContent:
+    """Stored bytes, with their file name and media type."""
 
     file_name: str
     content_type: str

@@ -1,10 +1,23 @@
-"""The data sinks' section of the API description; `workspaced.resources.data_sinks.rules` describes the bodies."""
+"""The section of the API description for data sinks."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from workspaced.core.json_schema import FLAG, STRING, UUID, choice, ref, string
+from workspaced.core.json_schema import (
+    COUNT,
+    FLAG,
+    STRING,
+    UUID,
+    Schema,
+    array,
+    choice,
+    nullable,
+    record_schemas,
+    ref,
+    response,
+    string,
+)
 from workspaced.http.openapi.description import (
     ApiSection,
     Body,
@@ -17,8 +30,8 @@ from workspaced.http.openapi.description import (
 from workspaced.http.openapi.shared import paging
 from workspaced.resources.data_sinks.entry_pages import FORMATS
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
-from workspaced.resources.data_sinks.rules import Key
-from workspaced.resources.data_sinks.schemas import schemas
+from workspaced.resources.data_sinks.records import DataSinkEntryRecord, DataSinkOnlyRecord, IconRecord
+from workspaced.resources.data_sinks.rules import Key, request_schemas
 from workspaced.resources.data_sinks.sink_routes import SORTABLE
 from workspaced.settings.model import Limits
 
@@ -70,7 +83,7 @@ def api_section(limits: Limits) -> ApiSection:
         description=_ABOUT,
         operations=(*_reads(limits), *_sink_writes(), *_entry_writes(), *_mass(limits)),
         path={**_PATH, "data_sinks.mass_by_key:key": new_key},
-        schemas=schemas(limits),
+        schemas=_schemas(limits),
     )
 
 
@@ -83,7 +96,7 @@ def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
             "The sink with all its entries in the order of their creation, those of one request by key. The query selects "
             "the entries of a search, another order, a page, or CSV. A page of a search examines at most "
             f"{limits.walked_rows} entries: it may have fewer than `take`, or none, and still a Link rel=next. "
-            "For a sink with more entries than that, a search is not counted, and sortedBy=updatedAt is refused.",
+            "For a sink with more entries than that, a search is not counted, and sortedBy=updatedAt is rejected.",
             Success("The sink.", ref("DataSink"), also={"text/csv": STRING}, headers=("PartCount", "Links")),
             query=(
                 Parameter("search", "Only entries that have this in their key, in any case of A-Z.", search),
@@ -199,7 +212,7 @@ def _mass(limits: Limits) -> tuple[OperationDescription, ...]:
             'A bulk item may be `{"key": …, "delete": true}`. A value that was observed before the stored one is ignored.',
             Success(
                 "The entry; or the entries in the order of the items; or counts, or results.",
-                ref("MassAnswer"),
+                ref("MassResponse"),
                 headers=headers,
             ),
             query=(create, partial),
@@ -217,3 +230,39 @@ def _mass(limits: Limits) -> tuple[OperationDescription, ...]:
             refusals=refusals,
         ),
     )
+
+
+def _schemas(limits: Limits) -> dict[str, Schema]:
+    """Return the schemas of bodies and records, with what types can't express, by their names."""
+    records = record_schemas(DataSinkEntryRecord, DataSinkOnlyRecord, IconRecord)
+    only, entry = records["DataSinkOnly"], ref("DataSinkEntry")
+    counts = dict.fromkeys(("accepted", "created", "updated", "unchanged", "deleted"), COUNT)
+    error = {"code": STRING, "detail": STRING, "error": STRING, "errors": array(ref("Mistake"))}
+    result = {
+        "index": COUNT,
+        "status": {"type": "integer"},
+        "entry": nullable(entry),
+        "error": response(error, optional={"errors"}),
+    }
+    results = array(response(result, optional={"entry", "error"}))
+    return {
+        **records,
+        **request_schemas(limits),
+        "DataSinkOnly": {**only, "not": {"required": ["entries"]}},
+        "DataSink": {
+            "type": "object",
+            "properties": {**only["properties"], "entries": array(entry)},
+            "required": [*only["required"], "entries"],
+        },
+        "MassCounts": response({**counts, "failed": COUNT, "results": results}, optional={"failed", "results"}),
+        "MassResults": response({"results": results, "succeeded": COUNT, "failed": COUNT}),
+        "MassResponse": {
+            "anyOf": [
+                entry,
+                array(nullable(entry)),
+                response({"entries": array(nullable(entry))}),
+                ref("MassCounts"),
+                ref("MassResults"),
+            ]
+        },
+    }

@@ -1,8 +1,8 @@
-"""Entries as CSV (RFC 4180, UTF-8 without a byte order mark). Pure.
+"""CSV of entries (RFC 4180, UTF-8 without a byte order mark). Pure.
 
-Values are exactly what is stored: nothing is put before one that begins with ``=``, ``+``, ``-`` or ``@``, since a changed
-value is a wrong one. Whoever opens the file in a spreadsheet has to import the columns as text; quoting alone does not
-keep a spreadsheet from reading a formula. A value that is null is an empty field, one that is empty a quoted one.
+Values are exactly the stored ones, also those that begin with ``=``, ``+``, ``-`` or ``@``. Users of a spreadsheet must import
+the columns as text, because a spreadsheet reads formulas even from quoted fields. A null value is an empty field; an empty
+value is a quoted empty field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEADING: Final = b"key,value,dataType,createdAt,updatedAt,createdBy,updatedBy\r\
 
 
 def csv_parts(chunks: Iterable[list[Row]]) -> Iterator[bytes]:
-    """The heading, then the lines of each chunk of rows in `StoredEntry`'s order."""
+    """Yield the header line, then the lines of each chunk of rows in the order of `StoredEntry`."""
     yield HEADING
     for rows in chunks:
         yield "".join(map(_line, rows)).encode()

@@ -1,11 +1,11 @@
-"""Pages of a sink's entries, and how they are read (contract DS1, G19, G27, G28, S15).
+"""Pages of the entries of a sink (contract DS1, G19, G27, G28, S15).
 
-By default the response has all entries of a sink. ``take``, ``skip``, ``cursor``, ``sortedBy``, ``sortOrder`` and ``search`` make
-it a page of them. They are query parameters, since every word below a sink's path can be an entry's key.
+By default the response has all entries of a sink. ``take``, ``skip``, ``cursor``, ``sortedBy``, ``sortOrder`` and ``search``
+select a page. They are query parameters, because any path segment below a sink can be the key of an entry.
 
-The work of a page is bounded, whatever the size of the sink: it walks an index from the cursor on, and passes over at most
-`Limits.walked_rows` entries, for ``skip`` as for ``search``. A search may therefore return a page with fewer entries than
-asked for, or none, and still have a next page. ``sortedBy=updatedAt`` has no index, and is refused for larger sinks.
+The work for a page is bounded for sinks of any size. It reads an index from the cursor on, and examines at most
+`Limits.walked_rows` entries, both for ``skip`` and for ``search``. A page of a search may therefore have fewer entries than
+``take``, or none, and still have a next page. ``sortedBy=updatedAt`` has no index, and is rejected for larger sinks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import Invalid
 from workspaced.core.text import normalised
 from workspaced.http.pagination import Cursor, Page, read_page
@@ -24,20 +23,21 @@ from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
 from workspaced.settings.model import Limits
 from workspaced.storage.bounded_walk import Walked, walk
 from workspaced.storage.port import ReadTransaction, Row
+from workspaced.storage.statements import load_statements
 
 SORTABLE: Final = frozenset({"key", "createdAt", "updatedAt"})
 FORMATS: Final = ("json", "csv")
 _SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
 _ORDERS = {"": "created", "key": "key", "createdAt": "created", "updatedAt": "updated"}
 _ALL = 2**62
-# No key begins with so many of the last code point: PostgreSQL's index could not hold it.
+# Sorts after every key: no key begins with so many of the last code point, because PostgreSQL's index limits its length.
 _AFTER_EVERY_KEY = "\U0010ffff" * 1_024
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Which entries, in which order and form. ``search`` empty: all keys. ``walk``: the bound of one page."""
+    """The query of a page of entries. Empty ``search``: all keys. ``walk``: the most entries to read."""
 
     page: Page
     search: str
@@ -46,22 +46,22 @@ class Listing:
 
     @property
     def partial(self) -> bool:
-        """Whether less than the document's response, or another order, was asked for."""
+        """Whether the query selects a part of the entries, or another order."""
         return self.page.paged or bool(self.search) or bool(self.page.sorted_by) or self.page.descending
 
     @property
     def order(self) -> str:
-        """``created``, ``key`` or ``updated``."""
+        """The order of the statements: ``created``, ``key`` or ``updated``."""
         return _ORDERS[self.page.sorted_by]
 
     @property
     def direction(self) -> str:
-        """``asc`` or ``desc``."""
+        """The direction of the statements: ``asc`` or ``desc``."""
         return "desc" if self.page.descending else "asc"
 
     @property
     def pattern(self) -> str | None:
-        """The search as a pattern of LIKE that matches it literally."""
+        """The pattern of LIKE that matches the search text literally."""
         if not self.search:
             return None
         literal = self.search.translate(_LOWER)
@@ -72,7 +72,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPage:
-    """Entries to send. ``rows`` are in `StoredEntry`'s order. ``total`` None: not counted. ``next`` empty: the last page.
+    """A page of entries; rows are in the order of `StoredEntry`. ``total`` None: not counted.
 
     ``records`` is an upper bound of the number of rows.
     """
@@ -84,7 +84,7 @@ class EntryPage:
 
 
 def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
-    """What the query asks for.
+    """Return the page that the query asks for.
 
     Raises:
         Invalid: a value is out of its range.
@@ -100,10 +100,10 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
 
 
 def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> EntryPage:
-    """The page; without ``take``, every entry from the cursor on.
+    """Read a page; without ``take``, every entry from the cursor on.
 
     Raises:
-        Invalid: the cursor is of another order, or the sink has too many entries for what is asked.
+        Invalid: the cursor is of another order, or the sink has too many entries for the order.
     """
     page = listing.page
     large = sink.entry_count > listing.walk
@@ -146,11 +146,11 @@ def _search(reader: ReadTransaction, listing: Listing, name: str, values: Mappin
         most=listing.walk,
         matching=matching,
         end=end,
-        position=lambda row: _place(listing, row),
+        position=lambda row: _position(listing, row),
     )
 
 
-def _place(listing: Listing, row: Row) -> int | str:
+def _position(listing: Listing, row: Row) -> int | str:
     entry = StoredEntry._make(row)
     return entry.number if listing.order == "created" else entry.key
 
@@ -163,7 +163,7 @@ def _count(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> int:
 
 
 def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict[str, object]:
-    """The parameters of every statement of the order, but for ``take`` and ``walk``."""
+    """Return the parameters of every statement of the order, except ``take`` and ``walk``."""
     page = listing.page
     values: dict[str, object] = {"sink": sink.number, "pattern": listing.pattern, "skip": page.skip}
     position = page.cursor.position if page.cursor else None
@@ -197,15 +197,15 @@ def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
 
 
 def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
-    """The cursor behind an entry."""
+    """Return the cursor of the page that begins behind an entry."""
     entry = StoredEntry._make(row)
     if listing.order == "updated":
         return listing.page.cursor_behind(str(entry.updated_at), entry.key)
-    return _cursor_at(reader, listing, _place(listing, row))
+    return _cursor_at(reader, listing, _position(listing, row))
 
 
-def _cursor_at(reader: ReadTransaction, listing: Listing, place: int | str) -> str:
-    """The cursor behind a number or a key. A number is written as ids write it, so that it says nothing of other sinks."""
-    if isinstance(place, int):
-        place = id_digits(place, id_offset=read_id_offset(reader))
-    return listing.page.cursor_behind(place)
+def _cursor_at(reader: ReadTransaction, listing: Listing, position: int | str) -> str:
+    """Return the cursor behind a number or a key. Numbers are encoded as in ids, which hides their order."""
+    if isinstance(position, int):
+        position = id_digits(position, id_offset=read_id_offset(reader))
+    return listing.page.cursor_behind(position)

@@ -1,4 +1,4 @@
-"""Operations on single entries (contract DS4, DS8, DS9, DS10)."""
+"""The handlers of operations on single entries (contract DS4, DS8, DS9, DS10)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, store
-from workspaced.resources.data_sinks.actions import note_entry
-from workspaced.resources.data_sinks.events import emit_entry
+from workspaced.resources.data_sinks.events import record_entry
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.rules import DataSinkEntryChanges, NewDataSinkEntry
-from workspaced.resources.data_sinks.sink_routes import named
+from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink, written
+from workspaced.resources.read_responses import versioned_response
 from workspaced.storage.port import ReadTransaction, Transaction
 
 
 async def get_entry(call: Call) -> Response:
     """Get an entry (contract DS4)."""
-    sink, entry = await call.store.read_brief(lambda reader: _found(reader, call))
-    if call.has_seen(entry.version):
-        return Response(status=304, headers=(etag(entry.version),))
-    return json_response(entry_record(entry, sink.id), headers=(etag(entry.version),))
+    sink, entry = await call.store.read_brief(lambda reader: _find(reader, call))
+    return versioned_response(call, entry_record(entry, sink.id), entry.version)
 
 
 def create_entry(call: Call) -> Work:
@@ -31,11 +29,10 @@ def create_entry(call: Call) -> Work:
     new, ignored = read_body(NewDataSinkEntry, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, named(call))
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         limits = call.settings.limits
         entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
-        note_entry(tx, call, before=None, after=entry)
-        emit_entry(tx, call, sink, before=None, after=entry)
+        record_entry(tx, call, sink, before=None, after=entry)
         location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
         headers = (("Location", location), etag(entry.version))
         return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
@@ -48,11 +45,10 @@ def update_entry(call: Call) -> Work:
     changes, ignored = read_changes(DataSinkEntryChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        sink, before = _found(tx, call)
+        sink, before = _find(tx, call)
         call.require_match(before.version)
         entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
-        note_entry(tx, call, before=before, after=entry)
-        emit_entry(tx, call, sink, before=before, after=entry)
+        record_entry(tx, call, sink, before=before, after=entry)
         return json_response(
             entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry)
         )
@@ -64,16 +60,15 @@ def delete_entry(call: Call) -> Work:
     """Delete an entry (contract DS10)."""
 
     def act(tx: Transaction) -> Response:
-        sink, entry = _found(tx, call)
+        sink, entry = _find(tx, call)
         call.require_match(entry.version)
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
-        note_entry(tx, call, before=entry, after=None)
-        emit_entry(tx, call, sink, before=entry, after=None)
+        record_entry(tx, call, sink, before=entry, after=None)
         return dataclasses.replace(NO_CONTENT, written=written(entry, None))
 
     return Work(act=act)
 
 
-def _found(reader: ReadTransaction, call: Call) -> tuple[StoredSink, StoredEntry]:
-    sink = store.get_sink(reader, call.workspace_id, named(call))
+def _find(reader: ReadTransaction, call: Call) -> tuple[StoredSink, StoredEntry]:
+    sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
     return sink, entry_store.get_entry(reader, sink, call.names["key"])

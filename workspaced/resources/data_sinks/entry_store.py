@@ -1,10 +1,9 @@
-"""Single entries in the database."""
+"""Single entries in the database, and the numbers and ids of entries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.resources.data_sinks.rules import NewDataSinkEntry
@@ -18,19 +17,20 @@ from workspaced.resources.data_sinks.values import (
 )
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 CHUNK_ROWS = 1_000
 
 
 def find_entry(reader: ReadTransaction, sink: StoredSink, key: str) -> StoredEntry | None:
-    """The entry with this key."""
+    """Return the entry with this key, if there is one."""
     row = reader.one(_SQL["find_entry"], {"sink": sink.number, "key": key})
     return StoredEntry._make(row) if row else None
 
 
 def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> StoredEntry:
-    """The entry that a path's segment names: by key or, where no entry has it as key, by id (contract S7).
+    """Return the entry that a path segment names by its key or, if there is none, by its id (contract S7).
 
     Raises:
         NotFoundProblem: there is none.
@@ -47,7 +47,7 @@ def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> Stored
 
 
 def read_id_offset(reader: ReadTransaction) -> int:
-    """This database's own offset in the digits of entries' ids."""
+    """Return the offset that this database uses in the digits of entry ids."""
     row = reader.one(_SQL["read_id_offset"])
     if row is None:
         raise LookupError("the database has lost its row of entry numbers")
@@ -55,13 +55,13 @@ def read_id_offset(reader: ReadTransaction) -> int:
 
 
 def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
-    """Number, sink's number and key of the entry with this id, in any sink, and whether that sink is deleted."""
+    """Return number, sink number and key of the entry with this id, and whether its sink is deleted."""
     number = row_number(entry_id, id_offset=read_id_offset(reader))
     return reader.one(_SQL["find_entry_number_by_id"], {"id": entry_id, "number": number})
 
 
 def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
-    """Whether an entry has this id. One of a deleted sink has no claim to it, and is removed."""
+    """Whether an entry has this id. An entry of a deleted sink does not count, and is removed."""
     owner = owner_of_id(tx, entry_id)
     if owner and owner[3]:
         tx.run(_SQL["delete_entry"], {"number": owner[0]})
@@ -70,12 +70,12 @@ def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
 
 
 def entry_chunks(reader: ReadTransaction, sink: StoredSink) -> Iterator[list[Row]]:
-    """Every entry in the order of creation; rows in `StoredEntry`'s order."""
+    """Return every entry in the order of creation; rows are in the order of `StoredEntry`."""
     return reader.chunks(_SQL["list_entries"], {"sink": sink.number}, CHUNK_ROWS)
 
 
 def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
-    """Numbers for ``count`` entries: the one before the first, and the id offset."""
+    """Take numbers for ``count`` entries. Return the number before the first, and the id offset."""
     row = tx.one(_SQL["take_numbers"], {"count": count})
     if row is None:
         raise LookupError("the database has lost its row of entry numbers")
@@ -83,13 +83,13 @@ def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
 
 
 def touch_sink(tx: Transaction, sink: StoredSink, *, added: int, actor: str, now: int) -> None:
-    """An entry of the sink was written; ``added`` is by how many its entries have grown."""
+    """Update the sink after a write to its entries; ``added`` is the change of their number."""
     tx.run(_SQL["touch_sink"], {"number": sink.number, "added": added, "actor": actor, "now": now})
     tx.notify(SINKS)
 
 
 def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
-    """Hold the quota.
+    """Check the quota of entries.
 
     Raises:
         ConflictProblem: the sink would have more entries than allowed.
@@ -101,7 +101,7 @@ def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
 def create_entry(
     tx: Transaction, sink: StoredSink, new: NewDataSinkEntry, *, actor: str, now: int, limits: Limits
 ) -> StoredEntry:
-    """A new entry.
+    """Insert an entry, and return it.
 
     Raises:
         ConflictProblem: the key or the id is in use, or the quota is reached.
@@ -123,7 +123,7 @@ def upsert_entry(
     now: int,
     limits: Limits,
 ) -> StoredEntry:
-    """Write one entry, new or ``existing`` (as just read); an older observation changes nothing (contract M6).
+    """Insert an entry, or update ``existing``; an older observation changes nothing (contract M6).
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
@@ -165,7 +165,7 @@ def upsert_entry(
 def update_entry(
     tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None], *, actor: str, now: int
 ) -> StoredEntry:
-    """Merge the changes; nothing given, nothing changed (contract S11)."""
+    """Write the given members; without any, nothing changes (contract S11)."""
     if not changes:
         return entry
     current = {"value": entry.value, "data_type": entry.data_type}
@@ -175,6 +175,6 @@ def update_entry(
 
 
 def delete_entry(tx: Transaction, sink: StoredSink, entry: StoredEntry, *, actor: str, now: int) -> None:
-    """The entry is gone."""
+    """Delete an entry."""
     tx.run(_SQL["delete_entry"], {"number": entry.number})
     touch_sink(tx, sink, added=-1, actor=actor, now=now)

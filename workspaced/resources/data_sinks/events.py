@@ -1,4 +1,4 @@
-"""What the changes of sinks and entries are as events (contract H7)."""
+"""Audit rows (contract G26) and domain events (contract H7) of changes of sinks and entries."""
 
 from __future__ import annotations
 
@@ -7,37 +7,93 @@ from contextlib import contextmanager
 
 import msgspec
 
-from workspaced.events.outbox import emit, has_subscribers, listening
-from workspaced.events.payload import DomainEvent, Origin
+from workspaced.events.outbox import emit, has_subscribers, is_subscribed
+from workspaced.events.payload import DomainEvent
 from workspaced.events.resource import entry_resource
+from workspaced.http.operations import Call
 from workspaced.resources.data_sinks.mass_store import entries_of
 from workspaced.resources.data_sinks.records import entry_record, sink_record
-from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink
-from workspaced.settings.model import WorkspacedSettings
+from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
+from workspaced.security.audit_log import AuditAction
 from workspaced.storage.port import Transaction
 
 _ENTRY = "data_sink.entry"
+_SINK_MEMBERS = ("label", "description", "tags", "icon")
 
 
-def emit_entry(
-    tx: Transaction, origin: Origin, sink: StoredSink, *, before: StoredEntry | None, after: StoredEntry | None
+def record_sink(
+    tx: Transaction, call: Call, *, before: StoredSink | None, after: StoredSink | None, body: bytes = b""
 ) -> None:
-    """One entry, before and after; what is equal in both (contract M5) is nothing to tell. Nothing is made for nobody."""
-    if not has_subscribers(tx):
+    """Record and emit the change of a sink; a sink that was not written causes neither.
+
+    ``body``: the JSON of a new sink with its entries, which have no events of their own (contract S14).
+    """
+    sink = after or before
+    if sink is None or (before and after and before.version == after.version):
         return
-    events = _entry_events(sink, before, after)
-    if events:
-        emit(tx, origin, sink.workspace_id, *events)
+    kind = f"data_sink.{_verb(before, after)}"
+    previous: dict[str, object] = {}
+    counts = {"entries": sink.entry_count}
+    if before and after:
+        old = sink_record(before, call.settings)
+        changed = [name for name in _SINK_MEMBERS if getattr(before, name) != getattr(after, name)]
+        previous = {name: getattr(old, name) for name in changed}
+        counts = {}
+    action = AuditAction(
+        action=kind, resource_id=sink.id, workspace_id=sink.workspace_id, changed=tuple(previous), counts=counts
+    )
+    call.note(tx, action)
+    if previous or not (before and after):
+        record = msgspec.Raw(body) if body else sink_record(sink, call.settings)
+        emit(tx, call, sink.workspace_id, DomainEvent(type=kind, id=sink.id, record=record, previous=previous))
+
+
+def record_entry(
+    tx: Transaction,
+    call: Call,
+    sink: StoredSink,
+    *,
+    before: StoredEntry | None,
+    after: StoredEntry | None,
+    emits: bool | None = None,
+) -> None:
+    """Record and emit the change of an entry; an ignored one causes neither (contract M5, M6).
+
+    A write of equal values is recorded, but has no event. ``emits``: whether any webhook is enabled; None: read it.
+    """
+    entry = after or before
+    if entry is None or (before and after and before.version == after.version):
+        return
+    changed = _previous(before, after) if before and after else {}
+    action = AuditAction(
+        action=f"{_ENTRY}.{_verb(before, after)}",
+        resource_id=entry.id,
+        workspace_id=call.workspace_id,
+        changed=tuple(changed),
+    )
+    call.note(tx, action)
+    if has_subscribers(tx) if emits is None else emits:
+        emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
+
+
+def record_bulk(tx: Transaction, call: Call, sink: StoredSink, tally: Tally) -> None:
+    """Record a mass update in one audit row with counts."""
+    if tally.touched:
+        action = AuditAction(
+            action="data_sink.mass_updated", resource_id=sink.id, workspace_id=sink.workspace_id, counts=tally.written
+        )
+        call.note(tx, action)
 
 
 @contextmanager
-def emit_entry_changes(tx: Transaction, origin: Origin, sink: StoredSink, changes: Sequence[Change]) -> Iterator[None]:
-    """The changes are applied inside the block. An event a changed key, by key; what was in between is not told.
+def emit_entry_changes(tx: Transaction, call: Call, sink: StoredSink, changes: Sequence[Change]) -> Iterator[None]:
+    """Emit one event for each key, sorted, that the changes in the block changed.
 
-    Where nobody listens, the entries are not even looked at.
+    Without a subscriber, the entries are not read.
     """
-    names = (f"{_ENTRY}.created", f"{_ENTRY}.updated", f"{_ENTRY}.deleted")
-    if not listening(tx, origin, sink.workspace_id, *names):
+    if not is_subscribed(
+        tx, call, sink.workspace_id, *(f"{_ENTRY}.{verb}" for verb in ("created", "updated", "deleted"))
+    ):
         yield
         return
     before: Mapping[str, StoredEntry] = entries_of(tx, sink, changes) if sink.entry_count else {}
@@ -48,47 +104,29 @@ def emit_entry_changes(tx: Transaction, origin: Origin, sink: StoredSink, change
         for key in sorted(before.keys() | after.keys())
         for event in _entry_events(sink, before.get(key), after.get(key))
     ]
-    emit(tx, origin, sink.workspace_id, *events)
+    emit(tx, call, sink.workspace_id, *events)
 
 
-def emit_new_sink(tx: Transaction, origin: Origin, sink: StoredSink, record: bytes) -> None:
-    """``record`` is the JSON of the sink with its entries; they are told with it and not one by one (contract S14)."""
-    emit(tx, origin, sink.workspace_id, DomainEvent(type="data_sink.created", id=sink.id, record=msgspec.Raw(record)))
+def _verb(before: object, after: object) -> str:
+    return "created" if before is None else "deleted" if after is None else "updated"
 
 
-def emit_changed_sink(
-    tx: Transaction, origin: Origin, *, before: StoredSink, after: StoredSink, settings: WorkspacedSettings
-) -> None:
-    """A sink whose own members changed; an entry written to it is told as an entry."""
-    record, former = sink_record(after, settings), sink_record(before, settings)
-    previous = {
-        name: getattr(former, name)
-        for name in ("label", "description", "tags", "icon")
-        if getattr(before, name) != getattr(after, name)
+def _previous(before: StoredEntry, after: StoredEntry) -> dict[str, object]:
+    """Return the old values of the members that changed."""
+    names = {"value": "value", "data_type": "dataType"}
+    return {
+        member: getattr(before, name) for name, member in names.items() if getattr(before, name) != getattr(after, name)
     }
-    if previous:
-        event = DomainEvent(type="data_sink.updated", id=after.id, record=record, previous=previous)
-        emit(tx, origin, after.workspace_id, event)
-
-
-def emit_deleted_sink(tx: Transaction, origin: Origin, sink: StoredSink, settings: WorkspacedSettings) -> None:
-    """A sink that is gone with its entries, as it was, without them."""
-    event = DomainEvent(type="data_sink.deleted", id=sink.id, record=sink_record(sink, settings))
-    emit(tx, origin, sink.workspace_id, event)
 
 
 def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEntry | None) -> list[DomainEvent]:
     if before and after and before.id == after.id:
-        previous: dict[str, object] = {}
-        if before.value != after.value:
-            previous["value"] = before.value
-        if before.data_type != after.data_type:
-            previous["dataType"] = before.data_type
+        previous = _previous(before, after)
         return [_event("updated", sink, after, previous)] if previous else []
-    # Another id under the key: it was removed and made anew within one request.
-    gone = [_event("deleted", sink, before, {})] if before else []
-    come = [_event("created", sink, after, {})] if after else []
-    return gone + come
+    # Another id: the entry was removed and created again in one request.
+    deleted = [_event("deleted", sink, before, {})] if before else []
+    created = [_event("created", sink, after, {})] if after else []
+    return deleted + created
 
 
 def _event(verb: str, sink: StoredSink, entry: StoredEntry, previous: Mapping[str, object]) -> DomainEvent:

@@ -1,8 +1,8 @@
-"""The body of a mass update: the document's single form, or the bulk form (contract M1, M3, M6, M8). Pure.
+"""The body of a mass update: the single form or the bulk form (contract M1, M3, M6, M8). Pure.
 
-A well-made bulk body of 5 000 items is checked without a Python call an item: it is decoded straight into typed items,
-and what must hold of every key is asked of all keys at once. Wherever that can't say yes, the careful way decides, item
-by item and with every mistake told; so the careful way is the rule and the quick one only a proof that it would pass.
+There are two readers. The full reader checks item by item and reports every mistake. The fast reader accepts only bodies
+without a mistake: it decodes typed items and checks all keys together, without a Python call for each item. Any other body
+is left to the full reader, so both give the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from workspaced.core.fields import Fields
 from workspaced.core.json_body import MALFORMED, decode, without_bom
 from workspaced.core.members import Flag, Slot, read_members
-from workspaced.core.problems import Invalid, Mistake
+from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
 from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, is_data_type, key_fault
@@ -29,8 +29,8 @@ from workspaced.settings.model import Limits
 _ENVELOPE = re.compile(rb'\s*\{\s*"entries"\s*:')
 
 
-class _Item(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
-    """An item without anything that the careful way would have to report."""
+class _MassItem(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
+    """An item in the form that the fast reader accepts."""
 
     key: str
     value: str | UnsetType = UNSET
@@ -41,55 +41,55 @@ class _Item(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
-    entries: list[_Item]
+    entries: list[_MassItem]
 
 
 # A third of the time of ``Change(…)``, which is a Python function; there are thousands of items in a request.
 _new_change: Callable[[tuple[object, ...]], Change] = partial(tuple.__new__, Change)
-_ITEM = msgspec.json.Decoder(_Item)
-_ITEMS = msgspec.json.Decoder(list[_Item])
+_ITEM = msgspec.json.Decoder(_MassItem)
+_ITEMS = msgspec.json.Decoder(list[_MassItem])
 _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk:
-    """A bulk body; ``enveloped``: it came as ``{"entries": […]}`` and is answered so.
+    """A bulk body; ``enveloped``: it has the form ``{"entries": […]}``, and so has the response.
 
-    ``changes`` has None where an item is wrong, and then ``faults`` says why.
+    ``changes`` has None for an invalid item; ``faults`` has its mistakes.
     """
 
     changes: Sequence[Change | None]
     enveloped: bool
-    faults: Mapping[int, Sequence[Mistake]] = field(default_factory=dict)
+    faults: Mapping[int, Sequence[FieldError]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Single:
-    """The document's form: one entry."""
+    """A single-form body: one entry."""
 
     change: Change
     ignored: tuple[str, ...] = ()
 
 
 def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
-    """What a mass body says. ``key``: the path's last segment where that is an entry's key instead of the fixed word.
+    """Read a mass body. ``key``: the key in the path, if the path ends with one instead of ``/mass``.
 
     Raises:
-        Invalid: the body as a whole, or a single form, is wrong; items of the bulk form are the caller's to judge.
+        Invalid: the body as a whole, or a single form, has mistakes. FieldErrors of items of the bulk form are in ``faults``.
     """
     text = without_bom(body)
-    if key is None and (quick := _quick_single(text, limits) or _quickly(text, limits)):
-        return quick
+    if key is None and (found := _read_single_fast(text, limits) or _read_bulk_fast(text, limits)):
+        return found
     value = decode(body)
     if isinstance(value, dict) and "entries" not in value:
-        return _single(value, limits, key)
+        return _read_single(value, limits, key)
     if key is not None:
         raise Invalid.at("", "bulk_needs_mass", "Several entries can be sent to the path that ends with /mass only.")
-    return _carefully(value, limits)
+    return _read_bulk(value, limits)
 
 
-def _single(value: dict[str, object], limits: Limits, key: str | None) -> Single:
+def _read_single(value: dict[str, object], limits: Limits, key: str | None) -> Single:
     if key is not None:
         if (fault := key_fault(key, limits)) is not None:
             raise Invalid.at("", "bad_key", f"The key in the path {fault}.")
@@ -101,8 +101,8 @@ def _single(value: dict[str, object], limits: Limits, key: str | None) -> Single
     return Single(change=change, ignored=fields.finish())
 
 
-def _quick_single(text: bytes, limits: Limits) -> Single | None:
-    """The single form, if it is plainly right; None leaves it to the careful way."""
+def _read_single_fast(text: bytes, limits: Limits) -> Single | None:
+    """Read the single form; None if the full reader must read it."""
     if b"\\u0000" in text or text[:1] != b"{":
         return None
     try:
@@ -118,8 +118,8 @@ def _quick_single(text: bytes, limits: Limits) -> Single | None:
     return Single(change=change) if key == normalised(key) and key_fault(key, limits) is None else None
 
 
-def _quickly(text: bytes, limits: Limits) -> Bulk | None:
-    """The bulk form, if it is plainly right; None leaves it to the careful way."""
+def _read_bulk_fast(text: bytes, limits: Limits) -> Bulk | None:
+    """Read the bulk form; None if the full reader must read it."""
     enveloped = bool(_ENVELOPE.match(text))
     if b"\\u0000" in text or not (enveloped or text.lstrip()[:1] == b"["):
         return None
@@ -131,8 +131,8 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
     return Bulk(changes=changes, enveloped=enveloped) if changes else None
 
 
-def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | None:
-    """The items as changes, if nothing is wrong with any."""
+def _plain_changes(items: Sequence[_MassItem], limits: Limits) -> list[Change] | None:
+    """Return the items as changes; None if any has a mistake."""
     try:
         changes = [_change_of(item) for item in items]
     except MALFORMED:
@@ -146,7 +146,7 @@ def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | Non
     return changes if _short_values(values, limits) else None
 
 
-def _change_of(item: _Item) -> Change:
+def _change_of(item: _MassItem) -> Change:
     return _new_change(
         (
             item.key,
@@ -178,7 +178,7 @@ def _short_values(values: Sequence[str], limits: Limits) -> bool:
     return all(byte_length(value) <= limits.value_bytes for value in values)
 
 
-def _carefully(value: object, limits: Limits) -> Bulk:
+def _read_bulk(value: object, limits: Limits) -> Bulk:
     enveloped = isinstance(value, dict)
     pointer = "entries/" if enveloped else ""
     ignored: dict[str, None] = {}
@@ -195,7 +195,7 @@ def _carefully(value: object, limits: Limits) -> Bulk:
     if len(items) > limits.bulk_items:
         raise Invalid("too_many_items", f"A mass update may have {limits.bulk_items} items at the most.")
     changes: list[Change | None] = []
-    faults: dict[int, Sequence[Mistake]] = {}
+    faults: dict[int, Sequence[FieldError]] = {}
     for index, item in enumerate(items):
         fields = Fields(item, pointer=f"/{pointer}{index}")
         change = _change(fields, limits)

@@ -1,20 +1,19 @@
-"""Mass update: one entry, under ``/mass`` or under its key, or many (contract DS11, M1, M2, M3, M8)."""
+"""The handler of mass updates: one entry or many entries (contract DS11, M1, M2, M3, M8)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from ingestd.wire import names
-from workspaced.core.problems import Invalid, Mistake, Problem
+from workspaced.core.problems import FieldError, Invalid, Problem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Headers, Response, json_response
 from workspaced.resources.data_sinks import mass_store, store
-from workspaced.resources.data_sinks.actions import note_bulk
-from workspaced.resources.data_sinks.events import emit_entry_changes
+from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
-from workspaced.resources.data_sinks.sink_routes import named
+from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
 from workspaced.storage.port import Transaction
 
@@ -41,22 +40,22 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
 
 
 def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """All items or none."""
+    """Return the work that writes all items, or none if one is invalid."""
     if bulk.faults:
         raise Invalid.because([mistake for index in sorted(bulk.faults) for mistake in bulk.faults[index]])
     changes = [change for change in bulk.changes if change is not None]
     minimal = call.prefers_minimal()
 
     def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, named(call))
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         if fault := mass_store.fault_of(tx, sink, changes, may_create=may_create):
             raise fault
-        tally = _applied(tx, sink, changes, call)
+        tally = _apply(tx, sink, changes, call)
         headers = _headers(tally, minimal=minimal)
         if minimal:
             return json_response(_counts(tally), headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes)
-        records = [_shown(by_key, change, sink) for change in changes]
+        records = [_final_record(by_key, change, sink) for change in changes]
         return json_response(
             {"entries": records} if bulk.enveloped else records, headers=headers, written=tally.written
         )
@@ -65,41 +64,40 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 
 
 def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
-    """Each item for itself: what is wrong is told, the others are written."""
+    """Return the work that writes the valid items, and reports the errors of the others."""
     minimal = call.prefers_minimal()
 
     def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, named(call))
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         errors = {index: _error(Invalid.because(mistakes)) for index, mistakes in bulk.faults.items()}
         sound = [(index, change) for index, change in enumerate(bulk.changes) if change is not None]
         for place, problem in mass_store.faults_of(tx, sink, [change for _, change in sound], may_create=may_create):
             errors[sound[place][0]] = _error(problem)
         accepted = [(index, change) for index, change in sound if index not in errors]
         changes = [change for _, change in accepted]
-        tally = _applied(tx, sink, changes, call)
+        tally = _apply(tx, sink, changes, call)
         headers = _headers(tally, minimal=minimal)
         failures = [{"index": index, **errors[index]} for index in sorted(errors)]
         if minimal:
-            counts = _counts(tally)
-            summary = {**counts, "failed": len(failures), "results": failures}
-            return json_response(summary, headers=headers, written=tally.written)
+            counts = {**_counts(tally), "failed": len(failures), "results": failures}
+            return json_response(counts, headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         results: list[dict[str, object]] = [
-            {"index": index, "status": 200, "entry": _shown(by_key, change, sink)} for index, change in accepted
+            {"index": index, "status": 200, "entry": _final_record(by_key, change, sink)} for index, change in accepted
         ]
         results = sorted(results + failures, key=lambda result: int(str(result["index"])))
-        answer = {"results": results, "succeeded": len(accepted), "failed": len(failures)}
-        return json_response(answer, headers=headers, written=tally.written)
+        summary = {"results": results, "succeeded": len(accepted), "failed": len(failures)}
+        return json_response(summary, headers=headers, written=tally.written)
 
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
 
 
-def _applied(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call) -> Tally:
+def _apply(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call) -> Tally:
     if not changes:
         return Tally()
     with emit_entry_changes(tx, call, sink, changes):
         tally = mass_store.apply_changes(tx, sink, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
-    note_bulk(tx, call, sink, tally)
+    record_bulk(tx, call, sink, tally)
     return tally
 
 
@@ -113,14 +111,14 @@ def _counts(tally: Tally) -> dict[str, int]:
     return {"accepted": tally.accepted, **tally.written}
 
 
-def _shown(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:
-    """The final record of an item's key; null where the entry is gone."""
+def _final_record(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:
+    """Return the record that an item's key has after the update; None if it has no entry."""
     entry = by_key.get(change.key)
     return entry_record(entry, sink.id) if entry else None
 
 
 def _error(problem: Problem) -> dict[str, object]:
-    mistakes: Sequence[Mistake] = problem.mistakes
+    mistakes: Sequence[FieldError] = problem.mistakes
     error: dict[str, object] = {"code": problem.code, "detail": problem.detail, "error": problem.title}
     if mistakes:
         error["errors"] = [{"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in mistakes]

@@ -1,11 +1,10 @@
-"""Many entries at once: set-based SQL over a staging table (contract M3, M4, M5, M6, M8)."""
+"""Mass updates in the database: set-based SQL with a staging table (contract M3, M4, M5, M6, M8)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.resources.data_sinks.duplicate_keys import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
@@ -13,15 +12,16 @@ from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
 def rounds(changes: Sequence[Change]) -> list[list[Change]]:
-    """The changes so that no round has a key twice and each key's changes keep their order, each round sorted by key.
+    """Split the changes into rounds, which are applied in turn. In a round each key occurs once.
 
-    Sorted, since neighbours in the index are then written together, and since two bulks that lock rows in one order
-    can't deadlock (contract M4).
+    The changes of a key keep their order. A round is sorted by key, for two reasons: neighbours in the index are written
+    together, and bulk calls that lock rows in the same order can't deadlock (contract M4).
     """
     if len({change.key for change in changes}) == len(changes):
         return [sorted(changes, key=attrgetter("key"))]
@@ -39,36 +39,36 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
 def apply_changes(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int, limits: Limits
 ) -> Tally:
-    """Apply all changes in order; the sink's own row follows.
+    """Apply all changes in order, and update the sink.
 
     Raises:
-        ConflictProblem: the quota is reached; what was done so far is for the transaction to undo.
+        ConflictProblem: the quota is reached; the caller must roll back the transaction.
     """
-    least, total = _least(tx, sink, changes)
+    least, total = _without_repetitions(tx, sink, changes)
     for turn, part in enumerate(rounds(least) if least else ()):
         _stage(tx, part)
-        met = Tally(accepted=len(part))
+        effects = Tally(accepted=len(part))
         upserts = sum(1 for change in part if not change.remove)
         existing = 0
         if sink.entry_count or turn:
-            met, existing = _compare(tx, sink, len(part))
+            effects, existing = _compare(tx, sink, len(part))
             if any(change.data_type is None for change in part):
                 tx.run(_SQL["keep_data_types"], {"sink": sink.number})
         created = upserts - existing
-        added = created - met.deleted
+        added = created - effects.deleted
         require_room(sink, total.created - total.deleted + added, limits)
         if upserts:
             _upsert(tx, sink, len(part), actor=actor, now=now)
-        if met.deleted:
+        if effects.deleted:
             tx.run(_SQL["delete_stage"], {"sink": sink.number})
-        total += met + Tally(created=created)
+        total += effects + Tally(created=created)
     if total.touched:
         touch_sink(tx, sink, added=total.created - total.deleted, actor=actor, now=now)
     return total
 
 
 def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> Mapping[str, StoredEntry]:
-    """The entries that the changes' keys have now."""
+    """Return the present entries of the keys of the changes."""
     keys = dict.fromkeys(change.key for change in changes)
     _stage(tx, [Change(key, None, None, None, None, remove=False) for key in sorted(keys)])
     return _staged_entries(tx, sink)
@@ -77,7 +77,7 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
 def upsert_each(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
-    """Write entries of different keys, without ids of their own; each before and after, in the order of the changes.
+    """Write entries with different keys and no given ids. Return each before and after, in their order.
 
     An older observation changes nothing (contract M6).
     """
@@ -94,16 +94,16 @@ def upsert_each(
 
 
 def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool) -> Problem | None:
-    """The first of `faults_of`, if there is one."""
+    """Return the first problem of `faults_of`, if there is one."""
     return next((problem for _, problem in faults_of(tx, sink, changes, may_create=may_create)), None)
 
 
 def faults_of(
     tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool
 ) -> Iterator[tuple[int, Problem]]:
-    """The changes that can't be made, by index: a new entry's id is in use, or it may not be created.
+    """Yield the indexes of changes that can't be applied: the id is in use, or creation is not allowed.
 
-    An id on a change of an entry that exists is ignored. Nothing is asked where nothing can be wrong.
+    The id of a change of an existing entry is ignored. Changes that can't fail cause no query.
     """
     doubtful = {change.key for change in changes if change.id} if may_create else {change.key for change in changes}
     if not doubtful:
@@ -122,7 +122,7 @@ def faults_of(
             if not may_create:
                 yield (
                     index,
-                    NotFoundProblem("entry_not_found", f"There is no entry '{key}', and create=false was asked for."),
+                    NotFoundProblem("entry_not_found", f"There is no entry '{key}', and create is false."),
                 )
                 continue
             if entry_id and (entry_id in ids or is_id_in_use(tx, entry_id)):
@@ -133,8 +133,10 @@ def faults_of(
             present[key] = True
 
 
-def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tuple[Sequence[Change], Tally]:
-    """The changes with as few of each key as end the same, and what the others are to be counted as."""
+def _without_repetitions(
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change]
+) -> tuple[Sequence[Change], Tally]:
+    """Return the fewest changes of each key with the same result, and the counts of the others."""
     by_key: dict[str, list[Change]] = {}
     for change in changes:
         by_key.setdefault(change.key, []).append(change)
@@ -145,9 +147,9 @@ def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tupl
     least = [own[0] for own in by_key.values() if len(own) == 1]
     left_out = Tally()
     for key, own in repeated.items():
-        needed, told = least_of(own, before.get(key))
+        needed, counts = least_of(own, before.get(key))
         least += needed
-        left_out += told - (least_of(needed, before.get(key))[1] if needed else Tally())
+        left_out += counts - (least_of(needed, before.get(key))[1] if needed else Tally())
     return least, left_out
 
 
@@ -162,13 +164,13 @@ def _stage(tx: Transaction, part: Sequence[Change]) -> None:
 
 
 def _staged_entries(tx: Transaction, sink: StoredSink) -> Mapping[str, StoredEntry]:
-    """The entries that the staged keys have now."""
+    """Return the present entries of the staged keys."""
     rows = tx.all(_SQL["entries_of_stage"], {"sink": sink.number})
     return {row[2]: StoredEntry._make(row) for row in rows}
 
 
 def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, int]:
-    """What the staged changes will do to entries that exist, and how many of the upserts meet one."""
+    """Return the effects of the staged changes on existing entries, and the number of upserts of these."""
     row = tx.one(_SQL["compare_stage"], {"sink": sink.number})
     stale, updates, same, removals, stale_upserts = row or (0, 0, 0, 0, 0)
     tally = Tally(accepted=accepted, updated=updates - same, unchanged=same + stale, deleted=removals, stale=stale)

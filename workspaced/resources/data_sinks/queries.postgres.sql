@@ -1,5 +1,5 @@
--- What PostgreSQL says otherwise about sinks and entries. Whoever writes holds the sink's row, which every write changes
--- anyway: so two writers of one sink meet there and nowhere else, whatever the order of their keys.
+-- PostgreSQL's variants of the statements of sinks and entries. A transaction that writes locks the sink's row, which every write
+-- changes anyway. Writers of one sink therefore wait for each other there only, and can't deadlock.
 
 -- hold: find_sink_by_id
 FOR NO KEY UPDATE OF s
@@ -22,7 +22,7 @@ SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('removal of sinks', 0)
 SELECT take_numbers('entry_number', :count), scramble FROM data_sink_entry_numbers WHERE one = 1
 
 -- name: upsert_entry
--- No number is given where the entry is there: the row proposed for insertion never gets in.
+-- An existing entry gets no number, because the row proposed for insertion is not inserted.
 INSERT INTO data_sink_entry AS e (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                                   created_at, updated_at, created_by, updated_by)
 VALUES (coalesce(:number::bigint, 0), :sink, :key, :value, coalesce(:data_type::text, :default_data_type),
@@ -42,11 +42,11 @@ CREATE TEMP TABLE IF NOT EXISTS staged_change (
     data_type text COLLATE "C", id text COLLATE "C", observed_at bigint, remove smallint NOT NULL)
 
 -- name: clear_stage
--- So emptied, it leaves no dead rows, and its ordinals begin anew.
+-- TRUNCATE leaves no dead rows, and restarts the ordinals.
 TRUNCATE staged_change RESTART IDENTITY
 
 -- name: compare_stage
--- LATERAL and LIMIT make it look up each staged key, whatever the planner believes of tables that it knows nothing of yet.
+-- LATERAL and LIMIT have the planner look up each staged key, even if it has no statistics of the tables.
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE NOT stale AND NOT remove),
        count(*) FILTER (WHERE NOT stale AND NOT remove AND same),

@@ -1,4 +1,4 @@
--- Sinks. The columns of every SELECT are in the order of values.StoredSink, those of entries in values.StoredEntry's.
+-- Data sinks and entries. The columns of every SELECT are in the order of values.StoredSink and values.StoredEntry.
 
 -- name: find_sink_by_id
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
@@ -22,7 +22,7 @@ WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL ORD
 SELECT 1 FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
 
 -- name: take_serial
--- The serial comes from the workspace's own row, in the creating transaction: no gap after a rollback, no reuse.
+-- The serial comes from the workspace's row, in the transaction that creates the sink: no gap after a rollback, no reuse.
 UPDATE workspace SET last_sink_serial = last_sink_serial + 1, sink_count = sink_count + 1
 WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, last_sink_serial, sink_count
 
@@ -41,14 +41,14 @@ SET label = :label, description = :description, tags = :tags, icon = :icon, vers
 WHERE number = :number
 
 -- name: touch_sink
--- A written entry is a change of its sink (contract S12).
+-- A write to an entry changes its sink (contract S12).
 UPDATE data_sink
 SET entry_count = entry_count + :added, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: delete_sink
--- Nothing finds it any more, and its id is free. Its rows are removed later, in steps.
+-- No request finds a deleted sink, and its id is free. Its rows are removed later, in steps.
 UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NULL, tags = NULL, icon = NULL
 WHERE number = :number
 
@@ -60,7 +60,7 @@ UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NU
 WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace AND removed_to IS NULL LIMIT :most)
 
 -- name: queue_for_removal
--- Whoever removes does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+-- Lock for the removal. No row: another process removes. SQLite has one writer and needs none.
 SELECT 1
 
 -- name: any_deleted_sink
@@ -73,7 +73,7 @@ SELECT number, removed_to FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
 SELECT number, removed_to FROM data_sink WHERE workspace = :workspace AND removed_to IS NOT NULL LIMIT 1
 
 -- name: remove_entries
--- Those behind the number up to which they are removed: rows that others may still see are not walked again.
+-- Entries with numbers above the last removed one, so that dead rows are not read again.
 DELETE FROM data_sink_entry
 WHERE number IN (SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
                  ORDER BY number NULLS FIRST LIMIT :most)
@@ -90,7 +90,7 @@ SELECT number, id, key, value, data_type, observed_at, version, created_at, upda
 FROM data_sink_entry WHERE sink = :sink AND key = :key
 
 -- name: list_entries
--- In the order of creation; those of one request by key.
+-- In the order of creation; entries of one request are sorted by key.
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
 FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
 
@@ -98,7 +98,7 @@ FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
 SELECT scramble FROM data_sink_entry_numbers WHERE one = 1
 
 -- name: find_entry_number_by_id
--- An id is either a supplied one, which is indexed, or tells its own row. Last: whether the sink is deleted.
+-- A given id is indexed; an id that the service made contains the row's number. Last column: whether the sink is deleted.
 SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
 FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink WHERE e.id = :id AND e.id_supplied
 UNION ALL
@@ -110,8 +110,8 @@ WHERE e.number = :number AND e.id = :id AND NOT e.id_supplied
 UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one = 1 RETURNING last_number, scramble
 
 -- name: upsert_entry
--- An entry that comes alone: create it or, where the key is there and the news is not older, replace its value. A data
--- type that is not given (NULL) stays as it is, or is the default. No row comes back where the news is older.
+-- Insert one entry or, if the key exists and the observation is not older, update it. A data type that is not given (NULL) does
+-- not change, or is the default. An older observation returns no row.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                              created_at, updated_at, created_by, updated_by)
 VALUES (:number, :sink, :key, :value, coalesce(:data_type, :default_data_type),
@@ -147,7 +147,7 @@ DELETE FROM staged_change
 INSERT INTO staged_change (key, value, data_type, id, observed_at, remove) VALUES
 
 -- name: compare_stage
--- What the staged items will meet: how many stale ones, updates, updates without a difference, and removals.
+-- The effects of the staged items: the numbers of stale items, updates, updates without a difference, and removals.
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE NOT stale AND NOT remove),
        count(*) FILTER (WHERE NOT stale AND NOT remove AND same),
@@ -160,8 +160,8 @@ FROM (SELECT s.remove AS remove,
       WHERE e.sink = :sink AND e.key = s.key)
 
 -- name: keep_data_types
--- A data type that is not given stays as it is. A step of its own, since an INSERT that also reads its own table is
--- made to wait until all of what it reads has been copied.
+-- A data type that is not given does not change. A separate statement, because an INSERT that reads its own table first copies
+-- all rows that it reads.
 UPDATE staged_change
 SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink AND e.key = staged_change.key)
 WHERE data_type IS NULL

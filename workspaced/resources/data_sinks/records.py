@@ -1,4 +1,4 @@
-"""Sinks and entries in responses."""
+"""Records of data sinks and entries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import Timestamp, Uuid, ref
+from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
 from workspaced.resources.data_sinks.sink_address import visible_id
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
@@ -58,7 +59,7 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
 
 
 def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
-    """``row`` is in `StoredEntry`'s order."""
+    """Return the record of an entry; ``row`` is in the order of `StoredEntry`."""
     _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by = row
     return DataSinkEntryRecord(
         entry_id, key, sink_id, value, data_type, stamp(created_at), stamp(updated_at), created_by, updated_by
@@ -66,36 +67,24 @@ def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
 
 
 def sink_record(sink: StoredSink, settings: WorkspacedSettings) -> DataSinkOnlyRecord:
-    """A sink."""
+    """Return the record of a sink without its entries."""
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
         icon = msgspec.Raw(sink.icon.encode())
-    return DataSinkOnlyRecord(
-        id=sink.id,
-        workspace_id=sink.workspace_id,
-        label=sink.label,
-        description=sink.description,
-        tags=sink.tags,
-        icon=icon,
-        visible_id=visible_id(sink.serial, prefix=settings.visible_id_prefix),
-        serial=sink.serial,
-        created_at=stamp(sink.created_at),
-        updated_at=stamp(sink.updated_at),
-        created_by=sink.created_by,
-        updated_by=sink.updated_by,
-    )
+    name = visible_id(sink.serial, prefix=settings.visible_id_prefix)
+    return record_from(DataSinkOnlyRecord, sink, icon=icon, visible_id=name)
 
 
 def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:
-    """The JSON of a sink up to the opened list of its entries; ``]}`` closes both."""
+    """Return the JSON of a sink up to the start of the list of its entries; ``]}`` ends both."""
     return encode(sink_record(sink, settings))[:-1] + b',"entries":['
 
 
 def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str) -> bytes:
-    """The JSON of entries, separated by commas and without brackets."""
+    """Return the JSON of entries, separated by commas, without brackets."""
     return encode([entry_record(row, sink_id) for row in rows])[1:-1]
 
 
 def whole_sink(sink: StoredSink, entries: Iterable[StoredEntry], settings: WorkspacedSettings) -> bytes:
-    """The JSON of a sink with these entries."""
+    """Return the JSON of a sink with these entries."""
     return open_sink(sink, settings) + joined_entries(entries, sink.id) + b"]}"

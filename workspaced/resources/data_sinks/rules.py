@@ -1,6 +1,6 @@
-"""The request bodies of sinks and entries: their members validate them and are their JSON Schema.
+"""The members of the request bodies of sinks and entries (contract S1, S3, S7, S9, S10, S14).
 
-They are what the interface asks for (contract S1, S3, S7, S9, S10, S14).
+They validate the bodies and generate their JSON Schemas.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
 def key_fault(key: str, limits: Limits) -> str | None:
     """Return why a text (in NFC) can't be a key, as the end of a sentence; None if it can (contract S7).
 
-    "." and ".." are refused because clients collapse them in URLs.
+    "." and ".." are rejected because clients collapse them in URLs.
     """
     if not 1 <= len(key) <= limits.key_length or byte_length(key) > limits.key_bytes:
         return f"must have 1 to {limits.key_length} characters and at most {limits.key_bytes} bytes"
@@ -50,24 +50,24 @@ def key_fault(key: str, limits: Limits) -> str | None:
 
 
 def is_data_type(text: str, limits: Limits) -> bool:
-    """Whether a text can be a data type; the vocabulary is open (contract S9)."""
+    """Whether a text has the form of a data type; any name is permitted (contract S9)."""
     return len(text) <= limits.data_type_length and _DATA_TYPE.fullmatch(text) is not None
 
 
 class Key(Member):
     """The key of an entry, in NFC."""
 
-    def refuse_null(self, slot: Slot, *, required: bool) -> None:
+    def reject_null(self, slot: Slot, *, required: bool) -> None:
         """Note that the key is missing."""
         del required
-        slot.refuse("required", "must be a string")
+        slot.reject("required", "must be a string")
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if not isinstance(value, str):
-            return slot.refuse("wrong_type", "must be a string")
+            return slot.reject("wrong_type", "must be a string")
         key = normalised(value)
         fault = key_fault(key, slot.limits)
-        return slot.refuse("bad_key", fault) if fault else key
+        return slot.reject("bad_key", fault) if fault else key
 
     def _form(self, limits: Any) -> Schema:
         about = f"Unique in its sink, at most {limits.key_bytes} bytes in UTF-8, neither `.` nor `..`."
@@ -76,13 +76,13 @@ class Key(Member):
 
 
 class Value(Member):
-    """The value of an entry, byte for byte as it was sent."""
+    """The value of an entry, stored byte for byte as it was sent."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if not isinstance(value, str):
-            return slot.refuse("wrong_type", "must be a string")
+            return slot.reject("wrong_type", "must be a string")
         most = slot.limits.value_bytes
-        return slot.refuse("too_long", f"may have {most} bytes at the most") if byte_length(value) > most else value
+        return slot.reject("too_long", f"may have {most} bytes at the most") if byte_length(value) > most else value
 
     def _form(self, limits: Any) -> Schema:
         about = f"Stored as it is sent; at most {limits.value_bytes} bytes in UTF-8."
@@ -94,11 +94,11 @@ class DataType(Member):
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if not isinstance(value, str):
-            return slot.refuse("wrong_type", "must be a string")
+            return slot.reject("wrong_type", "must be a string")
         if is_data_type(value, slot.limits):
             return value
         must = f"must be a letter and up to {slot.limits.data_type_length - 1} of A-Z a-z 0-9 _ . -"
-        return slot.refuse("bad_data_type", must)
+        return slot.reject("bad_data_type", must)
 
     def _form(self, limits: Any) -> Schema:
         return string(shortest=1, longest=limits.data_type_length, pattern=f"^{_DATA_TYPE.pattern}$")
@@ -113,7 +113,7 @@ class ObservedAt(Member):
         try:
             return microseconds(value)
         except (TypeError, ValueError, OverflowError):
-            return slot.refuse("bad_timestamp", "must be an RFC 3339 date-time with an offset")
+            return slot.reject("bad_timestamp", "must be an RFC 3339 date-time with an offset")
 
 
 _Key: TypeAlias = Annotated[str, Key()]
@@ -133,7 +133,7 @@ class NewDataSinkEntry:
     id: Annotated[str | None, Identifier()] = None
 
     def as_change(self) -> Change:
-        """Return the same as an item of a mass update."""
+        """Return the entry as an item of a mass update."""
         return Change(self.key, self.value, self.data_type, self.id, None, remove=False)
 
 
@@ -179,8 +179,8 @@ _IconText: TypeAlias = Annotated[str | None, IconText(longest="icon_bytes")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Icon:
-    """An icon."""
+class SinkIcon:
+    """The members of an icon."""
 
     source: _IconText = None
     name: _IconText = None
@@ -189,38 +189,38 @@ class Icon:
 
 
 class IconMember(Member):
-    """An icon as compact JSON with the given members only; an object, or a string that holds one (contract S3)."""
+    """An icon, as compact JSON; sent as an object, or as a string with JSON (contract S3)."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if isinstance(value, str):
             try:
                 value = decode(value.encode())
             except (Invalid, *MALFORMED):
-                return slot.refuse("wrong_type", "must be an icon object, or a string holding one as JSON")
+                return slot.reject("wrong_type", "must be an icon object, or a string with an icon object as JSON")
         child = slot.fields.child(slot.name, value)
         if not isinstance(value, dict):
             return UNSET
-        icon = read_given(Icon, child, slot.limits)
+        icon = read_given(SinkIcon, child, slot.limits)
         child.close()
         text = encode({name: part for name, part in icon.items() if part is not None and part is not UNSET}).decode()
         if byte_length(text) > slot.limits.icon_bytes:
-            slot.refuse("too_long", f"may have {slot.limits.icon_bytes} bytes as JSON at the most")
+            slot.reject("too_long", f"may have {slot.limits.icon_bytes} bytes as JSON at the most")
         return text
 
     def _form(self, limits: Any) -> Schema:
         about = f"At most {limits.icon_bytes} bytes as JSON. A string that holds such JSON is accepted, too."
-        return described(body_schema(Icon, limits), about)
+        return described(body_schema(SinkIcon, limits), about)
 
 
 class Entries(Member):
-    """New entries, each key once."""
+    """A list of new entries with different keys."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         most = slot.limits.new_sink_entries
         if not isinstance(value, list):
-            return slot.refuse("wrong_type", "must be a list of entries")
+            return slot.reject("wrong_type", "must be a list of entries")
         if len(value) > most:
-            return slot.refuse("too_many_items", f"may have {most} items at the most")
+            return slot.reject("too_many_items", f"may have {most} items at the most")
         entries: list[NewDataSinkEntry] = []
         keys: set[str] = set()
         for index, item in enumerate(value):
@@ -240,7 +240,7 @@ class Entries(Member):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSinkChanges:
-    """What can be set when a sink is created and when it is changed; ``icon`` is JSON."""
+    """An update body of a sink; create bodies have the same members. ``icon`` is JSON."""
 
     label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
     description: Annotated[str | None, Text(longest="description_length")] = None
@@ -257,7 +257,7 @@ class NewDataSink(DataSinkChanges):
 
 
 def request_schemas(limits: Limits) -> dict[str, Schema]:
-    """Return the schemas of the bodies of sinks and entries; those of mass updates say more than types can."""
+    """Return the schemas of bodies, with the rules of mass updates that types can't express."""
     setting = body_schema(MassSetting, limits)
     setting["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
     removal = body_schema(MassRemoval, limits)

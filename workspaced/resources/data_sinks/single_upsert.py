@@ -1,4 +1,4 @@
-"""One entry written by the mass update's single form, alone or in one go with others of its sink."""
+"""The single form of a mass update: one entry, written alone or in a batch with others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from workspaced.events.outbox import has_subscribers
 from workspaced.http.operations import Call
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, mass_store, store
-from workspaced.resources.data_sinks.actions import note_entry
-from workspaced.resources.data_sinks.events import emit_entry
+from workspaced.resources.data_sinks.events import record_entry
 from workspaced.resources.data_sinks.records import entry_record
-from workspaced.resources.data_sinks.sink_routes import named
+from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, written
 from workspaced.storage.batchable import BatchableWork
 from workspaced.storage.port import Transaction
@@ -24,7 +23,7 @@ STALE_WRITE = "X-Stale-Write"
 
 @dataclass(frozen=True, slots=True)
 class SingleUpsert(BatchableWork[Response]):
-    """The work of the single form (contract DS11). ``change`` removes nothing."""
+    """The work of the single form (contract DS11). ``change`` is not a removal."""
 
     call: Call
     change: Change
@@ -32,60 +31,58 @@ class SingleUpsert(BatchableWork[Response]):
 
     @property
     def kind(self) -> Hashable:
-        """One sink, by the name that the path has for it, written to by one principal."""
+        """The sink, by its name in the path, and the principal: only such writes share a batch."""
         return self.call.workspace_id, self.call.names["sink"], self.call.actor, self.may_create
 
     def __call__(self, tx: Transaction, /) -> Response:
-        """Alone.
+        """Write the entry alone.
 
         Raises:
-            NotFoundProblem: there is no such sink, or no such entry and none may be made.
-            Conflict: the id is in use, or the quota is reached.
+            NotFoundProblem: there is no such sink, or no such entry and ``may_create`` is false.
+            ConflictProblem: the id is in use, or the quota is reached.
         """
         call = self.call
-        sink = store.get_sink(tx, call.workspace_id, named(call))
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         existing = entry_store.find_entry(tx, sink, self.change.key)
         if existing is None and not self.may_create:
-            raise NotFoundProblem("entry_not_found", "There is no such entry, and create=false was asked for.")
+            raise NotFoundProblem("entry_not_found", "There is no such entry, and create is false.")
         entry = entry_store.upsert_entry(
             tx, sink, self.change, existing, actor=call.actor, now=call.now, limits=call.settings.limits
         )
-        emit_entry(tx, call, sink, before=existing, after=entry)
-        return self.answer(tx, sink, existing, entry)
+        record_entry(tx, call, sink, before=existing, after=entry)
+        return _response(sink, existing, entry)
 
     def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
-        """The first of each key, where nothing can be wrong with it.
+        """Write the first change of each key that can't fail; None for the others, which are written alone.
 
         Raises:
             NotFoundProblem: there is no such sink.
         """
         nothing = [None] * len(pieces)
         first: dict[str, int] = {}
-        for place, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             if piece.change.id is None:  # an id may be in use
-                first.setdefault(piece.change.key, place)
+                first.setdefault(piece.change.key, index)
         if not self.may_create or len(first) < 2:
             return nothing
-        sink = store.get_sink(tx, self.call.workspace_id, named(self.call))
+        sink = store.get_sink(tx, self.call.workspace_id, read_sink_name(self.call))
         most = self.call.settings.limits.entries_per_sink
         if most and sink.entry_count + len(first) > most:
             return nothing
-        changes = [pieces[place].change for place in first.values()]
-        now = max(pieces[place].call.now for place in first.values())
+        changes = [pieces[index].change for index in first.values()]
+        now = max(pieces[index].call.now for index in first.values())
         states = mass_store.upsert_each(tx, sink, changes, actor=self.call.actor, now=now)
-        heard = has_subscribers(tx)
-        answers: list[Response | None] = [*nothing]
-        for (before, after), place in zip(states, first.values(), strict=True):
-            if heard:
-                emit_entry(tx, pieces[place].call, sink, before=before, after=after)
-            answers[place] = pieces[place].answer(tx, sink, before, after)
-        return answers
+        emits = has_subscribers(tx)
+        responses: list[Response | None] = [*nothing]
+        for (before, after), index in zip(states, first.values(), strict=True):
+            record_entry(tx, pieces[index].call, sink, before=before, after=after, emits=emits)
+            responses[index] = _response(sink, before, after)
+        return responses
 
-    def answer(self, tx: Transaction, sink: StoredSink, before: StoredEntry | None, after: StoredEntry) -> Response:
-        """What the caller is told of his entry, before and after; the audit log is told too."""
-        note_entry(tx, self.call, before=before, after=after)
-        stale = before is not None and before.version == after.version
-        headers: Headers = ((STALE_WRITE, "ignored"),) if stale else ()
-        return json_response(
-            entry_record(after, sink.id), headers=(*headers, etag(after.version)), written=written(before, after)
-        )
+
+def _response(sink: StoredSink, before: StoredEntry | None, after: StoredEntry) -> Response:
+    is_stale = before is not None and before.version == after.version
+    headers: Headers = ((STALE_WRITE, "ignored"),) if is_stale else ()
+    return json_response(
+        entry_record(after, sink.id), headers=(*headers, etag(after.version)), written=written(before, after)
+    )

@@ -1,4 +1,4 @@
-"""How a path names a sink, and how an entry's id tells where its row is. Pure (contract S5, S7)."""
+"""Names of sinks in paths, and row numbers in the ids of entries (contract S5, S7). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workspaced.core.text import as_uuid
 _VISIBLE = re.compile(r"([A-Za-z]{1,8})-([1-9][0-9]{0,8})", re.ASCII)
 
 ID_MULTIPLIER = 2_654_435
-"""Odd, so that multiplying by it is reversible modulo 2**48; small enough that SQLite's 64 bits hold the product."""
+"""Odd, so that multiplication modulo 2**48 has an inverse. The product fits into the 64 bits of SQLite."""
 
 _MODULUS = 1 << 48
 _INVERSE = pow(ID_MULTIPLIER, -1, _MODULUS)
@@ -18,14 +18,14 @@ _INVERSE = pow(ID_MULTIPLIER, -1, _MODULUS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkName:
-    """A sink as a path names it: by ``id`` or, where that is empty, by ``serial``."""
+    """The name of a sink in a path: its ``id``, or its ``serial`` if ``id`` is empty."""
 
     id: str = ""
     serial: int = 0
 
 
 def sink_name(segment: str, *, prefix: str) -> SinkName | None:
-    """A UUID or a visible id with this service's prefix, in any case; None for what can't be a sink ("list")."""
+    """Return the name for a UUID, or a visible id with the service's prefix; None for another text."""
     if found := as_uuid(segment):
         return SinkName(id=found)
     match = _VISIBLE.fullmatch(segment)
@@ -35,18 +35,18 @@ def sink_name(segment: str, *, prefix: str) -> SinkName | None:
 
 
 def visible_id(serial: int, *, prefix: str) -> str:
-    """``SNK-7``."""
+    """Return the visible id of a sink: ``SNK-7``."""
     return f"{prefix}-{serial}"
 
 
 def id_digits(number: int, *, id_offset: int) -> str:
-    """The last twelve digits of the id that this service makes for a row."""
+    """Return the last twelve digits of the id that the service makes for a row."""
     return f"{(number * ID_MULTIPLIER + id_offset) % _MODULUS:012x}"
 
 
 def row_number(entry_id: str, *, id_offset: int) -> int:
-    """The row that an id made by this service belongs to: its last twelve digits are number times multiplier plus id_offset.
+    """Return the row number of an id that the service made; the inverse of `id_digits`.
 
-    For an id from elsewhere the result is some other number; the row there, if any, has another id.
+    For an id that a client chose, the result is the number of no row, or of a row with another id.
     """
     return (int(entry_id[-12:], 16) - id_offset) * _INVERSE % _MODULUS

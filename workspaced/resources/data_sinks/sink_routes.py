@@ -1,36 +1,49 @@
-"""Operations on sinks (contract DS1, DS2, DS3, DS5, DS6, DS7)."""
+"""The handlers of operations on data sinks (contract DS1, DS2, DS3, DS5, DS6, DS7)."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ingestd.wire import names
 from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
-from workspaced.http.pagination import Page, read_page
-from workspaced.http.responses import NO_CONTENT, Headers, Response, etag, json_response
-from workspaced.http.streamed_response import Contents, sent
+from workspaced.http.pagination import Page
+from workspaced.http.responses import NO_CONTENT, Headers, Response, etag
+from workspaced.http.streamed_response import Contents, stream_response
 from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, store
-from workspaced.resources.data_sinks.actions import note_sink
 from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
-from workspaced.resources.data_sinks.events import emit_changed_sink, emit_deleted_sink, emit_new_sink
-from workspaced.resources.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
+from workspaced.resources.data_sinks.events import record_sink
+from workspaced.resources.data_sinks.records import (
+    DataSinkOnlyRecord,
+    joined_entries,
+    open_sink,
+    sink_record,
+    whole_sink,
+)
 from workspaced.resources.data_sinks.rules import DataSinkChanges, NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName, sink_name
 from workspaced.resources.data_sinks.values import StoredSink
+from workspaced.resources.read_responses import list_headers, list_response, read_list_page, select_page
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 
-SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
+SORTABLE: Final = {
+    "serial": "serial",
+    "label": "label",
+    "createdAt": "created_at",
+    "updatedAt": "updated_at",
+    "id": "id",
+}
 
 
 async def get_sink(call: Call) -> Response:
-    """Get a sink (contract DS1): with every entry, as documented, or with those that the query asks for."""
+    """Get a sink with all its entries, or with those that the query selects (contract DS1)."""
     listing = read_listing(call.query, call.settings.limits)
 
     def contents(reader: ReadTransaction) -> Contents:
-        sink = store.get_sink(reader, call.workspace_id, named(call))
+        sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
         tag = etag(sink.version)
         if call.has_seen(sink.version):
             return Contents(headers=(tag,), records=0, parts=iter(()), unchanged=True)
@@ -46,34 +59,37 @@ async def get_sink(call: Call) -> Response:
         return Contents(
             headers=(tag, *headers),
             records=records,
-            parts=csv_parts(rows) if as_csv else _parts(rows, sink, call),
+            parts=csv_parts(rows) if as_csv else _sink_parts(rows, sink, call),
             media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 async def list_whole_sinks(call: Call) -> Response:
     """List sinks with their entries (contract DS2)."""
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+    page = read_list_page(call, SORTABLE)
 
     def contents(reader: ReadTransaction) -> Contents:
-        total, sinks = _listed(reader, call, page)
+        total, sinks = _select_sinks(reader, call, page)
         return Contents(
-            headers=page.headers(total=total, path=call.path, query=call.query),
+            headers=list_headers(call, page, total),
             records=sum(sink.entry_count for sink in sinks),
             parts=_list_parts(reader, sinks, call),
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 async def list_sinks(call: Call) -> Response:
     """List sinks without their entries (contract DS3)."""
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
-    total, sinks = await call.store.read(lambda reader: _listed(reader, call, page))
-    headers = page.headers(total=total, path=call.path, query=call.query)
-    return json_response([sink_record(sink, call.settings) for sink in sinks], headers=headers)
+    page = read_list_page(call, SORTABLE)
+
+    def find(reader: ReadTransaction) -> tuple[int, list[DataSinkOnlyRecord]]:
+        total, sinks = _select_sinks(reader, call, page)
+        return total, [sink_record(sink, call.settings) for sink in sinks]
+
+    return await list_response(call, page, find)
 
 
 def create_sink(call: Call) -> Work:
@@ -94,8 +110,7 @@ def create_sink(call: Call) -> Work:
         changes = [entry.as_change() for entry in new.entries]
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
-        note_sink(tx, call, before=None, after=sink)
-        emit_new_sink(tx, call, sink, body)
+        record_sink(tx, call, before=None, after=sink, body=body)
         location = ("Location", f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}")
         headers = (("Content-Type", names.JSON), location, etag(sink.version))
         return Response(status=201, headers=headers, body=body)
@@ -108,12 +123,11 @@ def update_sink(call: Call) -> Work:
     changes, ignored = read_changes(DataSinkChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, named(call))
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         call.require_match(sink.version)
         store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
         after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
-        note_sink(tx, call, before=sink, after=after)
-        emit_changed_sink(tx, call, before=sink, after=after, settings=call.settings)
+        record_sink(tx, call, before=sink, after=after)
         return NO_CONTENT
 
     return Work(act=act, ignored=ignored)
@@ -123,38 +137,28 @@ def delete_sink(call: Call) -> Work:
     """Delete a sink (contract DS7)."""
 
     def act(tx: Transaction) -> Response:
-        sink = store.get_sink(tx, call.workspace_id, named(call))
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         call.require_match(sink.version)
         store.delete_sink(tx, sink)
-        note_sink(tx, call, before=sink, after=None)
-        emit_deleted_sink(tx, call, sink, call.settings)
+        record_sink(tx, call, before=sink, after=None)
         return NO_CONTENT
 
     return Work(act=act)
 
 
-def named(call: Call) -> SinkName | None:
-    """The sink that the path names."""
+def read_sink_name(call: Call) -> SinkName | None:
+    """Return the name of the sink in the path; None if it can't be one."""
     return sink_name(call.names["sink"], prefix=call.settings.visible_id_prefix)
 
 
-def _listed(reader: ReadTransaction, call: Call, page: Page) -> tuple[int, Sequence[StoredSink]]:
+def _select_sinks(reader: ReadTransaction, call: Call, page: Page) -> tuple[int, Sequence[StoredSink]]:
     sinks = store.list_sinks(reader, call.workspace_id)
-    if page.sorted_by:
-        attribute = {"createdAt": "created_at", "updatedAt": "updated_at"}.get(page.sorted_by, page.sorted_by)
-        sinks.sort(key=lambda sink: (getattr(sink, attribute), sink.id))
-    if page.descending:
-        sinks.reverse()
-    return len(sinks), page.of(sinks)
+    return len(sinks), select_page(page, sinks, SORTABLE)
 
 
-def _sink_parts(reader: ReadTransaction, sink: StoredSink, call: Call) -> Iterator[bytes]:
-    return _parts(entry_store.entry_chunks(reader, sink), sink, call)
-
-
-def _parts(chunks_of_rows: Iterator[list[Row]], sink: StoredSink, call: Call) -> Iterator[bytes]:
+def _sink_parts(chunks: Iterator[list[Row]], sink: StoredSink, call: Call) -> Iterator[bytes]:
     yield open_sink(sink, call.settings)
-    for index, rows in enumerate(chunks_of_rows):
+    for index, rows in enumerate(chunks):
         yield (b"," if index else b"") + joined_entries(rows, sink.id)
     yield b"]}"
 
@@ -164,5 +168,5 @@ def _list_parts(reader: ReadTransaction, sinks: Sequence[StoredSink], call: Call
     for index, sink in enumerate(sinks):
         if index:
             yield b","
-        yield from _sink_parts(reader, sink, call)
+        yield from _sink_parts(entry_store.entry_chunks(reader, sink), sink, call)
     yield b"]"

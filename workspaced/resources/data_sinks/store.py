@@ -1,10 +1,9 @@
-"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (contract G15)."""
+"""Data sinks in the database. Every statement names the workspace (contract G15)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
 from workspaced.resources.data_sinks.rules import NewDataSink
@@ -12,12 +11,13 @@ from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
 def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) -> StoredSink:
-    """The sink of that name in that workspace.
+    """Return the sink with this name in the workspace.
 
     Raises:
         NotFoundProblem: there is none.
@@ -33,7 +33,7 @@ def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) 
 
 
 def list_sinks(reader: ReadTransaction, workspace_id: str) -> list[StoredSink]:
-    """Every sink of a workspace by serial.
+    """Return every sink of a workspace, sorted by serial.
 
     Raises:
         NotFoundProblem: there is no such workspace.
@@ -47,7 +47,7 @@ def list_sinks(reader: ReadTransaction, workspace_id: str) -> list[StoredSink]:
 def create_sink(
     tx: Transaction, new: NewDataSink, *, workspace_id: str, sink_id: str, actor: str, now: int, limits: Limits
 ) -> StoredSink:
-    """The sink with its entries.
+    """Insert a sink with its entries, and return it.
 
     Raises:
         NotFoundProblem: there is no such workspace.
@@ -87,7 +87,7 @@ def create_sink(
 
 
 def update_sink(tx: Transaction, sink: StoredSink, changes: Mapping[str, str | None], *, actor: str, now: int) -> None:
-    """Merge the changes; nothing given, nothing changed (contract S11)."""
+    """Write the given members; without any, nothing changes (contract S11)."""
     if not changes:
         return
     current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
@@ -96,7 +96,7 @@ def update_sink(tx: Transaction, sink: StoredSink, changes: Mapping[str, str | N
 
 
 def delete_sink(tx: Transaction, sink: StoredSink) -> None:
-    """The sink is gone for every request; its rows are removed by `remove_deleted`. Its serial is not given again."""
+    """Hide a sink from every request. `remove_deleted` removes its rows. Its serial is not used again."""
     tx.run(_SQL["delete_sink"], {"number": sink.number})
     tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
     tx.notify(SINKS)
@@ -104,19 +104,19 @@ def delete_sink(tx: Transaction, sink: StoredSink) -> None:
 
 
 def any_deleted(reader: ReadTransaction) -> bool:
-    """Whether `remove_deleted` has anything to do."""
+    """Whether `remove_deleted` has rows to remove."""
     return reader.one(_SQL["any_deleted_sink"]) is not None
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove at most so many rows of deleted sinks; how many they were, 0 when none is left or another process is at it."""
+    """Remove up to ``most`` rows of deleted sinks. Return how many; 0 if another process does it."""
     if tx.one(_SQL["queue_for_removal"]) is None:
         return 0
     return _remove(tx, tx.one(_SQL["deleted_sink"]), most)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Remove at most so many sinks and entries of a workspace that is being purged; how many, 0 when none is left."""
+    """Remove up to ``most`` rows of a workspace in a purge. Return how many; 0 if none is left."""
     deleted = tx.run(_SQL["delete_sinks_of_workspace"], {"workspace": workspace, "most": most})
     return deleted or _remove(tx, tx.one(_SQL["deleted_sink_of_workspace"], {"workspace": workspace}), most)
 
@@ -125,11 +125,11 @@ def _remove(tx: Transaction, sink: Row | None, most: int) -> int:
     if sink is None:
         return 0
     number, removed_to = sink
-    gone = tx.all(_SQL["remove_entries"], {"sink": number, "after": removed_to, "most": most})
-    if len(gone) == most:
-        tx.run(_SQL["note_removal"], {"sink": number, "number": max(row[0] for row in gone)})
+    removed = tx.all(_SQL["remove_entries"], {"sink": number, "after": removed_to, "most": most})
+    if len(removed) == most:
+        tx.run(_SQL["note_removal"], {"sink": number, "number": max(row[0] for row in removed)})
         return most
-    return len(gone) + tx.run(_SQL["remove_sink"], {"sink": number})
+    return len(removed) + tx.run(_SQL["remove_sink"], {"sink": number})
 
 
 def _no_workspace() -> NotFoundProblem:

@@ -1,4 +1,4 @@
-"""Sinks and entries as the store returns them, and the counts of mass updates."""
+"""Rows of data sinks and entries, changes of entries, and the counts of mass updates."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final, NamedTuple
 DEFAULT_DATA_TYPE = "scalar"
 
 SINKS = "data_sinks"
-"""The channel on which a commit says that a sink or an entry is another now."""
+"""The channel that a commit notifies when it changes a sink or an entry."""
 DELETED_SINKS = "deleted_sinks"
-"""The channel on which a commit says that a sink was deleted, and its rows are to be removed."""
+"""The channel that a commit notifies when it deletes a sink, so that its rows are removed."""
 
 
 class Change(NamedTuple):
     """One item of a mass update, in the column order of the staging table.
 
-    ``data_type`` None: keep the stored one, or use the default. ``id`` is for a new entry. ``observed_at`` is in
+    ``data_type`` None: the stored one, or the default. ``id``: the id of a new entry. ``observed_at`` is in
     microseconds since 1970.
     """
 
@@ -30,7 +30,7 @@ class Change(NamedTuple):
 
 
 class StoredSink(NamedTuple):
-    """A sink's row, in the order of every SELECT of sinks. Instants are milliseconds since 1970."""
+    """A data sink's row, in the order of every SELECT of sinks. Instants are milliseconds since 1970."""
 
     number: int
     id: str
@@ -49,7 +49,7 @@ class StoredSink(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """An entry's row, in the order of every SELECT of entries. A named tuple, since a million of them may be read."""
+    """An entry's row, in the order of every SELECT of entries. A tuple, because millions may be read."""
 
     number: int
     id: str
@@ -66,9 +66,9 @@ class StoredEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a mass update did: how many items were new, moved on, written as they were, or removed.
+    """The counts of the items of a mass update, by their effect.
 
-    ``stale`` items are among the unchanged; removing what is absent is accepted and counted nowhere else.
+    ``stale`` items are also counted as ``unchanged``. Removing an absent entry is counted as ``accepted`` only.
     """
 
     accepted: int = 0
@@ -79,38 +79,19 @@ class Tally:
     stale: int = 0
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            accepted=self.accepted + other.accepted,
-            created=self.created + other.created,
-            updated=self.updated + other.updated,
-            unchanged=self.unchanged + other.unchanged,
-            deleted=self.deleted + other.deleted,
-            stale=self.stale + other.stale,
-        )
+        return Tally(**{name: getattr(self, name) + getattr(other, name) for name in Tally.__slots__})
 
     def __sub__(self, other: Tally) -> Tally:
-        return Tally(
-            accepted=self.accepted - other.accepted,
-            created=self.created - other.created,
-            updated=self.updated - other.updated,
-            unchanged=self.unchanged - other.unchanged,
-            deleted=self.deleted - other.deleted,
-            stale=self.stale - other.stale,
-        )
+        return Tally(**{name: getattr(self, name) - getattr(other, name) for name in Tally.__slots__})
 
     @property
     def written(self) -> dict[str, int]:
-        """How many items had which end."""
-        return {
-            "created": self.created,
-            "updated": self.updated,
-            "unchanged": self.unchanged,
-            "deleted": self.deleted,
-        }
+        """The counts that metrics, responses and the audit log have."""
+        return {name: getattr(self, name) for name in ("created", "updated", "unchanged", "deleted")}
 
     @property
     def touched(self) -> bool:
-        """Whether anything was written."""
+        """Whether any row was written."""
         return self.created + self.updated + self.deleted + self.unchanged > self.stale
 
 
@@ -121,7 +102,7 @@ _DELETED: Final[Mapping[str, int]] = {"deleted": 1}
 
 
 def written(before: StoredEntry | None, after: StoredEntry | None) -> Mapping[str, int]:
-    """How many entries had which end, of one entry before and after."""
+    """Return the counts of one entry, before and after."""
     if after is None:
         return _DELETED
     if before is None:

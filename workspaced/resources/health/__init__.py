@@ -1,1 +1,1 @@
-"""Whether the process lives and can serve."""
+"""Health checks of the process and of the service."""

@@ -12,7 +12,7 @@ _NOT_READY: Final = "`stopping`, `schema_behind`, or the database can't be reach
 
 
 def api_section(*, pages: bool) -> ApiSection:
-    """Return the section: the state of the process, and the description of the API; ``pages``: also as HTML."""
+    """Return the section: health checks and the API description; ``pages``: also as HTML."""
     html = OperationDescription(
         "openapi.pages",
         "Read this description",

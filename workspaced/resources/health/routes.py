@@ -1,4 +1,4 @@
-"""For those who run the service: is the process up, and can it serve (contract G23)."""
+"""The health checks (contract G23)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, json_response
+from workspaced.resources.operation_rows import read_operation
 
 
 def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
-    """/healthz asks nothing of the database; /readyz is 503 until the service serves, and again once it is stopping.
+    """Return the rows of /healthz, which does not use the database, and of /readyz.
 
-    ``require_ready`` raises Unavailable.
+    ``require_ready`` raises UnavailableProblem until the service can serve requests, and again while it stops.
     """
 
     async def healthy(_call: Call) -> Response:
@@ -22,6 +23,6 @@ def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation,
         return json_response({"status": "ok"})
 
     return (
-        Operation(name="health.live", method="GET", path="/healthz", scope=None, read=healthy),
-        Operation(name="health.ready", method="GET", path="/readyz", scope=None, read=ready),
+        read_operation("health.live", "/healthz", None, healthy),
+        read_operation("health.ready", "/readyz", None, ready),
     )

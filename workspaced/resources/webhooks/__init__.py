@@ -1,1 +1,1 @@
-"""Receivers that are told what happened: registration, secrets, deliveries and their log (contract H1, H3, H11, H13)."""
+"""Webhooks: receivers of events, their secrets, and the log of deliveries (contract H1, H3, H11, H13)."""

@@ -1,4 +1,4 @@
-"""The webhooks' section of the API description; `workspaced.resources.webhooks.values` describes the bodies."""
+"""The section of the API description for webhooks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LINKS: Final = links(
     listDeliveries="webhooks.list_deliveries",
 )
 _QUEUED: Final = Success(
-    "The delivery, which is tried soon.",
+    "The delivery, which is attempted soon.",
     ref("Delivery"),
     status=202,
     headers=("Location",),
@@ -86,8 +86,8 @@ def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
         ),
         OperationDescription(
             "webhooks.event_types",
-            "List the types of events",
-            "Every type of events, with the JSON Schema of what is sent.",
+            "List event types",
+            "Every event type, with the JSON Schema of the body that is sent.",
             Success("The types.", array(ref("EventType"))),
         ),
     )
@@ -118,7 +118,7 @@ def _writes() -> tuple[OperationDescription, ...]:
         OperationDescription(
             "webhooks.delete",
             "Delete a webhook",
-            "The webhook. Deliveries that wait are not sent.",
+            "Deletes the webhook. Deliveries that wait are not sent.",
             Success("The webhook before it was deleted.", ref("Webhook"), headers=("Cache",)),
             refusals={404: _NO_WEBHOOK},
             etag=True,
@@ -147,7 +147,7 @@ def _deliveries(limits: Limits) -> tuple[OperationDescription, ...]:
         OperationDescription(
             "webhooks.list_deliveries",
             "List deliveries",
-            "What was and will be sent to a webhook, the newest first. Events of a large change appear a moment later. "
+            "The deliveries that were or will be sent to a webhook, the newest first. Large changes appear a moment later. "
             f"{WALKED.format(limits.walked_rows)}",
             listed("The deliveries.", "Delivery", counted=False),
             query=(status, *paging(limits, (), take="100", most_skipped=limits.walked_rows, cursors=True)),

@@ -1,4 +1,4 @@
-"""One attempt at one delivery: sign, send, judge (contract H5, H9, H11)."""
+"""One attempt to deliver: sign the request, send it, classify the response (contract H5, H9, H11)."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from workspaced.settings.workers import DeliverySettings
 
 
 class Attempts:
-    """Makes attempts. ``now`` is milliseconds since 1970."""
+    """Makes attempts. ``now`` returns milliseconds since 1970."""
 
-    def __init__(self, client: EgressClient, *, pace: DeliverySettings, now: Callable[[], int]) -> None:
+    def __init__(self, client: EgressClient, *, settings: DeliverySettings, now: Callable[[], int]) -> None:
         self._client = client
         self._tokens = Tokens(client, now=now)
-        self._pace = pace
+        self._settings = settings
         self._now = now
 
     async def make(self, claim: DeliveryClaim) -> AttemptOutcome:
-        """Send once and return what became of it, before the lease ends.
+        """Send once, and return the outcome before the lease ends.
 
-        An exception of any kind is a failed attempt: one that was raised instead would never be recorded, so the delivery
-        would be tried for ever and hold up those behind it.
+        Every exception counts as a failed attempt. If one were raised, it would not be recorded: the delivery would be
+        tried forever, and would block the deliveries behind it.
         """
         at = self._now()
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        started = loop.time()
 
         def failed(error: str) -> AttemptOutcome:
-            milliseconds = round((loop.time() - begun) * 1_000)
+            milliseconds = round((loop.time() - started) * 1_000)
             return AttemptOutcome(at=at, milliseconds=milliseconds, status_code=None, error=error)
 
         try:
-            async with asyncio.timeout(self._pace.lease_seconds * 0.9):
-                reply = await self._send(claim)
+            async with asyncio.timeout(self._settings.lease_seconds * 0.9):
+                response = await self._send(claim)
             return AttemptOutcome(
                 at=at,
-                milliseconds=round((loop.time() - begun) * 1_000),
-                status_code=reply.status,
-                error=None if 200 <= reply.status < 300 else f"status: The receiver answered {reply.status}.",
-                answer=_readable(reply.body[: self._pace.kept_answer_bytes]),
+                milliseconds=round((loop.time() - started) * 1_000),
+                status_code=response.status,
+                error=None if 200 <= response.status < 300 else f"status: The receiver responded {response.status}.",
+                response=_readable(response.body[: self._settings.stored_response_bytes]),
                 retry_after_seconds=retry_after_seconds(
-                    reply.headers.get("retry-after"), now=self._now() / 1_000, cap_seconds=RETRY_AFTER_CAP_SECONDS
+                    response.headers.get("retry-after"), now=self._now() / 1_000, cap_seconds=RETRY_AFTER_CAP_SECONDS
                 ),
             )
         except ReceiverUnreachable as unreachable:
@@ -71,26 +71,26 @@ class Attempts:
         if oauth is None:
             return await self._post(claim, token=None)
         token = await self._tokens.token(oauth)
-        reply = await self._post(claim, token=token)
-        if reply.status == 401:  # the token may have ended early: once more with a new one
+        response = await self._post(claim, token=token)
+        if response.status == 401:  # the token may have expired early: try once with a new one
             self._tokens.forget(oauth, token)
-            reply = await self._post(claim, token=await self._tokens.token(oauth))
-        return reply
+            response = await self._post(claim, token=await self._tokens.token(oauth))
+        return response
 
     async def _post(self, claim: DeliveryClaim, *, token: str | None) -> ReceiverResponse:
         message_id, body = self._message(claim)
-        own = [header for text in claim.webhook.definition.headers if (header := header_of(text))]
+        own_headers = [header for text in claim.webhook.definition.headers if (header := header_of(text))]
         if token is not None:
-            own = [(name, value) for name, value in own if name.lower() != "authorization"]
-            own.append(("Authorization", f"Bearer {token}"))
+            own_headers = [(name, value) for name, value in own_headers if name.lower() != "authorization"]
+            own_headers.append(("Authorization", f"Bearer {token}"))
         signed = signature_headers(message_id, body, seconds=self._now() // 1_000, secrets=claim.secrets)
-        named = {name.lower() for name, _ in own}
-        agent = () if "user-agent" in named else (("User-Agent", f"workspaced/{__version__}"),)
-        headers = (("Content-Type", "application/json"), *agent, *signed, *own)
+        names = {name.lower() for name, _ in own_headers}
+        agent = () if "user-agent" in names else (("User-Agent", f"workspaced/{__version__}"),)
+        headers = (("Content-Type", "application/json"), *agent, *signed, *own_headers)
         return await self._client.post(claim.webhook.definition.url, headers=headers, body=body)
 
     def _message(self, claim: DeliveryClaim) -> tuple[str, bytes]:
-        """What is sent, and its id: for one event its own; a batch is never repeated as such, so its id is new."""
+        """Return the id and the body of the request. Each batch gets a new id, because it is never repeated."""
         if not claim.is_batch:
             (single,) = claim.deliveries
             return single.event_id, single.body
@@ -99,5 +99,5 @@ class Attempts:
 
 
 def _readable(body: bytes) -> str:
-    """Text for the log; U+0000 is nothing that every database can hold."""
+    """Return the body as text without U+0000, which PostgreSQL can't store."""
     return body.decode("utf-8", "replace").replace("\0", "�")

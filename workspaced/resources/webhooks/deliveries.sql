@@ -1,7 +1,7 @@
--- Deliveries: claimed, settled, listed. A lease that has run out shows as a due_at that has passed.
+-- Deliveries: claims, outcomes, lists. A delivery with an expired lease has a due_at in the past.
 
 -- name: webhooks_waiting
--- Enabled webhooks with deliveries that were not attempted yet: the oldest of these, and how many requests are under way.
+-- Enabled webhooks with deliveries that were not attempted yet: the oldest of these, and how many requests are in progress.
 SELECT w.number, w.in_order, w.batch_entries,
        (SELECT min(p.number) FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending') AS oldest,
        (SELECT count(DISTINCT x.lease) FROM delivery x
@@ -11,12 +11,12 @@ WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM delivery p WHERE p.webhook = w.num
 ORDER BY oldest
 
 -- name: waiting
--- The oldest deliveries of a webhook that were not attempted yet. One that is under way has a due_at in the future.
+-- The oldest deliveries of a webhook that were not attempted yet. One that is in progress has a due_at in the future.
 SELECT number, resource, due_at FROM delivery WHERE webhook = :webhook AND status = 'pending' ORDER BY number LIMIT :most
 
 -- name: webhooks_due_again
--- Enabled webhooks with a retry that is due, unless one is under way: many that wait for a dead receiver must not take all
--- places.
+-- Enabled webhooks with a retry that is due, unless one is in progress: many retries of an unreachable receiver must not use
+-- all connections.
 SELECT w.number, w.batch_entries,
        (SELECT min(f.due_at) FROM delivery f WHERE f.webhook = w.number AND f.status = 'failed') AS overdue
 FROM webhook w
@@ -31,7 +31,7 @@ SELECT number, resource, due_at FROM delivery
 WHERE webhook = :webhook AND status = 'failed' AND due_at <= :now ORDER BY due_at, number LIMIT :most
 
 -- name: next_due
--- The next instant after :now at which something is due, or a lease ends.
+-- The next instant after :now at which a delivery is due, or a lease ends.
 SELECT min(due) FROM (
     SELECT (SELECT p.due_at FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending' ORDER BY p.number LIMIT 1) AS due
     FROM webhook w WHERE w.enabled = 1
@@ -46,7 +46,7 @@ SELECT min(due) FROM (
 WHERE due > :now
 
 -- name: claim
--- Only what still waits: another process may have taken it, or settled it, since it was chosen.
+-- Only a delivery that still waits: another process may have claimed it since it was selected.
 UPDATE delivery SET lease = :lease, due_at = :until
 WHERE number = :number AND due_at <= :now AND status IN ('pending', 'failed')
 RETURNING id, resource, tries, attempts
@@ -54,8 +54,8 @@ RETURNING id, resource, tries, attempts
 -- name: event_of
 SELECT e.id, e.body FROM delivery d JOIN event e ON e.number = d.event WHERE d.number = :delivery
 
--- name: settle
--- Only by who holds the lease: another may have taken over, or the delivery may have been queued anew.
+-- name: record_outcome
+-- Only by the holder of the lease: another process may have claimed it, or it may have been queued again.
 UPDATE delivery
 SET status = :status, tries = tries + 1, attempts = attempts + 1, due_at = :due_at, lease = NULL, finished_at = :finished_at
 WHERE number = :number AND lease = :lease
@@ -65,7 +65,7 @@ UPDATE delivery SET lease = NULL, due_at = :now WHERE number = :number AND lease
 
 -- name: insert_attempt
 INSERT INTO delivery_attempt (delivery, ordinal, at, milliseconds, status_code, error, answer)
-VALUES (:delivery, :ordinal, :at, :milliseconds, :status_code, :error, :answer)
+VALUES (:delivery, :ordinal, :at, :milliseconds, :status_code, :error, :response)
 
 -- name: note_success
 UPDATE webhook SET failing_since = NULL, failures = 0 WHERE number = :number AND failing_since IS NOT NULL
@@ -81,12 +81,12 @@ SET enabled = 0, disabled_reason = :reason, version = version + 1,
 WHERE number = :number AND enabled = 1
 
 -- name: count_deliveries
--- Of :walk deliveries at the most: how many there are, and how many of them have the status.
+-- Among at most :walk deliveries: how many there are, and how many of them have the status.
 SELECT count(*), count(*) FILTER (WHERE :status = '' OR status = :status)
 FROM (SELECT status FROM delivery WHERE webhook = :webhook LIMIT :walk) AS walked
 
 -- name: list_deliveries
--- The newest first. A page passes over :walk deliveries at the most.
+-- The newest first. A page examines at most :walk deliveries.
 SELECT d.number, d.id, e.id, e.type, e.workspace_id, e.sequence, d.status, d.attempts, d.due_at, d.created_at,
        d.finished_at
 FROM (SELECT number, id, event, status, attempts, due_at, created_at, finished_at
@@ -97,7 +97,7 @@ WHERE :status = '' OR d.status = :status
 ORDER BY d.number DESC LIMIT :take
 
 -- name: deliveries_end
--- Where a walk of :walk + 1 deliveries ends; nothing where they end before.
+-- The delivery :walk positions after :after; no row if there are fewer.
 SELECT id FROM delivery WHERE webhook = :webhook AND number < :after
 ORDER BY number DESC NULLS LAST LIMIT 1 OFFSET :walk
 
@@ -115,11 +115,11 @@ ORDER BY ordinal
 SELECT e.body FROM delivery d JOIN event e ON e.number = d.event WHERE d.number = :delivery
 
 -- name: queue_again
--- One that waits already, or is under way, stays as it is.
+-- A delivery that waits already, or is in progress, does not change.
 UPDATE delivery SET status = 'pending', tries = 0, due_at = :now, finished_at = NULL
 WHERE number = :number AND status <> 'pending' AND lease IS NULL
 
 -- name: drop_old_events
--- Some at a time. Their deliveries and attempts go with them.
+-- At most :most events, with their deliveries and attempts.
 DELETE FROM event
 WHERE number IN (SELECT number FROM event WHERE created_at < :before ORDER BY created_at LIMIT :most)

@@ -1,8 +1,8 @@
-"""Which waiting deliveries of a webhook may be sent now (contract H12). Pure.
+"""Select the waiting deliveries of a webhook that may be sent now (contract H12). Pure.
 
-First attempts of one resource go one at a time, in the order of their numbers; different resources do not wait for each
-other. An entry is known by its sink and key, so that one that is deleted and created again keeps its order. What happens to
-a sink itself comes after the events of its entries that precede it, and before those that follow.
+First attempts of one resource are made one at a time, in the order of their numbers. Different resources do not wait for each
+other. An entry is identified by its sink and key, so an entry that is deleted and created again keeps its order. An event of
+a sink is sent after the earlier events of its entries, and before the later ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workspaced.events.resource import sink_of_entry
 
 
 class Waiting(NamedTuple):
-    """A delivery that was not attempted yet. ``due_at`` (milliseconds since 1970) is in the future while it is under way."""
+    """A delivery without an attempt. ``due_at`` (milliseconds since 1970) is in the future during one."""
 
     number: int
     resource: str
@@ -22,9 +22,9 @@ class Waiting(NamedTuple):
 
 
 def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
-    """The numbers of those that may be sent, at most ``most``. ``window``: the oldest that wait, by number."""
+    """Return up to ``most`` numbers of deliveries that may be sent. ``window``: the oldest, by number."""
     chosen: list[int] = []
-    passed: set[str] = set()  # resources with an earlier delivery that waits or is under way
+    passed: set[str] = set()  # resources with an earlier delivery that waits or is in progress
     sinks_of_passed: set[str] = set()
     for waiting in window:
         if len(chosen) == most:
@@ -40,7 +40,7 @@ def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
 
 
 def ready_in_order(window: Sequence[Waiting], *, now: int, batch: int) -> list[int]:
-    """The numbers of those that go together in the next request; none while one is under way.
+    """Return the numbers of the deliveries of the next request; none while a delivery is in progress.
 
     ``batch``: how many events of entries may share a request.
     """

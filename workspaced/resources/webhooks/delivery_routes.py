@@ -1,8 +1,7 @@
-"""Looking after deliveries: the log, once more, a trial (contract H13)."""
+"""The operations of deliveries: list, get, deliver again, test (contract H13)."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final, get_args
 
 import msgspec
@@ -15,6 +14,7 @@ from workspaced.events.payload import DomainEvent
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
+from workspaced.resources.operation_rows import read_operation, write_operation
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.delivery_store import DeliveryPage, StoredDelivery
 from workspaced.resources.webhooks.records import (
@@ -22,55 +22,96 @@ from workspaced.resources.webhooks.records import (
     DeliveryWithAttemptsRecord,
     Status,
     attempt_record,
-    delivery_members,
+    delivery_record,
 )
-from workspaced.resources.webhooks.routes import ONE, READ, WRITE, found
+from workspaced.resources.webhooks.routes import ONE, READ, WRITE, find_webhook
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security.secret_box import SecretBox
 from workspaced.storage.port import ReadTransaction, Transaction
 
 _STATUSES: Final = get_args(Status)
-_LOG: Final = f"{ONE}/deliveries"
+_ALL: Final = f"{ONE}/deliveries"
 _DEFAULT_TAKE: Final = "100"
 
 
-async def list_deliveries(secret_box: SecretBox, call: Call) -> Response:
-    """The newest first; a hundred where nothing is said, since there is no end to them."""
-    limits = call.settings.limits
-    query = {"take": _DEFAULT_TAKE, **call.query}
-    page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)
-    behind = _behind(page.cursor) if page.cursor else None
-    status = call.query.get("status", "")
-    if status and status not in _STATUSES:
-        raise Invalid("bad_status", f"status must be one of {', '.join(_STATUSES)}.")
+class _DeliveryOperations:
+    """The handlers."""
 
-    def question(reader: ReadTransaction) -> DeliveryPage:
-        webhook = found(reader, secret_box, call)
-        try:
-            return delivery_store.list_deliveries(
-                reader,
-                webhook,
-                status=status,
-                take=page.take or 0,
-                skip=page.skip,
-                behind=behind,
-                most=limits.walked_rows,
-            )
-        except NotFoundProblem:  # dropped since the page before, with all that are older
-            raise Cursor.refused() from None
+    def __init__(self, secret_box: SecretBox) -> None:
+        self._secret_box = secret_box
 
-    listed = await call.store.read(question)
-    headers = page.cursor_headers(
-        total=listed.total,
-        following=page.cursor_behind(listed.behind) if listed.behind else "",
-        path=call.path,
-        query=call.query,
-    )
-    return json_response([DeliveryRecord(**delivery_members(one)) for one in listed.deliveries], headers=headers)
+    async def list_deliveries(self, call: Call) -> Response:
+        """List deliveries, the newest first; 100 if the query has no ``take``."""
+        limits = call.settings.limits
+        query = {"take": _DEFAULT_TAKE, **call.query}
+        page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)
+        behind = _delivery_id_of(page.cursor) if page.cursor else None
+        status = call.query.get("status", "")
+        if status and status not in _STATUSES:
+            raise Invalid("bad_status", f"status must be one of {', '.join(_STATUSES)}.")
+
+        def find(reader: ReadTransaction) -> DeliveryPage:
+            webhook = find_webhook(reader, self._secret_box, call)
+            try:
+                return delivery_store.list_deliveries(
+                    reader,
+                    webhook,
+                    status=status,
+                    take=page.take or 0,
+                    skip=page.skip,
+                    behind=behind,
+                    most=limits.walked_rows,
+                )
+            except NotFoundProblem:  # removed after the previous page was read, with all older deliveries
+                raise Cursor.refused() from None
+
+        found = await call.store.read(find)
+        following = page.cursor_behind(found.behind) if found.behind else ""
+        headers = page.cursor_headers(total=found.total, following=following, path=call.path, query=call.query)
+        return json_response([delivery_record(DeliveryRecord, one) for one in found.deliveries], headers=headers)
+
+    async def get_delivery(self, call: Call) -> Response:
+        """Get a delivery with its attempts; only the owner sees the event and the responses (contract H13)."""
+
+        def find(reader: ReadTransaction) -> DeliveryWithAttemptsRecord:
+            webhook, delivery = self._find(reader, call)
+            owned = call.actor == webhook.owner
+            attempts = [attempt_record(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
+            event = msgspec.Raw(delivery_store.body_of(reader, delivery)) if owned else UNSET
+            return delivery_record(DeliveryWithAttemptsRecord, delivery, attempts=attempts, event=event)
+
+        return json_response(await call.store.read(find))
+
+    def redeliver(self, call: Call) -> Work:
+        """Queue a delivery again, under the same webhook-id."""
+
+        def act(tx: Transaction) -> Response:
+            webhook, delivery = self._find(tx, call)
+            _require_enabled(webhook)
+            delivery_store.queue_again(tx, delivery, now=call.now)
+            return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery.id))
+
+        return Work(act=act)
+
+    def test_webhook(self, call: Call) -> Work:
+        """Queue an event of the type webhook.test, even if the webhook does not subscribe to it."""
+
+        def act(tx: Transaction) -> Response:
+            webhook = find_webhook(tx, self._secret_box, call)
+            _require_enabled(webhook)
+            event = DomainEvent(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
+            delivery_id = emit_to(tx, call, webhook.number, event)
+            return _queued_response(webhook, delivery_store.get_delivery(tx, webhook, delivery_id))
+
+        return Work(act=act)
+
+    def _find(self, reader: ReadTransaction, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
+        webhook = find_webhook(reader, self._secret_box, call)
+        return webhook, delivery_store.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
 
 
-def _behind(cursor: Cursor) -> str:
-    """The id of the delivery behind which the cursor begins.
+def _delivery_id_of(cursor: Cursor) -> str:
+    """Return the id of the delivery behind which the page begins.
 
     Raises:
         Invalid: it is the cursor of another list.
@@ -81,47 +122,9 @@ def _behind(cursor: Cursor) -> str:
     return delivery_id
 
 
-async def get_delivery(secret_box: SecretBox, call: Call) -> Response:
-    """With its attempts; what was sent and what came back is shown to the owner only (contract H13)."""
-
-    def question(reader: ReadTransaction) -> DeliveryWithAttemptsRecord:
-        webhook, delivery = _found(reader, secret_box, call)
-        owned = call.actor == webhook.owner
-        attempts = [attempt_record(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
-        event = msgspec.Raw(delivery_store.body_of(reader, delivery)) if owned else UNSET
-        return DeliveryWithAttemptsRecord(**delivery_members(delivery), attempts=attempts, event=event)
-
-    return json_response(await call.store.read(question))
-
-
-def redeliver(secret_box: SecretBox, call: Call) -> Work:
-    """Once more, under the same webhook-id."""
-
-    def act(tx: Transaction) -> Response:
-        webhook, delivery = _found(tx, secret_box, call)
-        _require_enabled(webhook)
-        delivery_store.queue_again(tx, delivery, now=call.now)
-        return _accepted(webhook, delivery_store.get_delivery(tx, webhook, delivery.id))
-
-    return Work(act=act)
-
-
-def test_webhook(secret_box: SecretBox, call: Call) -> Work:
-    """An event of the type webhook.test, whatever the webhook is subscribed to."""
-
-    def act(tx: Transaction) -> Response:
-        webhook = found(tx, secret_box, call)
-        _require_enabled(webhook)
-        event = DomainEvent(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
-        delivery_id = emit_to(tx, call, webhook.number, event)
-        return _accepted(webhook, delivery_store.get_delivery(tx, webhook, delivery_id))
-
-    return Work(act=act)
-
-
-def _accepted(webhook: StoredWebhook, delivery: StoredDelivery) -> Response:
+def _queued_response(webhook: StoredWebhook, delivery: StoredDelivery) -> Response:
     location = f"/v1/webhooks/{webhook.id}/deliveries/{delivery.id}"
-    return json_response(DeliveryRecord(**delivery_members(delivery)), status=202, headers=(("Location", location),))
+    return json_response(delivery_record(DeliveryRecord, delivery), status=202, headers=(("Location", location),))
 
 
 def _require_enabled(webhook: StoredWebhook) -> None:
@@ -131,44 +134,13 @@ def _require_enabled(webhook: StoredWebhook) -> None:
         )
 
 
-def _found(reader: ReadTransaction, secret_box: SecretBox, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
-    webhook = found(reader, secret_box, call)
-    return webhook, delivery_store.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
-
-
 def operations(secret_box: SecretBox) -> tuple[Operation, ...]:
-    """The table's rows; who may see the webhook may see its log, who may write it may have things sent."""
+    """Return the rows; they need the same scopes as reading and writing the webhook."""
+    handlers = _DeliveryOperations(secret_box)
+    one = f"{_ALL}/{{delivery}}"
     return (
-        Operation(
-            name="webhooks.list_deliveries",
-            method="GET",
-            path=_LOG,
-            scope=READ,
-            anywhere=True,
-            read=partial(list_deliveries, secret_box),
-        ),
-        Operation(
-            name="webhooks.get_delivery",
-            method="GET",
-            path=f"{_LOG}/{{delivery}}",
-            scope=READ,
-            anywhere=True,
-            read=partial(get_delivery, secret_box),
-        ),
-        Operation(
-            name="webhooks.redeliver",
-            method="POST",
-            path=f"{_LOG}/{{delivery}}/redeliver",
-            scope=WRITE,
-            anywhere=True,
-            prepare=partial(redeliver, secret_box),
-        ),
-        Operation(
-            name="webhooks.test",
-            method="POST",
-            path=f"{ONE}/test",
-            scope=WRITE,
-            anywhere=True,
-            prepare=partial(test_webhook, secret_box),
-        ),
+        read_operation("webhooks.list_deliveries", _ALL, READ, handlers.list_deliveries, anywhere=True),
+        read_operation("webhooks.get_delivery", one, READ, handlers.get_delivery, anywhere=True),
+        write_operation("webhooks.redeliver", "POST", f"{one}/redeliver", WRITE, handlers.redeliver, anywhere=True),
+        write_operation("webhooks.test", "POST", f"{ONE}/test", WRITE, handlers.test_webhook, anywhere=True),
     )

@@ -1,4 +1,4 @@
-"""Deliveries in the database: leases, outcomes, the log (contract H11, H12, H13, H14)."""
+"""Deliveries in the database: claims, outcomes, the log (contract H11, H12, H13, H14)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.events.resource import sink_of_entry
 from workspaced.resources.webhooks import store
 from workspaced.resources.webhooks.delivery_order import Waiting, ready, ready_in_order
-from workspaced.resources.webhooks.retry_rules import due_again, is_given_up
+from workspaced.resources.webhooks.retry_rules import due_again, must_disable
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import SYSTEM, AuditAction
@@ -20,17 +19,18 @@ from workspaced.security.secret_box import SecretBox
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
-_DROPPED_AT_ONCE = 50
+_REMOVED_AT_ONCE = 50
 _NEWEST = 2**62
 _WINDOW = 64
-"""So many of the oldest deliveries of a webhook are looked at for some that may be sent."""
+"""How many of the oldest waiting deliveries of a webhook are examined for deliveries that may be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    """One delivery of a claim. ``body`` is its event, byte for byte."""
+class ClaimedDelivery:
+    """One delivery of a claim. ``body`` is its event. ``tries`` restarts when it is queued again."""
 
     number: int
     id: str
@@ -43,47 +43,47 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryClaim:
-    """What goes in one request and is ours until the lease ends: one delivery, or several in their order."""
+    """The deliveries of one request, in their order, which no other process sends until the lease ends."""
 
     lease: str
     webhook: StoredWebhook
     secrets: tuple[str, ...] = field(repr=False)
-    deliveries: tuple[Claimed, ...]
+    deliveries: tuple[ClaimedDelivery, ...]
 
     @property
     def is_batch(self) -> bool:
-        """Whether the events go as a batch: the receiver takes those of entries so, also a single one."""
+        """Whether the request has the form of a batch, as events of entries have with ``batch_entries``."""
         first = self.deliveries[0]
         return self.webhook.definition.batch_entries and sink_of_entry(first.resource) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
-    """What became of one attempt. ``status_code`` None: no answer. Instants and lengths of time are milliseconds."""
+    """The outcome of an attempt, in milliseconds. ``status_code`` None: there was no response."""
 
     at: int
     milliseconds: int
     status_code: int | None
     error: str | None
-    answer: str = field(default="", repr=False)
+    response: str = field(default="", repr=False)
     retry_after_seconds: float | None = None
 
     @property
     def succeeded(self) -> bool:
-        """Only 2xx is a success."""
+        """Whether the status is 2xx."""
         return self.status_code is not None and 200 <= self.status_code < 300
 
     @property
     def gone(self) -> bool:
-        """The receiver wants nothing more."""
+        """Whether the receiver asks for no more deliveries."""
         return self.status_code == 410
 
 
 class RecordedAttempt(NamedTuple):
-    """What the outcome of an attempt changed.
+    """The changes that the outcome of an attempt made.
 
     ``statuses``: the new status of each delivery of the claim; None if its lease was lost, so that nothing was written.
-    ``disabled``: why the webhook was disabled; None if it was not.
+    ``disabled``: why the webhook was disabled; None if it is still enabled.
     """
 
     statuses: Sequence[str | None]
@@ -91,7 +91,7 @@ class RecordedAttempt(NamedTuple):
 
 
 class StoredDelivery(NamedTuple):
-    """A delivery in the log, in the order of every SELECT of it."""
+    """A delivery in the log, in the order of every SELECT of deliveries."""
 
     number: int
     id: str
@@ -114,57 +114,63 @@ class StoredAttempt(NamedTuple):
     milliseconds: int
     status_code: int | None
     error: str | None
-    answer: str
+    response: str
 
 
 class _Plan(NamedTuple):
-    """The deliveries of a webhook that may go in one request."""
+    """The deliveries of a webhook that may be sent in one request."""
 
     webhook: int
     deliveries: Sequence[int]
 
 
-def is_due(reader: ReadTransaction, pace: DeliverySettings, *, now: int) -> bool:
-    """Whether `claim` would find anything."""
-    return next(_plans(reader, pace, now=now), None) is not None
+def is_due(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> bool:
+    """Whether a delivery is due, so that `claim` would return it."""
+    return next(_plans(reader, settings, now=now), None) is not None
 
 
 def next_due(reader: ReadTransaction, *, now: int) -> int | None:
-    """The next instant after ``now`` at which something will be due."""
+    """Return the next instant after ``now`` at which a delivery is due."""
     row = reader.one(_SQL["next_due"], {"now": now})
     return None if row is None else row[0]
 
 
 def claim(
-    tx: Transaction, secret_box: SecretBox, pace: DeliverySettings, *, now: int, most: int, new_lease: Callable[[], str]
+    tx: Transaction,
+    secret_box: SecretBox,
+    settings: DeliverySettings,
+    *,
+    now: int,
+    most: int,
+    new_lease: Callable[[], str],
 ) -> list[DeliveryClaim]:
-    """Take what is due for at most ``most`` requests, first attempts before retries; ours until the leases end."""
+    """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries."""
     claims: list[DeliveryClaim] = []
-    for plan in _plans(tx, pace, now=now):
+    for plan in _plans(tx, settings, now=now):
         if len(claims) == most:
             break
-        claimed = _claim(tx, secret_box, pace, plan, now=now, lease=new_lease())
-        if claimed is not None:  # else another process was faster
+        claimed = _claim(tx, secret_box, settings, plan, now=now, lease=new_lease())
+        if claimed is not None:  # else another process claimed it first
             claims.append(claimed)
     return claims
 
 
-def _plans(reader: ReadTransaction, pace: DeliverySettings, *, now: int) -> Iterator[_Plan]:
+def _plans(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> Iterator[_Plan]:
     waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
-    # With many receivers each has a part of the places, so that none has to wait until the first ones have everything.
-    share = max(1, min(pace.at_once_to_one, pace.at_once // max(1, len(waiting))))
-    for webhook, in_order, batch_entries, _, under_way in waiting:
+    # With many receivers each gets a part of the requests, so that none waits until all others have no more deliveries.
+    share = max(1, min(settings.at_once_to_one, settings.at_once // max(1, len(waiting))))
+    for webhook, in_order, batch_entries, _, in_progress in waiting:
         if in_order or batch_entries:
-            batch = pace.batch_events if batch_entries else 1
+            batch = settings.batch_events if batch_entries else 1
             chosen = ready_in_order(_window(reader, "waiting", webhook, most=batch), now=now, batch=batch)
-            if chosen and not under_way:
+            if chosen and not in_progress:
                 yield _Plan(webhook, chosen)
-        elif under_way < share:
+        elif in_progress < share:
             window = _window(reader, "waiting", webhook, most=_WINDOW)
-            for number in ready(window, now=now, most=share - under_way):
+            for number in ready(window, now=now, most=share - in_progress):
                 yield _Plan(webhook, [number])
-    for webhook, batch_entries, _ in reader.all(_SQL["webhooks_due_again"], {"now": now, "most": pace.at_once}):
-        batch = pace.batch_events if batch_entries else 1
+    for webhook, batch_entries, _ in reader.all(_SQL["webhooks_due_again"], {"now": now, "most": settings.at_once}):
+        batch = settings.batch_events if batch_entries else 1
         chosen = ready_in_order(_window(reader, "due_again", webhook, most=batch, now=now), now=now, batch=batch)
         if chosen:
             yield _Plan(webhook, chosen)
@@ -176,24 +182,24 @@ def _window(reader: ReadTransaction, statement: str, webhook: int, *, most: int,
 
 
 def _claim(
-    tx: Transaction, secret_box: SecretBox, pace: DeliverySettings, plan: _Plan, *, now: int, lease: str
+    tx: Transaction, secret_box: SecretBox, settings: DeliverySettings, plan: _Plan, *, now: int, lease: str
 ) -> DeliveryClaim | None:
-    claimed: list[Claimed] = []
+    claimed: list[ClaimedDelivery] = []
     size = 0
     for number in plan.deliveries:
         event = tx.one(_SQL["event_of"], {"delivery": number})
         if event is None:
             raise LookupError(f"delivery {number} of webhook {plan.webhook} has lost its event")
         size += len(event[1])
-        if claimed and size > pace.batch_bytes:
+        if claimed and size > settings.batch_bytes:
             break
-        values = {"number": number, "now": now, "until": now + int(pace.lease_seconds * 1_000), "lease": lease}
+        values = {"number": number, "now": now, "until": now + int(settings.lease_seconds * 1_000), "lease": lease}
         row = tx.one(_SQL["claim"], values)
         if row is None:
             break
         identity, resource, tries, attempts = row
         claimed.append(
-            Claimed(
+            ClaimedDelivery(
                 number=number,
                 id=identity,
                 resource=resource,
@@ -214,33 +220,41 @@ def _claim(
     )
 
 
-def settle(
-    tx: Transaction, claim: DeliveryClaim, outcome: AttemptOutcome, *, pace: DeliverySettings, now: int, jitter: float
+def record_outcome(
+    tx: Transaction,
+    claim: DeliveryClaim,
+    outcome: AttemptOutcome,
+    *,
+    settings: DeliverySettings,
+    now: int,
+    jitter: float,
 ) -> RecordedAttempt:
-    """Write the outcome of each delivery of the claim, and its effect on the webhook."""
-    statuses = [_settle(tx, claim, one, outcome, pace=pace, now=now, jitter=jitter) for one in claim.deliveries]
+    """Record the outcome of an attempt for each delivery of the claim, and for the webhook."""
+    statuses = [
+        _record_delivery(tx, claim, one, outcome, settings=settings, now=now, jitter=jitter) for one in claim.deliveries
+    ]
     is_recorded = any(status is not None for status in statuses)
     return RecordedAttempt(statuses, _note_health(tx, claim.webhook, outcome, now=now) if is_recorded else None)
 
 
-def _settle(
+def _record_delivery(
     tx: Transaction,
     claim: DeliveryClaim,
-    claimed: Claimed,
+    claimed: ClaimedDelivery,
     outcome: AttemptOutcome,
     *,
-    pace: DeliverySettings,
+    settings: DeliverySettings,
     now: int,
     jitter: float,
 ) -> str | None:
     due = None
     if not outcome.succeeded and not outcome.gone:
         due = due_again(
-            pace, claimed.tries + 1, now=now, jitter=jitter, retry_after_seconds=outcome.retry_after_seconds
+            settings, claimed.tries + 1, now=now, jitter=jitter, retry_after_seconds=outcome.retry_after_seconds
         )
     status = "succeeded" if outcome.succeeded else "failed" if due is not None else "dead"
     values = {"status": status, "due_at": due or now, "finished_at": None if due is not None else now}
-    if not tx.run(_SQL["settle"], {**values, "number": claimed.number, "lease": claim.lease}):
+    if not tx.run(_SQL["record_outcome"], {**values, "number": claimed.number, "lease": claim.lease}):
         return None
     tx.run(
         _SQL["insert_attempt"],
@@ -251,27 +265,27 @@ def _settle(
             "milliseconds": outcome.milliseconds,
             "status_code": outcome.status_code,
             "error": outcome.error,
-            "answer": outcome.answer,
+            "response": outcome.response,
         },
     )
     return status
 
 
 def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcome, *, now: int) -> str | None:
-    """Record a success or a failure of the webhook. Return the reason if it is disabled for it."""
+    """Record a success or a failure of the webhook. If this disables the webhook, return the reason."""
     if outcome.succeeded:
         tx.run(_SQL["note_success"], {"number": webhook.number})
         return None
     row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
     if outcome.gone:
-        return _disable(tx, webhook, "the receiver answered 410 Gone", now=now)
-    if row and is_given_up(failing_since=row[0], failures=row[1], now=now):
+        return _disable(tx, webhook, "the receiver responded 410 Gone", now=now)
+    if row and must_disable(failing_since=row[0], failures=row[1], now=now):
         return _disable(tx, webhook, "every attempt failed for five days", now=now)
     return None
 
 
 def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> str | None:
-    """Return the reason; None if the webhook was disabled before."""
+    """Disable the webhook and return the reason; None if it was disabled before."""
     if not tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
         return None
     audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
@@ -279,17 +293,17 @@ def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) 
 
 
 def release(tx: Transaction, claim: DeliveryClaim, *, now: int) -> None:
-    """Give a claim back as if it had not been tried: due at once, for any process."""
+    """Release a claim without an attempt: its deliveries are due at once, for any process."""
     for claimed in claim.deliveries:
         tx.run(_SQL["release"], {"number": claimed.number, "lease": claim.lease, "now": now})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPage:
-    """Deliveries, the newest first.
+    """A page of deliveries, the newest first.
 
-    ``total`` None: they were not counted, since there are too many, or this is not the first page. ``behind``: the id of the
-    delivery behind which the next page begins; None: this is the last.
+    ``total`` None: they were not counted, because there are too many or this is not the first page. ``behind``: the id of the
+    last delivery before the next page; None: this is the last page.
     """
 
     deliveries: list[StoredDelivery]
@@ -300,25 +314,25 @@ class DeliveryPage:
 def list_deliveries(
     reader: ReadTransaction, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
 ) -> DeliveryPage:
-    """A page of those with this status (empty: any), found by passing over ``most`` deliveries at the most.
+    """Return a page of deliveries with this status (empty: any), among ``most`` deliveries at most.
 
-    ``behind``: the id of the delivery behind which it begins; None: at the newest.
+    ``behind``: the id of the last delivery before the page; None: the page begins with the newest.
 
     Raises:
         NotFoundProblem: there is no delivery ``behind``.
-        Invalid: ``skip`` passes over more than ``most``.
+        Invalid: ``skip`` is larger than ``most``.
     """
     wanted = {"webhook": webhook.number, "status": status}
 
     def number_of(delivery_id: str | None) -> int:
         return _NEWEST if delivery_id is None else get_delivery(reader, webhook, delivery_id).number
 
-    def matching(place: str | None, count: int, limit: int) -> list[Row]:
-        values = {**wanted, "after": number_of(place), "walk": count, "take": limit}
+    def matching(position: str | None, count: int, limit: int) -> list[Row]:
+        values = {**wanted, "after": number_of(position), "walk": count, "take": limit}
         return reader.all(_SQL["list_deliveries"], values)
 
-    def end(place: str | None, count: int) -> str | None:
-        values = {"webhook": webhook.number, "after": number_of(place), "walk": count - 1}
+    def end(position: str | None, count: int) -> str | None:
+        values = {"webhook": webhook.number, "after": number_of(position), "walk": count - 1}
         row = reader.one(_SQL["deliveries_end"], values)
         return row[0] if row else None
 
@@ -331,7 +345,7 @@ def list_deliveries(
 
 
 def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
-    """One delivery of the webhook.
+    """Return a delivery of the webhook.
 
     Raises:
         NotFoundProblem: there is none.
@@ -343,12 +357,12 @@ def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: s
 
 
 def attempts_of(reader: ReadTransaction, delivery: StoredDelivery) -> list[StoredAttempt]:
-    """Its attempts, in their order."""
+    """Return the attempts of a delivery, in their order."""
     return [StoredAttempt._make(row) for row in reader.all(_SQL["attempts_of"], {"delivery": delivery.number})]
 
 
 def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
-    """What was sent, or is to be."""
+    """Return the body that was or will be sent."""
     row = reader.one(_SQL["body_of"], {"delivery": delivery.number})
     if row is None:
         raise LookupError(f"delivery {delivery.id} has lost its event")
@@ -356,19 +370,19 @@ def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
 
 
 def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
-    """Have it tried as if it were new, under the same webhook-id; one that waits or is under way stays as it is."""
+    """Queue a delivery again, under the same webhook-id, unless it waits or is in progress."""
     tx.run(_SQL["queue_again"], {"number": delivery.number, "now": now})
     tx.notify(DELIVERIES)
 
 
-async def drop_older(service_store: Store, *, before: int) -> int:
-    """Forget events of before that instant, with their deliveries, some at a time; how many events."""
+async def remove_older(service_store: Store, *, before: int) -> int:
+    """Remove the events from before an instant, with their deliveries. Return how many events."""
     total = 0
     while True:
-        dropped = await service_store.write(
-            lambda tx: tx.run(_SQL["drop_old_events"], {"before": before, "most": _DROPPED_AT_ONCE}),
-            weight=_DROPPED_AT_ONCE,
+        removed = await service_store.write(
+            lambda tx: tx.run(_SQL["drop_old_events"], {"before": before, "most": _REMOVED_AT_ONCE}),
+            weight=_REMOVED_AT_ONCE,
         )
-        total += dropped
-        if dropped < _DROPPED_AT_ONCE:
+        total += removed
+        if removed < _REMOVED_AT_ONCE:
             return total

@@ -1,4 +1,4 @@
-"""Tokens for receivers that want one (contract H5): client credentials of RFC 6749, 4.4."""
+"""Access tokens for receivers that require them (contract H5): client credentials of RFC 6749, 4.4."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_SECONDS = 86_400
 _REMEMBERED = 1_000
 
 
-class _Answer(msgspec.Struct):
+class _TokenResponse(msgspec.Struct):
     access_token: str
     expires_in: float | None = None
 
@@ -31,7 +31,7 @@ class _Token:
 
 
 class Tokens:
-    """Keeps each token until a minute before its end."""
+    """A cache of access tokens; each is used until a minute before it expires."""
 
     def __init__(self, client: EgressClient, *, now: Callable[[], int]) -> None:
         self._client = client
@@ -40,12 +40,12 @@ class Tokens:
         self._fetching: dict[OAuth, asyncio.Lock] = {}
 
     async def token(self, oauth: OAuth) -> str:
-        """A token that is good now.
+        """Return a valid token.
 
         Raises:
-            ReceiverUnreachable: there is none to be had.
+            ReceiverUnreachable: the token server did not provide one.
         """
-        # One at a time: deliveries that begin together share the token that the first of them fetches.
+        # One fetch at a time: deliveries that start together share the token that the first one fetches.
         async with self._fetching.setdefault(oauth, asyncio.Lock()):
             known = self._known.get(oauth)
             if known is None or self._now() >= known.until:
@@ -53,24 +53,24 @@ class Tokens:
             return known.text
 
     async def _fresh(self, oauth: OAuth) -> _Token:
-        answer = await self._fetch(oauth)
+        found = await self._fetch(oauth)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
             self._fetching = {known: lock for known, lock in self._fetching.items() if lock.locked()}
-        seconds = _DEFAULT_SECONDS if answer.expires_in is None else min(max(answer.expires_in, 0), _LONGEST_SECONDS)
-        return _Token(answer.access_token, self._now() + int(seconds * 1_000) - _EARLY_MS)
+        seconds = _DEFAULT_SECONDS if found.expires_in is None else min(max(found.expires_in, 0), _LONGEST_SECONDS)
+        return _Token(found.access_token, self._now() + int(seconds * 1_000) - _EARLY_MS)
 
     def forget(self, oauth: OAuth, token: str) -> None:
-        """Fetch a new one next time: the receiver did not take this one. A newer one is kept."""
+        """Remove a token that the receiver rejected; a newer one stays."""
         known = self._known.get(oauth)
         if known is not None and known.text == token:
             del self._known[oauth]
 
-    async def _fetch(self, oauth: OAuth) -> _Answer:
-        # The one way of authenticating that every token server must know (RFC 6749, 2.3.1).
+    async def _fetch(self, oauth: OAuth) -> _TokenResponse:
+        # The one form of authentication that every token server must support (RFC 6749, 2.3.1).
         pair = f"{quote(oauth.client_id, safe='')}:{quote(oauth.client_secret, safe='')}"
         form = {"grant_type": "client_credentials", "scope": oauth.scope, "audience": oauth.audience}
-        reply = await self._client.post(
+        response = await self._client.post(
             oauth.token_url,
             headers=(
                 ("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),
@@ -79,12 +79,14 @@ class Tokens:
             ),
             body=urlencode({name: text for name, text in form.items() if text}).encode(),
         )
-        if reply.status != 200:
-            raise ReceiverUnreachable("no_token", f"The token server answered {reply.status}.")
+        if response.status != 200:
+            raise ReceiverUnreachable("no_token", f"The token server responded {response.status}.")
         try:
-            answer = msgspec.json.decode(reply.body, type=_Answer)
+            found = msgspec.json.decode(response.body, type=_TokenResponse)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ReceiverUnreachable("no_token", "The token server's answer holds no access_token.") from error
-        if not answer.access_token.isascii() or not answer.access_token.isprintable():
-            raise ReceiverUnreachable("no_token", "The token server's answer holds no access_token that can be sent.")
-        return answer
+            raise ReceiverUnreachable("no_token", "The token server's response has no access_token.") from error
+        if not found.access_token.isascii() or not found.access_token.isprintable():
+            raise ReceiverUnreachable(
+                "no_token", "The token server's response has no access_token of visible ASCII characters."
+            )
+        return found

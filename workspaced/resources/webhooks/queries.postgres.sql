@@ -1,4 +1,4 @@
--- Whoever changes a webhook holds it from the reading on; whoever makes one holds the owner's number of them.
+-- A transaction that changes a webhook locks it when it reads it; one that adds a webhook locks the owner's count.
 
 -- name: queue_for_owner
 SELECT pg_advisory_xact_lock(hashtextextended('webhook owner ' || :owner::text, 0))

@@ -1,19 +1,19 @@
--- Webhooks. The columns of every SELECT of webhooks are in the order that store.opened reads.
+-- Webhooks. The columns of every SELECT of webhooks are in the order that store._webhook reads.
 
 -- name: list_webhooks
--- Of one owner, or (everybody = 1) of all. Each with the secret that it shows.
+-- Of one owner, or (all_owners = 1) of all owners; with the newest secret.
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
        w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
-WHERE w.owner = :owner OR :everybody = 1 ORDER BY w.number
+WHERE w.owner = :owner OR :all_owners = 1 ORDER BY w.number
 
 -- name: find_webhook
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
        w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
-WHERE w.id = :id AND (w.owner = :owner OR :everybody = 1)
+WHERE w.id = :id AND (w.owner = :owner OR :all_owners = 1)
 
 -- name: find_webhook_by_number
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
@@ -26,7 +26,7 @@ WHERE w.number = :number
 SELECT 1 FROM webhook WHERE id = :id
 
 -- name: queue_for_owner
--- Whoever counts an owner's webhooks in order to add one does so alone until the commit; SQLite's one writer is anyway.
+-- Lock for counting an owner's webhooks before one is added; held until the commit. SQLite has one writer and needs none.
 SELECT 1
 
 -- name: count_of_owner
@@ -41,7 +41,7 @@ VALUES (:id, :owner, :label, :url, :headers, :data_events, :oauth, :workspace_id
 RETURNING number
 
 -- name: update_webhook
--- Being enabled again forgets the failures so far.
+-- Enabling a webhook resets its failures.
 UPDATE webhook
 SET label = :label, url = :url, headers = :headers, data_events = :data_events, oauth = :oauth,
     workspace_ids = :workspace_ids, ignore_client_ids = :ignore_client_ids, coalesce_updates = :coalesce_updates,
@@ -57,8 +57,7 @@ SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated
 WHERE number = :number
 
 -- name: delete_webhook
--- Nothing finds it any more, since it has no secret; its id is free, and nothing waits for it. Its deliveries are removed
--- later, in steps.
+-- A deleted webhook has no secret, so no request finds it. Its id is free. Its deliveries are removed later, in steps.
 UPDATE webhook
 SET removed_to = 0, id = 'deleted ' || number, owner = '', enabled = 0, label = '', url = '', headers = '', oauth = ''
 WHERE number = :number
@@ -73,14 +72,14 @@ DELETE FROM event_fan_out WHERE webhook = :number
 SELECT 1 FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
 
 -- name: queue_for_removal
--- Whoever removes does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+-- Lock for the removal. No row: another process removes. SQLite has one writer and needs none.
 SELECT 1
 
 -- name: deleted_webhook
 SELECT number, removed_to FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
 
 -- name: remove_deliveries
--- Those behind the number up to which they are removed, with their attempts.
+-- Deliveries with numbers above the last removed one, with their attempts.
 DELETE FROM delivery
 WHERE number IN (SELECT number FROM delivery WHERE webhook = :webhook AND number > :after
                  ORDER BY number NULLS FIRST LIMIT :most)
@@ -96,19 +95,19 @@ DELETE FROM webhook WHERE number = :webhook
 INSERT INTO webhook_secret (webhook, secret, valid_until) VALUES (:webhook, :secret, NULL)
 
 -- name: end_secrets
--- The secrets so far end with the overlap; one that ends sooner keeps its end.
+-- The present secrets expire at :until; one that expires earlier keeps its instant.
 UPDATE webhook_secret SET valid_until = :until
 WHERE webhook = :webhook AND (valid_until IS NULL OR valid_until > :until)
 
 -- name: drop_secrets
--- Those that have ended, and all but the newest few.
+-- Expired secrets, and all but the newest few.
 DELETE FROM webhook_secret
 WHERE webhook = :webhook
   AND (valid_until <= :now
        OR number NOT IN (SELECT number FROM webhook_secret WHERE webhook = :webhook ORDER BY number DESC LIMIT :most))
 
 -- name: signing_secrets
--- All that sign now, the newest first.
+-- The secrets that are valid now, the newest first.
 SELECT secret FROM webhook_secret
 WHERE webhook = :webhook AND (valid_until IS NULL OR valid_until > :now) ORDER BY number DESC
 

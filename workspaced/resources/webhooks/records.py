@@ -1,13 +1,14 @@
-"""Webhooks and their deliveries in responses, as far as the caller may see them (contract H3, H4, H5, H13, H15)."""
+"""Records of webhooks and deliveries, as the caller may see them (contract H3, H4, H5, H13, H15)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_schema import Count, RawObject, Timestamp, Uuid
+from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
 from workspaced.events.catalogue import unknown
 from workspaced.resources.webhooks.delivery_store import StoredAttempt, StoredDelivery
@@ -66,7 +67,9 @@ class AttemptRecord(msgspec.Struct, kw_only=True, rename="camel"):
     milliseconds: Count
     status_code: int | None
     error: str | None
-    answer: Annotated[str | None, Meta(description="The beginning of the response; for the owner of the webhook only.")]
+    answer: Annotated[  # codespell:ignore answer
+        str | None, Meta(description="The beginning of the response; for the owner of the webhook only.")
+    ]
 
 
 class DeliveryWithAttemptsRecord(DeliveryRecord, kw_only=True, rename="camel"):
@@ -74,6 +77,9 @@ class DeliveryWithAttemptsRecord(DeliveryRecord, kw_only=True, rename="camel"):
 
     attempts: list[AttemptRecord]
     event: Annotated[RawObject, Meta(description="For the owner of the webhook only.")] | UnsetType = UNSET
+
+
+DeliveryT = TypeVar("DeliveryT", bound=DeliveryRecord)
 
 
 class EventTypeRecord(msgspec.Struct, kw_only=True):
@@ -84,29 +90,18 @@ class EventTypeRecord(msgspec.Struct, kw_only=True):
     schema: dict[str, Any]
 
 
-def record(webhook: StoredWebhook, *, full: bool) -> WebhookRecord:
-    """Return the webhook. ``full``: the caller owns it and may write it, and so sees the secret and header values."""
-    chosen = webhook.definition
-    return WebhookRecord(
-        id=webhook.id,
-        label=chosen.label,
-        url=chosen.url,
+def webhook_record(webhook: StoredWebhook, *, full: bool) -> WebhookRecord:
+    """Return the record of a webhook; ``full``: with its secret and the values of its headers."""
+    definition = webhook.definition
+    same = {name: value for name, value in vars(definition).items() if name not in {"headers", "oauth"}}
+    return record_from(
+        WebhookRecord,
+        webhook,
+        **same,
         signing_secret=webhook.secret if full else masked(webhook.secret),
-        headers=[text if full else f"{text.partition(':')[0]}: …" for text in chosen.headers],
-        data_events=chosen.data_events,
-        oauth_connection=_oauth(chosen.oauth),
-        created_by=webhook.created_by,
-        created_at=stamp(webhook.created_at),
-        updated_at=stamp(webhook.updated_at),
-        updated_by=webhook.updated_by,
-        enabled=chosen.enabled,
-        disabled_reason=webhook.disabled_reason,
-        workspace_ids=chosen.workspace_ids,
-        ignore_client_ids=chosen.ignore_client_ids,
-        coalesce=chosen.coalesce,
-        in_order=chosen.in_order,
-        batch_entries=chosen.batch_entries,
-        unknown_data_events=unknown(chosen.data_events),
+        headers=[text if full else f"{text.partition(':')[0]}: …" for text in definition.headers],
+        oauth_connection=_oauth(definition.oauth),
+        unknown_data_events=unknown(definition.data_events),
     )
 
 
@@ -121,30 +116,19 @@ def _oauth(oauth: OAuth | None) -> dict[str, str]:
     }
 
 
-def delivery_members(delivery: StoredDelivery) -> dict[str, Any]:
-    """Return the members of a `DeliveryRecord`."""
-    waiting = delivery.status in {"pending", "failed"}
-    return {
-        "id": delivery.id,
-        "event_id": delivery.event_id,
-        "type": delivery.type,
+def delivery_record(record_type: type[DeliveryT], delivery: StoredDelivery, **others: Any) -> DeliveryT:
+    """Return a delivery in one of its two record types; ``others`` are the further members of the type."""
+    is_waiting = delivery.status in {"pending", "failed"}
+    members = {
         "workspace_id": delivery.workspace_id or None,
-        "sequence": delivery.sequence,
-        "status": delivery.status,
         "attempt_count": delivery.attempts,
-        "next_attempt_at": stamp(delivery.due_at) if waiting else None,
-        "created_at": stamp(delivery.created_at),
-        "finished_at": stamp(delivery.finished_at) if delivery.finished_at is not None else None,
+        "next_attempt_at": stamp(delivery.due_at) if is_waiting else None,
+        **others,
     }
+    return record_from(record_type, delivery, **members)
 
 
 def attempt_record(attempt: StoredAttempt, *, owned: bool) -> AttemptRecord:
-    """Return the attempt; ``owned``: the caller owns the webhook."""
-    return AttemptRecord(
-        number=attempt.ordinal,
-        at=stamp(attempt.at),
-        milliseconds=attempt.milliseconds,
-        status_code=attempt.status_code,
-        error=attempt.error,
-        answer=attempt.answer if owned else None,
-    )
+    """Return the record of an attempt; ``owned``: the caller owns the webhook, and sees the response."""
+    answer = attempt.response if owned else None  # codespell:ignore answer
+    return record_from(AttemptRecord, attempt, number=attempt.ordinal, answer=answer)  # codespell:ignore answer

@@ -1,4 +1,4 @@
-"""When a delivery is tried again, and when a receiver is given up (contract H11). Pure: time and jitter are handed in."""
+"""Rules for retries, and for disabling a webhook that always fails (contract H11). Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ GIVE_UP_FAILURES: Final = 20
 
 
 def due_again(
-    pace: DeliverySettings, tries: int, *, now: int, jitter: float, retry_after_seconds: float | None
+    settings: DeliverySettings, tries: int, *, now: int, jitter: float, retry_after_seconds: float | None
 ) -> int | None:
-    """When to try again after ``tries`` tries, in milliseconds since 1970; None: no more.
+    """Return when to try again after ``tries`` attempts, in milliseconds since 1970; None: never.
 
-    ``jitter`` is from 0 to 1. ``retry_after_seconds`` is what the receiver asked for; it only ever postpones.
+    ``jitter`` is from 0 to 1. ``retry_after_seconds`` is the receiver's Retry-After; it can only postpone the attempt.
     """
-    if tries >= len(pace.retry_seconds):
+    if tries >= len(settings.retry_seconds):
         return None
-    pause = pace.retry_seconds[tries] * 1_000 * (1 + pace.jitter * (2 * jitter - 1))
+    pause = settings.retry_seconds[tries] * 1_000 * (1 + settings.jitter * (2 * jitter - 1))
     return now + int(max(pause, (retry_after_seconds or 0) * 1_000))
 
 
-def is_given_up(*, failing_since: int, failures: int, now: int) -> bool:
-    """Whether a receiver has only failed for so long and so often that it is told nothing more."""
+def must_disable(*, failing_since: int, failures: int, now: int) -> bool:
+    """Whether a webhook has failed so long and so often, without a success, that it must be disabled."""
     return now - failing_since >= GIVE_UP_AFTER_MS and failures >= GIVE_UP_FAILURES

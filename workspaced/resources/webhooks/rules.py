@@ -1,4 +1,4 @@
-"""What a webhook may be beyond the form of its members (contract H4, H5, H15). Pure."""
+"""Rules of webhooks for several members, or by settings (contract H4, H5, H15). Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from workspaced.core.fields import Fields
 from workspaced.core.members import read_body, read_given
 from workspaced.core.problems import Invalid, UnprocessableProblem
-from workspaced.resources.webhooks.values import GivenOAuth, NewWebhook, OAuth, WebhookChanges
+from workspaced.resources.webhooks.values import NewWebhook, OAuth, WebhookChanges
 from workspaced.security.egress.rules import EgressRules, UnsafeTarget
 from workspaced.settings.model import Limits
 
@@ -17,8 +17,8 @@ def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple
     """Return the checked create body, and the names of ignored members.
 
     Raises:
-        Invalid: something is wrong with it.
-        UnprocessableProblem: a URL may not be reached.
+        Invalid: the body has at least one mistake.
+        UnprocessableProblem: deliveries may not be sent to one of its URLs.
     """
     new, ignored = read_body(NewWebhook, body, limits)
     require_safe(new.url, new.oauth, egress)
@@ -29,11 +29,11 @@ def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple
 def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the given fields of `WebhookChanges`, and the names of ignored members.
 
-    ``oauth``, if given, is a `GivenOAuth` or None; an empty ``label`` stands for the default.
+    An empty ``label`` means the default label; an `OAuth` without a secret means the stored secret.
 
     Raises:
-        Invalid: something is wrong with it.
-        UnprocessableProblem: a URL may not be reached.
+        Invalid: the body has at least one mistake.
+        UnprocessableProblem: deliveries may not be sent to one of its URLs.
     """
     fields = Fields(body)
     given = read_given(WebhookChanges, fields, limits)
@@ -43,11 +43,11 @@ def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> t
     return given, ignored
 
 
-def require_safe(url: str | None, oauth: GivenOAuth | None, egress: EgressRules) -> None:
-    """Accept URLs that may be tried at all. What their names resolve to is checked at each attempt.
+def require_safe(url: str | None, oauth: OAuth | None, egress: EgressRules) -> None:
+    """Check URLs before they are stored. The addresses of their hosts are checked at each attempt.
 
     Raises:
-        UnprocessableProblem: one may not.
+        UnprocessableProblem: deliveries may not be sent to one of them.
     """
     urls = {"url": url, "oauthConnection/tokenUrl": oauth.token_url if oauth else None}
     for name, one in urls.items():
@@ -60,22 +60,19 @@ def require_safe(url: str | None, oauth: GivenOAuth | None, egress: EgressRules)
 
 
 def default_label(url: str, egress: EgressRules) -> str:
-    """Return the host of a URL that was checked before."""
+    """Return the host of a URL that `require_safe` accepted."""
     return egress.target(url).host
 
 
-def merged_oauth(stored: OAuth | None, given: GivenOAuth | None) -> OAuth | None:
-    """Return the connection, with the stored secret if none was given.
+def merged_oauth(stored: OAuth | None, given: OAuth | None) -> OAuth | None:
+    """Return the given connection, with the stored secret if it has none.
 
     Raises:
-        Invalid: there is no secret to keep, or it would be sent to another address than the one it was given for.
+        Invalid: no secret is stored, or it was given for another token URL.
     """
-    if given is None:
-        return None
-    secret = given.client_secret
-    if not secret:
-        if stored is None or stored.token_url != given.token_url:
-            why = "is required where there is none yet, or where tokenUrl changes"
-            raise Invalid.at("/oauthConnection/clientSecret", "required", f"/oauthConnection/clientSecret {why}.")
-        secret = stored.client_secret
-    return OAuth(**{**dataclasses.asdict(given), "client_secret": secret})
+    if given is None or given.client_secret:
+        return given
+    if stored is None or stored.token_url != given.token_url:
+        why = "is required if none is stored, or if tokenUrl changes"
+        raise Invalid.at("/oauthConnection/clientSecret", "required", f"/oauthConnection/clientSecret {why}.")
+    return dataclasses.replace(given, client_secret=stored.client_secret)

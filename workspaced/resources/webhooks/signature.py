@@ -1,4 +1,4 @@
-"""Signatures by Standard Webhooks 1.0 (contract H3, H9). Pure: time and random bytes are handed in."""
+"""Signatures by Standard Webhooks 1.0 (contract H3, H9). Pure: callers pass time and random bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SHORTEST, _LONGEST = 24, 64
 
 
 def new_secret(random_bytes: Callable[[int], bytes]) -> str:
-    """A new signing secret; ``random_bytes`` is `secrets.token_bytes`."""
+    """Return a new signing secret; ``random_bytes`` is `secrets.token_bytes`."""
     return PREFIX + base64.b64encode(random_bytes(SECRET_BYTES)).decode()
 
 
 def key_of(secret: str) -> bytes | None:
-    """The key inside a secret; None where the text is no ``whsec_`` and base64 of 24 to 64 bytes."""
+    """Return the key in a secret; None if the text is not ``whsec_`` and base64 of 24 to 64 bytes."""
     if not secret.startswith(PREFIX):
         return None
     try:
@@ -31,14 +31,14 @@ def key_of(secret: str) -> bytes | None:
 
 
 def masked(secret: str) -> str:
-    """What those may see who may read the webhook, but not write it."""
+    """Return the secret for callers that may only read the webhook: its last four characters."""
     return f"{PREFIX}…{secret[-4:]}"
 
 
 def signature_headers(
     event_id: str, body: bytes, *, seconds: int, secrets: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """The three headers of one attempt at ``seconds`` since 1970, signed with every secret, in their order."""
+    """Return the headers of an attempt at ``seconds`` since 1970, with a signature for each secret."""
     signed = f"{event_id}.{seconds}.".encode() + body
     signatures = [
         base64.b64encode(hmac.new(key_of(secret) or b"", signed, hashlib.sha256).digest()).decode()

@@ -1,4 +1,4 @@
-"""Webhooks in the database; what is secret about them passes through the secret box on its way in and out."""
+"""Webhooks in the database. Secrets, headers and OAuth credentials are stored sealed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks.signature import new_secret
@@ -16,47 +15,49 @@ from workspaced.resources.webhooks.values import Definition, NewWebhook, OAuth, 
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.webhooks", "queries.sql")
 _MOST_SECRETS = 5
+_BY_REQUEST = "disabled by request"
 DELETED_WEBHOOKS: Final = "deleted_webhooks"
-"""The channel on which a commit says that a webhook was deleted, and its deliveries are to be removed."""
+"""The channel that a commit notifies when it deletes a webhook, so that its deliveries are removed."""
 
 
 def list_webhooks(
-    reader: ReadTransaction, secret_box: SecretBox, *, owner: str, everybody: bool
+    reader: ReadTransaction, secret_box: SecretBox, *, owner: str, all_owners: bool
 ) -> list[StoredWebhook]:
-    """Those of an owner, or all, oldest first."""
-    rows = reader.all(_SQL["list_webhooks"], {"owner": owner, "everybody": int(everybody)})
-    return [opened(row, secret_box) for row in rows]
+    """Return the webhooks of an owner, or all, the oldest first."""
+    rows = reader.all(_SQL["list_webhooks"], {"owner": owner, "all_owners": int(all_owners)})
+    return [_webhook(row, secret_box) for row in rows]
 
 
 def get_webhook(
-    reader: ReadTransaction, secret_box: SecretBox, webhook_id: str | None, *, owner: str, everybody: bool
+    reader: ReadTransaction, secret_box: SecretBox, webhook_id: str | None, *, owner: str, all_owners: bool
 ) -> StoredWebhook:
-    """The one with this id, where it is the owner's or everybody's are open (contract H2).
+    """Return the webhook with this id, if it belongs to the owner or ``all_owners`` is true (contract H2).
 
     Raises:
         NotFoundProblem: there is none.
     """
     row = None
     if webhook_id:
-        row = reader.one(_SQL["find_webhook"], {"id": webhook_id, "owner": owner, "everybody": int(everybody)})
+        row = reader.one(_SQL["find_webhook"], {"id": webhook_id, "owner": owner, "all_owners": int(all_owners)})
     if row is None:
         raise NotFoundProblem("webhook_not_found", "There is no such webhook.")
-    return opened(row, secret_box)
+    return _webhook(row, secret_box)
 
 
 def find_by_number(reader: ReadTransaction, secret_box: SecretBox, number: int) -> StoredWebhook | None:
-    """The one with this number."""
+    """Return the webhook with this number, if there is one."""
     row = reader.one(_SQL["find_webhook_by_number"], {"number": number})
-    return opened(row, secret_box) if row else None
+    return _webhook(row, secret_box) if row else None
 
 
 def create_webhook(
     tx: Transaction, secret_box: SecretBox, new: NewWebhook, *, webhook_id: str, actor: str, now: int, limits: Limits
 ) -> None:
-    """The webhook, which belongs to who makes it, with its first secret.
+    """Insert a webhook, which belongs to ``actor``, with its first secret.
 
     Raises:
         ConflictProblem: the id is in use, or the quota is reached.
@@ -67,7 +68,7 @@ def create_webhook(
     (count,) = tx.one(_SQL["count_of_owner"], {"owner": actor}) or (0,)
     if limits.webhooks_per_owner and count >= limits.webhooks_per_owner:
         raise ConflictProblem("quota_exceeded", f"One owner may have {limits.webhooks_per_owner} webhooks.")
-    reason = "" if new.enabled else BY_REQUEST
+    reason = "" if new.enabled else _BY_REQUEST
     values = {**_columns(new, secret_box, webhook_id), "disabled_reason": reason, "now": now, "actor": actor}
     row = tx.one(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": actor})
     if row is None:
@@ -75,22 +76,17 @@ def create_webhook(
     _add_secret(tx, secret_box, row[0], webhook_id, new.secret or new_secret(secrets.token_bytes))
 
 
-BY_REQUEST = "disabled by request"
-
-
 def update_webhook(
     tx: Transaction, secret_box: SecretBox, webhook: StoredWebhook, definition: Definition, *, actor: str, now: int
 ) -> None:
-    """Write the definition, if it differs."""
-    if definition == webhook.definition:
-        return
+    """Replace the definition of a webhook."""
     reason = webhook.disabled_reason
     if definition.enabled != webhook.definition.enabled:
-        reason = "" if definition.enabled else BY_REQUEST
+        reason = "" if definition.enabled else _BY_REQUEST
     values = {**_columns(definition, secret_box, webhook.id), "disabled_reason": reason, "now": now, "actor": actor}
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
     if definition.enabled and not webhook.definition.enabled:
-        tx.notify(DELIVERIES)  # what waited while it was disabled
+        tx.notify(DELIVERIES)  # deliveries that were queued before it was disabled
 
 
 def rotate_secret(
@@ -103,7 +99,7 @@ def rotate_secret(
     actor: str,
     now: int,
 ) -> None:
-    """A new secret (a given one, or a made one); those so far sign on until the grace ends, the newest few of them."""
+    """Add a secret; None: make one. The newest few others still sign for ``grace_seconds``."""
     tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": now + grace_seconds * 1_000})
     _add_secret(tx, secret_box, webhook.number, webhook.id, secret or new_secret(secrets.token_bytes))
     tx.run(_SQL["drop_secrets"], {"webhook": webhook.number, "now": now, "most": _MOST_SECRETS})
@@ -111,39 +107,39 @@ def rotate_secret(
 
 
 def delete_webhook(tx: Transaction, webhook: StoredWebhook) -> None:
-    """The webhook is gone for every request, and nothing is sent to it; its rows are removed by `remove_deleted`."""
+    """Hide a webhook from every request, and send nothing more to it. `remove_deleted` removes its rows."""
     for name in ("delete_webhook", "drop_all_secrets", "drop_fan_outs"):
         tx.run(_SQL[name], {"number": webhook.number})
     tx.notify(DELETED_WEBHOOKS)
 
 
 def any_deleted(reader: ReadTransaction) -> bool:
-    """Whether `remove_deleted` has anything to do."""
+    """Whether `remove_deleted` has rows to remove."""
     return reader.one(_SQL["any_deleted_webhook"]) is not None
 
 
 def remove_deleted(tx: Transaction, most: int) -> int:
-    """Remove at most so many deliveries of deleted webhooks; how many rows, 0 when none is left or another process is at it."""
+    """Remove up to ``most`` deliveries of deleted webhooks. Return how many; 0 if another process does it."""
     if tx.one(_SQL["queue_for_removal"]) is None or (row := tx.one(_SQL["deleted_webhook"])) is None:
         return 0
     number, removed_to = row
-    gone = tx.all(_SQL["remove_deliveries"], {"webhook": number, "after": removed_to, "most": most})
-    if len(gone) == most:
-        tx.run(_SQL["note_removal"], {"webhook": number, "number": max(one[0] for one in gone)})
+    removed = tx.all(_SQL["remove_deliveries"], {"webhook": number, "after": removed_to, "most": most})
+    if len(removed) == most:
+        tx.run(_SQL["note_removal"], {"webhook": number, "number": max(one[0] for one in removed)})
         return most
-    return len(gone) + tx.run(_SQL["remove_webhook"], {"webhook": number})
+    return len(removed) + tx.run(_SQL["remove_webhook"], {"webhook": number})
 
 
 def signing_secrets(
     reader: ReadTransaction, secret_box: SecretBox, webhook: StoredWebhook, *, now: int
 ) -> tuple[str, ...]:
-    """All that sign now, the newest first."""
+    """Return the secrets that sign deliveries now, the newest first."""
     rows = reader.all(_SQL["signing_secrets"], {"webhook": webhook.number, "now": now})
     return tuple(secret_box.open(row[0], purpose=_purpose("secret", webhook.id)).decode() for row in rows)
 
 
-def seal_what_is_plain(tx: Transaction, secret_box: SecretBox) -> int:
-    """After the service was given a key: seal what was stored without one. How many rows."""
+def seal_plain_texts(tx: Transaction, secret_box: SecretBox) -> int:
+    """Seal what was stored before the service had an encryption key. Return the number of changed rows."""
     count = 0
     for number, webhook_id, headers, oauth in tx.all(_SQL["sealed_texts"]):
         if secret_box.is_plain(headers) or secret_box.is_plain(oauth):
@@ -197,11 +193,11 @@ def _json(value: Sequence[str] | dict[str, str]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def opened(row: Row, secret_box: SecretBox) -> StoredWebhook:
-    """A row of a SELECT of webhooks.
+def _webhook(row: Row, secret_box: SecretBox) -> StoredWebhook:
+    """Return the webhook of a row, with its secrets decrypted.
 
     Raises:
-        Unavailable: it was sealed with a key that this process does not have.
+        UnavailableProblem: they were sealed with a key that this process does not have.
     """
     webhook_id = row[1]
     headers = json.loads(secret_box.open(row[5], purpose=_purpose("headers", webhook_id)))

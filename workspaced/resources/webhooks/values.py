@@ -1,4 +1,4 @@
-"""Webhooks: the members of request bodies (contract H1, H4, H5, H6), and what the store returns. Pure."""
+"""The members of the bodies of webhooks (contract H1, H4, H5, H6), and rows of the store. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workspaced.resources.webhooks.signature import key_of
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)", re.ASCII)
 _HEADER_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-# Headers that frame the message, belong to the connection, or are set by the delivery itself.
+# Headers that frame the message, belong to the connection, or are set by the service.
 _RESERVED = re.compile(
     "host|content-(length|type|encoding)|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*|webhook-.*"
 )
@@ -35,7 +35,7 @@ DEFAULT_GRACE: Final = 86_400
 
 
 def header_of(text: str) -> tuple[str, str] | None:
-    """Return name and value of a ``Name: value`` text; None if it is not one, or names a reserved header (contract H4)."""
+    """Return name and value of a ``Name: value`` text; None if it is malformed or reserved (contract H4)."""
     match = _HEADER.fullmatch(text)
     if not match or _HEADER_CONTROLS.search(match[2]):
         return None
@@ -43,12 +43,12 @@ def header_of(text: str) -> tuple[str, str] | None:
 
 
 class EventPatterns(Strings):
-    """Names of events, or patterns of them."""
+    """Names or patterns of event types."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         patterns = super()._check(slot, value)
         if patterns and not all(map(is_well_formed, patterns)):
-            slot.refuse("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
+            slot.reject("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
         return patterns
 
 
@@ -61,8 +61,8 @@ class HeaderTexts(Strings):
         headers = super()._check(slot, value)
         for index, header in enumerate(headers or ()):
             if header_of(header) is None:
-                must = "must be 'Name: value' in one line, and may not name a header that the delivery itself sets"
-                slot.refuse("bad_header", f"{must} (item {index})")
+                must = "must be 'Name: value' in one line, and may not name a header that the service sets"
+                slot.reject("bad_header", f"{must} (item {index})")
         return headers
 
     def _form(self, limits: Any) -> Schema:
@@ -72,24 +72,24 @@ class HeaderTexts(Strings):
 
 
 class Identifiers(Strings):
-    """UUIDs."""
+    """A list of UUIDs."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         found = [as_uuid(text) for text in super()._check(slot, value) or ()]
         if None in found:
-            slot.refuse("not_a_uuid", "must hold UUIDs")
+            slot.reject("not_a_uuid", "must hold UUIDs")
         return tuple(dict.fromkeys(text for text in found if text))
 
 
 class SigningSecret(Text):
-    """A secret of Standard Webhooks."""
+    """A signing secret of Standard Webhooks."""
 
     form = string(pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}$|^whsec_([A-Za-z0-9+/]{4}){10}[A-Za-z0-9+/]{3}=$")
 
     def _check(self, slot: Slot, value: Any) -> Any:
         secret = super()._check(slot, value)
         if isinstance(secret, str) and key_of(secret) is None:
-            slot.refuse("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
+            slot.reject("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
         return secret
 
     def _form(self, _limits: Any) -> Schema:
@@ -97,18 +97,18 @@ class SigningSecret(Text):
 
 
 class Connection(Member):
-    """Client credentials; an empty object stands for none."""
+    """Client credentials; an empty object means none."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if value == {}:
             return None
         child = slot.fields.child(slot.name, value)
-        given = read_members(GivenOAuth, child, slot.limits)
+        given = read_members(OAuth, child, slot.limits)
         child.close()
         return given
 
     def _form(self, limits: Any) -> Schema:
-        return {"anyOf": [body_schema(GivenOAuth, limits), {"type": "object", "maxProperties": 0}]}
+        return {"anyOf": [body_schema(OAuth, limits), {"type": "object", "maxProperties": 0}]}
 
 
 _Short: TypeAlias = Annotated[str, Text(longest="webhook_url_length", exact=True)]
@@ -116,31 +116,21 @@ _Short: TypeAlias = Annotated[str, Text(longest="webhook_url_length", exact=True
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """Client credentials: how to get the token that deliveries carry (contract H5)."""
+    """Client credentials for the token that deliveries carry (contract H5).
 
-    token_url: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    scope: str = ""
-    audience: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenOAuth:
-    """An oauthConnection as it was sent; without a ``client_secret``, the stored one is kept."""
+    In a request, an empty ``client_secret`` means the stored one.
+    """
 
     token_url: _Short
     client_id: _Short
-    client_secret: Annotated[str | None, Text(longest="webhook_url_length", exact=True)] = field(
-        default=None, repr=False
-    )
+    client_secret: _Short = field(default="", repr=False)
     scope: _Short = ""
     audience: _Short = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What its owner decides about a webhook (contract H1). An empty ``label`` in a request stands for the host of the URL."""
+    """What the owner of a webhook decides (contract H1). An empty ``label`` means the host of the URL."""
 
     url: Annotated[
         str,
@@ -185,7 +175,7 @@ class Definition:
             longest="webhook_header_length",
             exact=True,
             distinct=False,
-            description="`Name: value`, sent with each delivery. Headers that the delivery itself sets are refused.",
+            description="`Name: value`, sent with each delivery. Headers that the service sets are rejected.",
         ),
     ] = field(default=(), repr=False)
     workspace_ids: Annotated[
@@ -212,7 +202,7 @@ class Definition:
             description="Client credentials for a bearer token. Without a clientSecret, the stored one is kept.",
         ),
     ] = None
-    """An `OAuth` or None; in a request body, a `GivenOAuth` or None."""
+    """An `OAuth` or None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +239,7 @@ class SecretRotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWebhook:
-    """A webhook's row, with its secrets opened. Instants are milliseconds since 1970."""
+    """A webhook's row, with its secrets decrypted. Instants are milliseconds since 1970."""
 
     number: int
     id: str

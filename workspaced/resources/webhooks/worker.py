@@ -1,7 +1,7 @@
-"""Carries deliveries out, beside the requests of the same process. Any number of processes may do so (contract H14).
+"""The worker that sends deliveries. Each process of the service runs one (contract H14).
 
-A commit that queues something wakes the worker; what is due later has a timer. Besides, it looks from time to time for
-what another process left behind when it died: that nobody signals.
+A commit that queues a delivery wakes the worker; a timer wakes it for deliveries that are due later. It also looks periodically
+for deliveries of a process that was killed, because no commit announces these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BUSY_MS = 1_000
 
 
 class Worker:
-    """`run` it once; `stop` lets what is under way end, and `run` returns."""
+    """Sends deliveries while `run` runs. After `stop`, attempts in progress end, and `run` returns."""
 
     def __init__(
         self,
@@ -39,71 +39,73 @@ class Worker:
         secret_box: SecretBox,
         *,
         rules: EgressRules,
-        pace: DeliverySettings,
+        settings: DeliverySettings,
         clock: Clock,
         jitter: Callable[[], float],
         resolve: Resolver = system_resolver,
         observer: Callable[[str, float], None] = lambda _status, _seconds: None,
     ) -> None:
-        """``observer`` is told what became of each attempt, and how many seconds it took."""
+        """``observer`` receives the status of each attempted delivery, and the seconds that the attempt took."""
         self._store = store
         self._observer = observer
         self._secret_box = secret_box
         self._rules = rules
-        self._pace = pace
+        self._settings = settings
         self._clock = clock
         self._jitter = jitter
         self._resolve = resolve
         self._wake = asyncio.Event()
         self._stopping = False
         self._postponed = False
-        self._under_way: dict[str, DeliveryClaim] = {}
+        self._in_progress: dict[str, DeliveryClaim] = {}
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._leases = count(1)
 
     async def run(self) -> None:
-        """Deliver until `stop` or cancellation; then what is under way is given back."""
+        """Deliver until `stop` or cancellation; then release the claims of attempts that did not end."""
         self._store.listen(DELIVERIES, self._wake.set)
         bounds = Bounds(
-            connect_seconds=self._pace.connect_seconds,
-            total_seconds=self._pace.total_seconds,
-            answer_bytes=self._pace.answer_bytes,
+            connect_seconds=self._settings.connect_seconds,
+            total_seconds=self._settings.total_seconds,
+            response_bytes=self._settings.response_bytes,
         )
         try:
             async with (
                 EgressClient(self._rules, bounds=bounds, resolve=self._resolve) as client,
                 asyncio.TaskGroup() as delivery_tasks,
             ):
-                attempts = Attempts(client, pace=self._pace, now=self._clock.now)
+                attempts = Attempts(client, settings=self._settings, now=self._clock.now)
                 while not self._stopping:
                     self._wake.clear()
-                    now = self._clock.now()  # one for both questions, so that nothing falls due between them
+                    now = (
+                        self._clock.now()
+                    )  # the same instant for both queries, so that no delivery becomes due between them
                     for claimed in await self._due(now):
-                        self._under_way[claimed.lease] = claimed
-                        delivery_tasks.create_task(self._carry(attempts, claimed))
-                    await self._clock.wait(self._wake, await self._next_look(now))
+                        self._in_progress[claimed.lease] = claimed
+                        delivery_tasks.create_task(self._send_all(attempts, claimed))
+                    await self._clock.wait(self._wake, await self._next_wakeup(now))
         finally:
-            await asyncio.shield(self._give_back())
+            await asyncio.shield(self._release_claims())
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start no more attempts."""
         self._stopping = True
         self._wake.set()
 
     async def _due(self, now: int) -> list[DeliveryClaim]:
-        """What is due at ``now``, claimed, as far as there is room."""
+        """Claim the deliveries that are due at ``now``, as many as may be sent at once."""
         self._postponed = False
-        free = self._pace.at_once - len(self._under_way)
+        free = self._settings.at_once - len(self._in_progress)
         if free <= 0:
             return []
         try:
-            # Asked first, since only a claim needs the one writer.
-            if not await self._store.read(lambda reader: delivery_store.is_due(reader, self._pace, now=now)):
+            # Read first, because only a claim needs the database's one writer.
+            if not await self._store.read(lambda reader: delivery_store.is_due(reader, self._settings, now=now)):
                 return []
             return await self._store.write(lambda tx: self._claim(tx, free))
         except Problem as problem:
             structlog.get_logger().warning("deliveries_postponed", reason=problem.detail)
-        except Exception:  # noqa: BLE001  told, and tried again: the requests of this process go on, so must deliveries
+        except Exception:  # noqa: BLE001  logged and tried again: this process still serves requests, so it must send deliveries
             structlog.get_logger().exception("delivery_claim_failed")
         self._postponed = True
         return []
@@ -112,14 +114,14 @@ class Worker:
         return delivery_store.claim(
             tx,
             self._secret_box,
-            self._pace,
+            self._settings,
             now=self._clock.now(),
             most=most,
             new_lease=lambda: f"{self._name}/{next(self._leases)}",
         )
 
     def _claim_next(self, tx: Transaction) -> tuple[list[DeliveryClaim], Problem | None]:
-        """Claim the next delivery, or return what prevents it: that must not undo what was recorded before."""
+        """Claim the next delivery, or return the problem; it must not undo what was recorded before."""
         if self._stopping:
             return [], None
         try:
@@ -128,33 +130,33 @@ class Worker:
         except Problem as problem:
             return [], problem
 
-    async def _next_look(self, now: int) -> int:
-        """The instant after ``now`` at which something is due, or might be."""
+    async def _next_wakeup(self, now: int) -> int:
+        """Return the instant after ``now`` at which to look for deliveries again."""
         if self._postponed:
             return now + _BUSY_MS
         try:
             due = await self._store.read(lambda reader: delivery_store.next_due(reader, now=now))
         except Problem:
             return now + _BUSY_MS
-        sweep = now + int(self._pace.sweep_seconds * 1_000)
+        sweep = now + int(self._settings.sweep_seconds * 1_000)
         return sweep if due is None else min(due, sweep)
 
-    async def _carry(self, attempts: Attempts, claimed: DeliveryClaim) -> None:
-        """One delivery after the other, as long as there are any; each is settled and the next claimed in one commit."""
-        under_way: DeliveryClaim | None = claimed
-        while under_way is not None:
-            current = under_way
+    async def _send_all(self, attempts: Attempts, claimed: DeliveryClaim) -> None:
+        """Send claims in turn, while any is due. One commit records an outcome and claims the next."""
+        following_claim: DeliveryClaim | None = claimed
+        while following_claim is not None:
+            current = following_claim
             try:
-                under_way = await self._deliver(attempts, current)
-            except Problem as problem:  # the lease ends, and then it is due again
+                following_claim = await self._deliver(attempts, current)
+            except Problem as problem:  # when the lease ends, the delivery is due again
                 structlog.get_logger().warning(
                     "delivery_not_settled", delivery=current.deliveries[0].id, reason=problem.detail
                 )
-                under_way = None
-            except Exception:  # noqa: BLE001  our own mistake with one delivery must not end the others
+                following_claim = None
+            except Exception:  # noqa: BLE001  a defect that one delivery meets must not stop the others
                 structlog.get_logger().exception("delivery_broke", delivery=current.deliveries[0].id)
-                under_way = None
-            self._under_way.pop(current.lease, None)
+                following_claim = None
+            self._in_progress.pop(current.lease, None)
         self._wake.set()
 
     async def _deliver(self, attempts: Attempts, claimed: DeliveryClaim) -> DeliveryClaim | None:
@@ -163,10 +165,12 @@ class Worker:
 
         def record(tx: Transaction) -> tuple[RecordedAttempt, list[DeliveryClaim], Problem | None]:
             now = self._clock.now()
-            recorded = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, jitter=jitter)
+            recorded = delivery_store.record_outcome(
+                tx, claimed, outcome, settings=self._settings, now=now, jitter=jitter
+            )
             return recorded, *self._claim_next(tx)
 
-        # The work may be rerun, so what it did is logged after the commit.
+        # The work may run again, so its results are logged after the commit.
         recorded, following, problem = await self._store.write(record, weight=len(claimed.deliveries))
         log = structlog.get_logger()
         if problem is not None:
@@ -188,12 +192,12 @@ class Worker:
                 milliseconds=outcome.milliseconds,
             )
         for one in following:
-            self._under_way[one.lease] = one
+            self._in_progress[one.lease] = one
         return following[0] if following else None
 
-    async def _give_back(self) -> None:
-        """What is still ours was cut off."""
-        left = list(self._under_way.values())
+    async def _release_claims(self) -> None:
+        """Release the claims of cancelled attempts."""
+        left = list(self._in_progress.values())
         if not left:
             return
         now = self._clock.now()

@@ -1,4 +1,4 @@
-"""The workspaces' section of the API description; `workspaced.resources.workspaces.rules` describes the bodies."""
+"""The section of the API description for workspaces."""
 
 from __future__ import annotations
 

@@ -1,17 +1,25 @@
-"""The query parameter ``filters`` (contract W2): a JSON object of conditions, or a part of the label. Pure."""
+"""The query parameter ``filters`` of workspaces (contract W2). Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from workspaced.core.json_body import decode
 from workspaced.core.problems import Invalid
 
-FIELDS = frozenset({"id", "label", "createdBy", "createdAt", "updatedAt", "rootBlock"})
+FIELDS: Final[Mapping[str, str]] = {
+    "id": "id",
+    "label": "label",
+    "createdBy": "created_by",
+    "createdAt": "created_at",
+    "updatedAt": "updated_at",
+    "rootBlock": "root_block",
+}
+"""The members that a filter and ``sortedBy`` can name, with their attributes."""
 
-Accepts: TypeAlias = Callable[[Mapping[str, str]], bool]
-"""Whether a workspace, by its `FIELDS`, passes."""
+Filter: TypeAlias = Callable[[Mapping[str, str]], bool]
+"""Whether a workspace, by its `FIELDS`, meets the conditions."""
 
 _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
     "eq": lambda value, wanted: value == wanted,
@@ -25,11 +33,13 @@ _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
 }
 
 
-def read_filters(text: str | None) -> Accepts:
-    """All conditions hold together; no text passes everything. Texts compare by code point, as timestamps sort.
+def read_filters(text: str | None) -> Filter:
+    """Return the filter that a text describes; without a text, every workspace passes.
+
+    Strings are compared by code point, which is also the order of timestamps.
 
     Raises:
-        Invalid: bad JSON, a field or an operator that nobody knows, or a value that is not a string.
+        Invalid: the text is not JSON, names an unknown field or operator, or has a value that is not a string.
     """
     if not text:
         return lambda _fields: True
@@ -43,15 +53,15 @@ def read_filters(text: str | None) -> Accepts:
     return lambda fields: all(test(fields) for test in tests)
 
 
-def _tests(field: str, condition: object) -> list[Accepts]:
+def _tests(field: str, condition: object) -> list[Filter]:
     if field not in FIELDS:
-        raise Invalid("bad_filters", f"filters knows no field '{field}', only {', '.join(sorted(FIELDS))}.")
+        raise Invalid("bad_filters", f"filters has no field '{field}', only {', '.join(sorted(FIELDS))}.")
     if not isinstance(condition, dict):
         condition = {"eq": condition}
     return [_test(field, operator, wanted) for operator, wanted in condition.items()]
 
 
-def _test(field: str, operator: str, wanted: object) -> Accepts:
+def _test(field: str, operator: str, wanted: object) -> Filter:
     if operator == "in":
         if not isinstance(wanted, list) or not all(isinstance(item, str) for item in wanted):
             raise Invalid("bad_filters", f"'in' of '{field}' needs a list of strings.")
@@ -59,9 +69,7 @@ def _test(field: str, operator: str, wanted: object) -> Accepts:
         return lambda fields: fields[field] in allowed
     compare = _OPERATORS.get(operator)
     if compare is None:
-        raise Invalid(
-            "bad_filters", f"filters knows no operator '{operator}', only {', '.join(sorted(_OPERATORS))}, in."
-        )
+        raise Invalid("bad_filters", f"filters has no operator '{operator}', only {', '.join(sorted(_OPERATORS))}, in.")
     if not isinstance(wanted, str):
         raise Invalid("bad_filters", f"'{operator}' of '{field}' needs a string.")
     value = wanted

@@ -1,4 +1,4 @@
--- Whoever changes a workspace holds its row from the reading on.
+-- A transaction that changes a workspace locks its row when it reads it.
 
 -- hold: find_workspace
 FOR NO KEY UPDATE

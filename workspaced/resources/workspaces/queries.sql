@@ -1,4 +1,4 @@
--- Workspaces and, with each, its root block. A workspace that is deleted is as absent.
+-- Workspaces, each with its root block. No request finds a deleted workspace.
 
 -- name: insert_workspace
 INSERT INTO workspace (id, label, root_block, public_can_read, exports_enabled, guests_enabled, current_version,
@@ -11,7 +11,7 @@ INSERT INTO block (id, workspace, parent_id, label, order_index, version, create
 SELECT :root_block, number, NULL, :label, 0, 1, :now, :now, :actor, :actor FROM workspace WHERE id = :id
 
 -- name: id_in_use
--- An id is in use for as long as its row is there, deleted or not.
+-- An id is in use as long as its row exists, deleted or not.
 SELECT 1 FROM workspace WHERE id = :id
 
 -- name: find_workspace
@@ -25,11 +25,11 @@ SELECT number, id, label, root_block, public_can_read, exports_enabled, guests_e
 FROM workspace WHERE deleted_at IS NULL ORDER BY created_at, id
 
 -- name: block_ids
--- The root first. The order does not depend on the tree, so that only a block more or less is another version.
+-- The root first. The order does not depend on the tree, so only a new or removed block raises the workspace's version.
 SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, created_at, id
 
 -- name: attachment_ids
--- The files that there is something of to download.
+-- Available files: something was uploaded.
 SELECT id FROM cloud_file
 WHERE workspace = :number AND deleted_at IS NULL AND current_version > 0 ORDER BY created_at, id
 
@@ -59,7 +59,7 @@ SET deleted_at = NULL, version = version + 1,
 WHERE id = :id
 
 -- name: due
--- The workspaces whose time to be restored is over.
+-- Deleted workspaces that can no longer be restored.
 SELECT number, id FROM workspace WHERE deleted_at < :before ORDER BY deleted_at, id
 
 -- name: begin_purge

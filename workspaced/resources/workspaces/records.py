@@ -1,4 +1,4 @@
-"""A workspace in responses."""
+"""Records of workspaces, in responses and events."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import msgspec
 from msgspec import Meta, field
 
 from workspaced.core.json_schema import Timestamp, Uuid
+from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
-from workspaced.resources.workspaces.store import Collections, StoredWorkspace
+from workspaced.resources.workspaces.store import StoredWorkspace, WorkspaceContents
 
 Ids: TypeAlias = tuple[str, ...]
 
 
 class WorkspaceRecord(msgspec.Struct, kw_only=True, rename="camel"):
-    """A workspace. Its lists hold the ids of what is in it."""
+    """A workspace. Its lists hold the ids of its contents."""
 
     id: Uuid
     label: str
@@ -51,34 +52,19 @@ class WorkspaceRecord(msgspec.Struct, kw_only=True, rename="camel"):
     statuses: Ids
 
 
-# No operation fills these lists yet (contract W4).
+# Lists that no operation of this version fills (contract W4).
 _EMPTY: Final = (names := WorkspaceRecord.__struct_fields__)[
     names.index("property_definitions") : names.index("public_can_read")
 ]
 
 
-def record(workspace: StoredWorkspace, collections: Collections) -> WorkspaceRecord:
-    """Return the members of the interface document, and the five members of a create body that can be read back."""
-    return WorkspaceRecord(
-        id=workspace.id,
-        label=workspace.label,
-        root_block=workspace.root_block,
-        created_at=stamp(workspace.created_at),
-        updated_at=stamp(workspace.updated_at),
-        created_by=workspace.created_by,
-        blocks=collections.blocks,
-        attachments=collections.attachments,
-        **dict.fromkeys(_EMPTY, ()),
-        public_can_read=workspace.public_can_read,
-        current_version=workspace.current_version,
-        exports_enabled=workspace.exports_enabled,
-        guests_enabled=workspace.guests_enabled,
-        statuses=workspace.statuses,
-    )
+def workspace_record(workspace: StoredWorkspace, contents: WorkspaceContents) -> WorkspaceRecord:
+    """Return the record: the members of the interface document, and five members of create bodies."""
+    return record_from(WorkspaceRecord, workspace, **contents._asdict(), **dict.fromkeys(_EMPTY, ()))
 
 
 def filterable(workspace: StoredWorkspace) -> Mapping[str, str]:
-    """Return the members that filters and sorting know."""
+    """Return the members that a filter can name."""
     return {
         "id": workspace.id,
         "label": workspace.label,

@@ -1,4 +1,4 @@
-"""The workspaces' operations (contract WS1, WS2, WS3, WS4, WS5)."""
+"""The operations of workspaces (contract WS1, WS2, WS3, WS4, WS5)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import ForbiddenProblem
 from workspaced.http.operations import Call, Operation, Work
-from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.blocks.changes import change_root
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS
+from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.read_responses import list_response, read_list_page, select_page, versioned_response
 from workspaced.resources.workspaces import events, store
 from workspaced.resources.workspaces.filters import FIELDS, read_filters
-from workspaced.resources.workspaces.records import WorkspaceRecord, filterable, record
+from workspaced.resources.workspaces.records import WorkspaceRecord, filterable, workspace_record
 from workspaced.resources.workspaces.rules import FLAGS, NewWorkspace, WorkspaceChanges
-from workspaced.security import key_store as access
+from workspaced.resources.workspaces.store import StoredWorkspace, WorkspaceContents
+from workspaced.security import key_store
 from workspaced.security.permissions import (
     ADMIN,
     WORKSPACES_CREATE,
@@ -27,35 +29,29 @@ from workspaced.security.permissions import (
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Store, Transaction
 
-_COLLECTION = "/v1/workspace"
+_ALL = "/v1/workspace"
 _ONE = "/v1/workspace/{workspace}"
 
 
 async def list_workspaces(call: Call) -> Response:
-    """List workspaces (contract WS1): those that the key may read."""
-    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=FIELDS)
+    """List the workspaces that the key may read (contract WS1)."""
+    page = read_list_page(call, FIELDS)
     accepts = read_filters(call.query.get("filters"))
     principal = call.principal
 
-    def question(reader: ReadTransaction) -> tuple[int, list[WorkspaceRecord]]:
+    def find(reader: ReadTransaction) -> tuple[int, list[WorkspaceRecord]]:
         found = [
             workspace
             for workspace in store.list_workspaces(reader)
             if principal and principal.may(WORKSPACES_READ, workspace.id) and accepts(filterable(workspace))
         ]
-        if page.sorted_by:
-            found.sort(key=lambda workspace: (filterable(workspace)[page.sorted_by], workspace.id))
-        if page.descending:
-            found.reverse()
-        shown = page.of(found)
-        return len(found), [record(workspace, store.collections(reader, workspace)) for workspace in shown]
+        return len(found), [_record(reader, workspace) for workspace in select_page(page, found, FIELDS)]
 
-    total, records = await call.store.read(question)
-    return json_response(records, headers=page.headers(total=total, path=call.path, query=call.query))
+    return await list_response(call, page, find)
 
 
 def create_workspace(call: Call) -> Work:
-    """Create a workspace (contract WS2): the workspace, its root block and the creator's ownership in one transaction."""
+    """Create a workspace (contract WS2), its root block and the creator's ownership in one transaction."""
     new, ignored = read_body(NewWorkspace, call.json(), call.settings.limits)
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
@@ -64,10 +60,11 @@ def create_workspace(call: Call) -> Work:
         workspace = store.create_workspace(
             tx, new, workspace_id=workspace_id, root_block=root_block, actor=call.actor, now=call.now
         )
-        access.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
+        key_store.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
         events.emit_created(tx, call, workspace)
-        headers = (("Location", f"{_COLLECTION}/{workspace.id}"), etag(workspace.version))
-        return json_response(record(workspace, store.Collections(blocks=(root_block,))), status=201, headers=headers)
+        record = workspace_record(workspace, WorkspaceContents(blocks=(root_block,)))
+        headers = (("Location", f"{_ALL}/{workspace.id}"), etag(workspace.version))
+        return json_response(record, status=201, headers=headers)
 
     return Work(act=act, ignored=ignored)
 
@@ -75,33 +72,31 @@ def create_workspace(call: Call) -> Work:
 async def get_workspace(call: Call) -> Response:
     """Get a workspace (contract WS3)."""
 
-    def question(reader: ReadTransaction) -> tuple[store.StoredWorkspace, store.Collections]:
+    def find(reader: ReadTransaction) -> tuple[int, WorkspaceRecord]:
         workspace = store.get_workspace(reader, call.workspace_id)
-        return workspace, store.collections(reader, workspace)
+        return workspace.version, _record(reader, workspace)
 
-    workspace, collections = await call.store.read(question)
-    if call.has_seen(workspace.version):
-        return Response(status=304, headers=(etag(workspace.version),))
-    return json_response(record(workspace, collections), headers=(etag(workspace.version),))
+    version, record = await call.store.read(find)
+    return versioned_response(call, record, version)
 
 
 def delete_workspace(call: Call) -> Work:
-    """Delete a workspace (contract WS4): soft, so that it can be restored for a while; answers what it was."""
+    """Delete a workspace, which an operator can restore for a while (contract WS4)."""
 
     def act(tx: Transaction) -> Response:
         workspace = store.get_workspace(tx, call.workspace_id)
         call.require_match(workspace.version)
-        events.emit_deleted(tx, call, workspace)  # before, while those who are told may still read it
-        answer = json_response(record(workspace, store.collections(tx, workspace)))
+        events.emit_deleted(tx, call, workspace)  # before the deletion, while subscribers may still read it
+        response = json_response(_record(tx, workspace))
         store.delete_workspace(tx, workspace, actor=call.actor, now=call.now)
-        tx.notify(CONVERSIONS)  # those under way are stopped
-        return answer
+        tx.notify(CONVERSIONS)  # conversions of its files stop
+        return response
 
     return Work(act=act)
 
 
 def update_workspace(call: Call) -> Work:
-    """Update a workspace (contract WS5). No body at all is an empty one (contract W5)."""
+    """Update a workspace (contract WS5). Without a body, nothing changes (contract W5)."""
     given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
     root = given.pop("root", None)
 
@@ -117,13 +112,17 @@ def update_workspace(call: Call) -> Work:
             store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
             after = store.get_workspace(tx, call.workspace_id)
             events.emit_updated(tx, call, before=before, after=after)
-        return json_response(record(after, store.collections(tx, after)), headers=(etag(after.version),))
+        return json_response(_record(tx, after), headers=(etag(after.version),))
 
     return Work(act=act, ignored=ignored)
 
 
+def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRecord:
+    return workspace_record(workspace, store.list_contents(reader, workspace))
+
+
 def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
-    """Who may change what is in a workspace may not therefore open it to others.
+    """Check that the caller may change who has access to the workspace, if the changes do so.
 
     Raises:
         ForbiddenProblem: a flag would change, and the key does not own the workspace.
@@ -133,44 +132,18 @@ def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
 
 
 async def is_public(service_store: Store, workspace_id: str) -> bool:
-    """Whether anybody may read below this workspace (contract A6)."""
+    """Whether any caller may read the workspace without a key (contract A6)."""
     workspace = await service_store.read_brief(lambda reader: store.find_workspace(reader, workspace_id))
-    return workspace is not None and workspace.public_can_read
+    return workspace is not None and bool(workspace.public_can_read)
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """The table's rows."""
+    """Return the rows of the table of operations."""
+    size = limits.body_bytes
     return (
-        Operation(
-            name="workspaces.list",
-            method="GET",
-            path=_COLLECTION,
-            scope=WORKSPACES_READ,
-            anywhere=True,
-            read=list_workspaces,
-        ),
-        Operation(
-            name="workspaces.create",
-            method="POST",
-            path=_COLLECTION,
-            scope=WORKSPACES_CREATE,
-            prepare=create_workspace,
-            body_bytes=limits.body_bytes,
-        ),
-        Operation(name="workspaces.get", method="GET", path=_ONE, scope=WORKSPACES_READ, read=get_workspace),
-        Operation(
-            name="workspaces.delete",
-            method="DELETE",
-            path=_ONE,
-            scope=WORKSPACES_DELETE,
-            prepare=delete_workspace,
-        ),
-        Operation(
-            name="workspaces.update",
-            method="PATCH",
-            path=_ONE,
-            scope=WORKSPACES_WRITE,
-            prepare=update_workspace,
-            body_bytes=limits.body_bytes,
-        ),
+        read_operation("workspaces.list", _ALL, WORKSPACES_READ, list_workspaces, anywhere=True),
+        write_operation("workspaces.create", "POST", _ALL, WORKSPACES_CREATE, create_workspace, body_bytes=size),
+        read_operation("workspaces.get", _ONE, WORKSPACES_READ, get_workspace),
+        write_operation("workspaces.delete", "DELETE", _ONE, WORKSPACES_DELETE, delete_workspace),
+        write_operation("workspaces.update", "PATCH", _ONE, WORKSPACES_WRITE, update_workspace, body_bytes=size),
     )

@@ -1,4 +1,4 @@
-"""The request bodies of workspaces: their members, which validate them and are their JSON Schema. Pure."""
+"""The members of the request bodies of workspaces. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from workspaced.resources.blocks.values import BlockChanges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceMembers:
-    """What can be set when a workspace is created and when it is changed (contract A7)."""
+    """The members that both create bodies and update bodies have (contract A7)."""
 
     label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
     public_can_read: Annotated[
-        bool, Flag(name="publicCanReadEnabled", description="Whether everybody may read it without a key.")
+        bool, Flag(name="publicCanReadEnabled", description="Whether any caller may read it without a key.")
     ] = False
     exports_enabled: Annotated[bool, Flag(description="Whether its files may be downloaded; true by default.")] = True
     guests_enabled: Annotated[bool, Flag(description="Whether keys of guests are accepted on it.")] = False
@@ -35,19 +35,19 @@ class NewWorkspace(WorkspaceMembers):
 
 
 FLAGS: Final = frozenset({"public_can_read", "exports_enabled", "guests_enabled"})
-"""The fields that open or close a workspace to others."""
+"""The fields that decide which other callers have access. Only owners may change them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootChanges:
-    """A checked ``rootBlock`` of an update body. ``id`` None: the block that is the root already."""
+    """The ``rootBlock`` of an update body. ``id`` None: the present root block stays the root."""
 
     id: str | None
     changes: Mapping[str, Any]
 
 
 class RootBlock(Member):
-    """Changes of the root block, or only its id."""
+    """The changes of the root block, or only its id."""
 
     def _check(self, slot: Slot, value: Any) -> Any:
         if isinstance(value, str):

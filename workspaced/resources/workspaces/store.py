@@ -1,31 +1,32 @@
-"""Workspaces in the database."""
+"""Workspaces in the database: insert, find, list, update, delete."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.workspaces.rules import NewWorkspace
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredWorkspace:
-    """A workspace's row. ``number`` is what other tables refer to; instants are milliseconds since 1970."""
+class StoredWorkspace(NamedTuple):
+    """A workspace's row, in the order of every SELECT of workspaces. Instants are milliseconds since 1970.
+
+    ``number`` is the key in other tables.
+    """
 
     number: int
     id: str
     label: str
     root_block: str
-    public_can_read: bool
-    exports_enabled: bool
-    guests_enabled: bool
+    public_can_read: int
+    exports_enabled: int
+    guests_enabled: int
     current_version: str
     statuses: tuple[str, ...]
     version: int
@@ -35,8 +36,8 @@ class StoredWorkspace:
     updated_by: str
 
 
-class Collections(NamedTuple):
-    """The ids of what is in a workspace: its blocks, the root first, and its available files, the oldest first (contract W4)."""
+class WorkspaceContents(NamedTuple):
+    """The ids of a workspace's blocks, the root first, and of its available files (contract W4)."""
 
     blocks: tuple[str, ...] = ()
     attachments: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class Collections(NamedTuple):
 def create_workspace(
     tx: Transaction, new: NewWorkspace, *, workspace_id: str, root_block: str, actor: str, now: int
 ) -> StoredWorkspace:
-    """The workspace with its root block.
+    """Insert a workspace with its root block.
 
     Raises:
         ConflictProblem: the id is in use.
@@ -71,12 +72,12 @@ def create_workspace(
     )
     row = tx.one(_SQL["find_workspace"], {"id": workspace_id})
     if row is None:
-        raise LookupError(f"workspace {workspace_id} is not there right after it was inserted")
+        raise LookupError(f"workspace {workspace_id} was not found after its insertion")
     return _workspace(row)
 
 
 def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace:
-    """The workspace with this id, unless it is deleted.
+    """Return the workspace with this id, unless it is deleted.
 
     Raises:
         NotFoundProblem: there is none.
@@ -90,7 +91,7 @@ def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace
 def update_workspace(
     tx: Transaction, workspace: StoredWorkspace, changed: Mapping[str, str | bool], *, actor: str, now: int
 ) -> None:
-    """Give fields other values. No field is a change, too: of something that the record shows and another table holds."""
+    """Write the changed fields; without any, only raise the version, as another table changed the record."""
     values = {
         name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")
     }
@@ -98,44 +99,30 @@ def update_workspace(
 
 
 def delete_workspace(tx: Transaction, workspace: StoredWorkspace, *, actor: str, now: int) -> None:
-    """From now on it is as absent, with all that is in it, until somebody restores it (contract W6)."""
+    """Hide a workspace and its contents from every request, until an operator restores it (contract W6)."""
     tx.run(_SQL["delete_workspace"], {"number": workspace.number, "now": now, "actor": actor})
 
 
 def find_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace | None:
-    """The workspace with this id, unless it is deleted."""
+    """Return the workspace with this id, if there is one that is not deleted."""
     row = reader.one(_SQL["find_workspace"], {"id": workspace_id})
     return _workspace(row) if row else None
 
 
 def list_workspaces(reader: ReadTransaction) -> list[StoredWorkspace]:
-    """Every workspace, oldest first."""
+    """Return every workspace that is not deleted, the oldest first."""
     return [_workspace(row) for row in reader.all(_SQL["list_workspaces"])]
 
 
-def collections(reader: ReadTransaction, workspace: StoredWorkspace) -> Collections:
-    """The ids of what is in it."""
+def list_contents(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceContents:
+    """Return the ids of the blocks and files of a workspace."""
     blocks, attachments = (
         tuple(row[0] for row in reader.all(_SQL[name], {"number": workspace.number}))
         for name in ("block_ids", "attachment_ids")
     )
-    return Collections(blocks=blocks, attachments=attachments)
+    return WorkspaceContents(blocks=blocks, attachments=attachments)
 
 
 def _workspace(row: Row) -> StoredWorkspace:
-    return StoredWorkspace(
-        number=row[0],
-        id=row[1],
-        label=row[2],
-        root_block=row[3],
-        public_can_read=bool(row[4]),
-        exports_enabled=bool(row[5]),
-        guests_enabled=bool(row[6]),
-        current_version=row[7],
-        statuses=tuple(json.loads(row[8])),
-        version=row[9],
-        created_at=row[10],
-        updated_at=row[11],
-        created_by=row[12],
-        updated_by=row[13],
-    )
+    workspace = StoredWorkspace._make(row)
+    return workspace._replace(statuses=tuple(json.loads(row[8])))

@@ -1,1 +1,1 @@
-"""Requests that this service makes to addresses which others chose, and the guard before them (contract H15)."""
+"""Requests of this service to URLs that users set, and the checks before them (contract H15)."""

@@ -1,4 +1,4 @@
-"""Connections only to addresses that were judged: resolved once, and that very address is connected to."""
+"""Connect only to checked addresses: the name is resolved once, and exactly the checked address is connected to."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import TypeAlias
 import httpcore
 
 from workspaced.security.egress.addresses import Address
-from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal_address
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
 async def system_resolver(host: str, port: int) -> Sequence[Address]:
-    """What the system's resolver says, in its order.
+    """Return the addresses that the system's resolver finds, in its order.
 
-    Each look-up has a thread of its own, which the process does not wait for: a name server that hangs, perhaps on
-    purpose, holds up neither the look-ups of others nor the end.
+    Each look-up has its own daemon thread: a name server that hangs, perhaps on purpose, delays neither other look-ups nor the
+    end of the process.
 
     Raises:
-        OSError: it knows no such name, or can't be asked.
+        OSError: the name is unknown, or no resolver responds.
     """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Sequence[Address]] = loop.create_future()
@@ -38,15 +38,17 @@ async def system_resolver(host: str, port: int) -> Sequence[Address]:
             addresses = tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries))
         except (OSError, ValueError) as error:  # a name that can't be encoded is a ValueError
             failure = OSError(str(error))
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
-            loop.call_soon_threadsafe(_tell, found, addresses, failure)
+        with suppress(RuntimeError):  # the loop was closed meanwhile, so no task waits
+            loop.call_soon_threadsafe(_set_result, found, addresses, failure)
 
     threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
     return await found
 
 
-def _tell(found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address], failure: Exception | None) -> None:
-    if found.done():  # given up
+def _set_result(
+    found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address], failure: Exception | None
+) -> None:
+    if found.done():  # cancelled
         return
     if failure is None:
         found.set_result(addresses)
@@ -55,10 +57,10 @@ def _tell(found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address]
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """A network backend of httpcore. The name stays what TLS and the Host header see; the socket gets an address.
+    """A network backend of httpcore. TLS and the Host header use the name, the socket uses the checked address.
 
-    A name that is public when it is judged and 127.0.0.1 when it is connected to (rebinding) gains nothing: nobody asks
-    a second time.
+    DNS rebinding (a name that is public when it is checked, and 127.0.0.1 when it is connected to) has no effect: the name is
+    resolved only once.
     """
 
     def __init__(self, rules: EgressRules, *, resolve: Resolver = system_resolver) -> None:
@@ -74,12 +76,12 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the first address of the host that answers.
+        """Connect to the first address of the host that accepts the connection.
 
         Raises:
-            UnsafeTarget: one of its addresses may not be reached; none is tried then.
-            httpcore.ConnectError: it has no address, or none answers.
-            httpcore.ConnectTimeout: not in time.
+            UnsafeTarget: one of its addresses is not permitted; then none is tried.
+                httpcore.ConnectError: it has no address, or none accepts the connection.
+                httpcore.ConnectTimeout: it took too long.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -89,7 +91,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectTimeout(f"{host} could not be connected to within {timeout:g} seconds.") from error
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:
-        address = literal(host)
+        address = literal_address(host)
         try:
             addresses = (address,) if address else await self._resolve(host, port)
         except OSError as error:
@@ -105,16 +107,15 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None,
     ) -> httpcore.AsyncNetworkStream:
         options = list(socket_options or ())
-        for address in addresses[:-1]:
+        failure = httpcore.ConnectError("The host has no address.")
+        for address in addresses:
             try:
                 return await self._sockets.connect_tcp(
                     str(address), port, local_address=local_address, socket_options=options
                 )
-            except httpcore.ConnectError:
-                continue  # the next address may answer; the last one's failure is told
-        return await self._sockets.connect_tcp(
-            str(addresses[-1]), port, local_address=local_address, socket_options=options
-        )
+            except httpcore.ConnectError as error:
+                failure = error
+        raise failure
 
     async def connect_unix_socket(
         self,
@@ -122,10 +123,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109  the signature is httpcore's
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Never: no URL leads to one."""
+        """Refuse: no URL leads to a Unix socket."""
         _ = timeout, socket_options
         raise UnsafeTarget(f"The socket {path} is not one of the public internet.")
 
     async def sleep(self, seconds: float) -> None:
-        """As httpcore asks for."""
+        """Wait; httpcore calls this."""
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""One request to somebody else's address: guarded, without redirects, bounded in time and in what is read."""
+"""One request to a URL that a user set: checked, without redirects, limited in time and in bytes read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workspaced.security.egress.rules import EgressRules, UnsafeTarget
 
 
 class ReceiverUnreachable(Exception):
-    """There was no whole answer. The text is a sentence; ``code`` is stable."""
+    """There was no complete response. The text is a sentence; ``code`` is stable."""
 
     def __init__(self, code: str, sentence: str) -> None:
         self.code = code
@@ -25,7 +25,7 @@ class ReceiverUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverResponse:
-    """What came back: at most as many bytes of the body as were asked for. Header names are in lower case."""
+    """The response, with at most the permitted bytes of the body. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -34,17 +34,17 @@ class ReceiverResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How long a request may take, and how much of its answer is read."""
+    """Limits of a request: its seconds, and how many bytes of the response are read."""
 
     connect_seconds: float = 5.0
     total_seconds: float = 15.0
-    answer_bytes: int = 65_536
+    response_bytes: int = 65_536
 
 
 class EgressClient:
-    """A context manager. Every request has a connection of its own, since each is to be resolved and judged anew.
+    """A context manager. Each request has its own connection, so that the name is resolved and checked again.
 
-    No proxy and no other variable of the environment is looked at.
+    Proxies and other variables of the environment are ignored.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class EgressClient:
         await self._pool.__aexit__(kind, error, trace)
 
     async def post(self, url: str, *, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
-        """Send; whatever status comes back is a `ReceiverResponse`, a redirection too.
+        """Send a POST; return the response, whatever its status, redirects included.
 
         Raises:
-            ReceiverUnreachable: the guard refuses, or no answer came in time.
+            ReceiverUnreachable: the URL is not permitted, or there was no complete response in time.
         """
         try:
             target = self._rules.target(url)
@@ -88,26 +88,28 @@ class EgressClient:
                     body,
                 )
         except UnsafeTarget as error:
-            raise ReceiverUnreachable("unsafe_url", f"The URL may not be reached. {error}") from error
+            raise ReceiverUnreachable("unsafe_url", f"The URL is not permitted. {error}") from error
         except (TimeoutError, httpcore.TimeoutException) as error:
-            raise ReceiverUnreachable("timeout", f"No answer within {self._bounds.total_seconds:g} seconds.") from error
+            sentence = f"No response within {self._bounds.total_seconds:g} seconds."
+            raise ReceiverUnreachable("timeout", sentence) from error
         except (httpcore.NetworkError, ssl.SSLError) as error:
             raise ReceiverUnreachable(
                 "connection_failed", f"The connection failed ({str(error) or type(error).__name__})."
             ) from error
         except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
-            raise ReceiverUnreachable("bad_answer", f"The answer is not HTTP that can be read ({error}).") from error
+            sentence = f"The response is not valid HTTP ({error})."
+            raise ReceiverUnreachable("bad_answer", sentence) from error  # codespell:ignore answer
 
     async def _exchange(self, url: httpcore.URL, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
         sent = [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]
         timeouts = {"timeout": {"connect": self._bounds.connect_seconds}}
-        async with self._pool.stream("POST", url, headers=sent, content=body, extensions=timeouts) as answer:
+        async with self._pool.stream("POST", url, headers=sent, content=body, extensions=timeouts) as response:
             read = bytearray()
-            async for part in answer.aiter_stream():
+            async for part in response.aiter_stream():
                 read += part
-                if len(read) >= self._bounds.answer_bytes:
+                if len(read) >= self._bounds.response_bytes:
                     break
-            received = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
+            received = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
             return ReceiverResponse(
-                status=answer.status, headers=received, body=bytes(read[: self._bounds.answer_bytes])
+                status=response.status, headers=received, body=bytes(read[: self._bounds.response_bytes])
             )

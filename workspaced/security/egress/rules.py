@@ -1,4 +1,4 @@
-"""What may be reached: the settings of the guard, and its two judgements, on URLs and on addresses. Pure (contract H15)."""
+"""Which URLs and addresses may be requested: the settings, and the checks of URLs and addresses. Pure (contract H15)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 import httpx
 
-from workspaced.security.egress.addresses import Address, Network, embedded, is_public
+from workspaced.security.egress.addresses import Address, Network, embedded, is_public, listed, networks_of
 
 _LOCAL = ("localhost", "local", "internal", "localdomain", "home.arpa", "lan")
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
@@ -19,14 +19,14 @@ _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-)
 
 
 class UnsafeTarget(Exception):
-    """The guard refuses: the URL, or what its name resolves to, may not be reached. The text is a sentence."""
+    """The URL, or an address of its host, is not permitted. The text is a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a request goes: pieces of a URL that was judged, so that nothing parses it a second time.
+    """The parts of a checked URL, so that nothing parses it again.
 
-    ``path`` is percent-encoded and holds the query.
+    ``path`` is percent-encoded and contains the query.
     """
 
     scheme: str
@@ -36,14 +36,14 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The value of the Host header."""
+        """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == {"https": 443, "http": 80}[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressRules:
-    """Exceptions from "public https only": plain http, networks, and names whose addresses are not judged."""
+    """Exceptions from "public https only": plain http, networks, and names that may have any address."""
 
     allow_http: bool = False
     allowed_networks: tuple[Network, ...] = ()
@@ -51,36 +51,31 @@ class EgressRules:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *, dev: bool) -> EgressRules:
-        """``WORKSPACED_ALLOW_HTTP``, ``…_ALLOWED_CIDRS`` and ``…_ALLOWED_HOSTS`` (lists with commas).
+        """Read ``WORKSPACED_ALLOW_HTTP``, ``…_ALLOWED_CIDRS`` and ``…_ALLOWED_HOSTS`` (comma-separated).
 
-        ``dev`` opens plain http and this machine itself.
+        ``dev`` permits plain http and this machine.
 
         Raises:
-            ValueError: a value can't be read; the sentence names the variable.
+            ValueError: a value is invalid; the message names the variable.
         """
         http = environment.get("WORKSPACED_ALLOW_HTTP", "") or "false"
         if http not in {"true", "false"}:
             raise ValueError(f"WORKSPACED_ALLOW_HTTP is '{http}', but must be true or false.")
-        networks: list[Network] = []
-        for text in _listed(environment.get("WORKSPACED_ALLOWED_CIDRS", "")):
-            try:
-                networks.append(ip_network(text))
-            except ValueError as error:
-                raise ValueError(f"WORKSPACED_ALLOWED_CIDRS holds '{text}', which is no network ({error}).") from error
-        hosts = [host.rstrip(".").lower() for host in _listed(environment.get("WORKSPACED_ALLOWED_HOSTS", ""))]
+        networks = networks_of(environment, "WORKSPACED_ALLOWED_CIDRS")
+        hosts = [host.rstrip(".").lower() for host in listed(environment, "WORKSPACED_ALLOWED_HOSTS")]
         if dev:
             networks += [ip_network("127.0.0.0/8"), ip_network("::1/128")]
             hosts.append("localhost")
         return cls(allow_http=dev or http == "true", allowed_networks=tuple(networks), allowed_hosts=frozenset(hosts))
 
     def target(self, url: str) -> Target:
-        """The pieces of a URL that may be tried; its name is resolved only when it is.
+        """Return the parts of a permitted URL. The name is resolved only when it is connected to.
 
         Raises:
-            UnsafeTarget: it may not.
+            UnsafeTarget: the URL is not permitted.
         """
         if _FORBIDDEN.search(url):
-            raise UnsafeTarget("It may not hold whitespace, control characters or a backslash.")
+            raise UnsafeTarget("It may not contain whitespace, control characters or a backslash.")
         try:
             parsed = httpx.URL(url)
             host = parsed.raw_host.decode("ascii").lower().rstrip(".")
@@ -89,9 +84,9 @@ class EgressRules:
         if parsed.scheme not in {"https", "http"} or (parsed.scheme == "http" and not self.allow_http):
             raise UnsafeTarget("It must begin with https://." if not self.allow_http else "It must be http or https.")
         if parsed.userinfo or _USERINFO.match(url):
-            raise UnsafeTarget("It may not hold a user name or password; send credentials as a header.")
+            raise UnsafeTarget("It may not contain a user name or password; send credentials as a header.")
         if parsed.fragment or "#" in url:
-            raise UnsafeTarget("It may not hold a fragment (#…).")
+            raise UnsafeTarget("It may not contain a fragment (#…).")
         target = Target(
             scheme=parsed.scheme,
             host=host,
@@ -103,10 +98,10 @@ class EgressRules:
         return target
 
     def require_addresses(self, host: str, addresses: Sequence[Address]) -> None:
-        """Let a name through only if every one of its addresses may be reached.
+        """Check that all addresses of a name are permitted.
 
         Raises:
-            UnsafeTarget: there is none, or one may not.
+            UnsafeTarget: there is none, or one is not permitted.
         """
         if not addresses:
             raise UnsafeTarget(f"The name {host} has no address.")
@@ -128,21 +123,21 @@ class EgressRules:
         raise UnsafeTarget("Its port must be 443 or one from 1024 to 65535.")
 
     def _require_host(self, host: str) -> None:
-        address = literal(host)
+        address = literal_address(host)
         if address is not None:
             if host not in self.allowed_hosts and not self._may_reach(address):
                 raise UnsafeTarget("Its address is not public.")
             return
         if len(host) > 253 or not _HOST.fullmatch(host):
-            raise UnsafeTarget("It needs the name of a host.")
+            raise UnsafeTarget("It needs a valid host name.")
         if host in self.allowed_hosts:
             return
         if "." not in host or any(host == name or host.endswith(f".{name}") for name in _LOCAL):
-            raise UnsafeTarget(f"The name {host} is not one of the public internet.")
+            raise UnsafeTarget(f"The name {host} does not belong to the public internet.")
 
 
-def literal(host: str) -> Address | None:
-    """The address that a host is instead of a name, also in the old forms that resolvers take (127.1, 0x7f000001)."""
+def literal_address(host: str) -> Address | None:
+    """Return the address if the host is one, also in the old forms that resolvers accept (127.1, 0x7f000001)."""
     try:
         return ip_address(host)
     except ValueError:
@@ -151,7 +146,3 @@ def literal(host: str) -> Address | None:
         return ip_address(socket.inet_ntoa(socket.inet_aton(host)))
     except (OSError, ValueError):
         return None
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,1 +1,1 @@
-"""Where the bytes of files are kept, by their SHA-256: one seam (`port`), a folder behind it (`disk`)."""
+"""Storage of the bytes of files, by their SHA-256: one interface (`port`), implemented by a folder (`disk`)."""

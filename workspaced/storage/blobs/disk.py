@@ -1,10 +1,10 @@
-"""`workspaced.storage.blobs.port.Blobs` in a folder: ``ab/cdef…`` for the digest ``abcdef…``, ``incoming`` for what is under way.
+"""`workspaced.storage.blobs.port.Blobs` in a folder: ``ab/cdef…`` for the digest ``abcdef…``, ``incoming`` for uploads.
 
-Locks keep bytes from being swept under somebody's hands; the system drops them when a process ends, however it ends.
-Who is writing holds his file (or his scratch folder) in ``incoming`` locked, so what is not locked there was left by a
-process that is gone. That nothing be there even for a moment without its lock, ``incoming`` itself is locked by who adds to
-it and, alone, by who looks through it. Who is about to refer to bytes holds the folder ``ab`` with a shared lock from before
-they are at their address until his commit; the sweep holds it alone from its look for references until it has deleted.
+File locks protect bytes in use from the sweep; the kernel releases them when a process ends.
+- A writer locks its file, or its scratch folder, in ``incoming``. An entry there without a lock was left by a dead process.
+- A writer holds a shared lock on ``incoming`` while it creates and locks its entry; the sweep takes an exclusive one.
+- A writer that will refer to bytes holds a shared lock on their folder ``ab`` from before it moves them there until its commit.
+  The sweep holds an exclusive lock from its query for references until the deletion.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.blobs.port import Incoming, Referenced
+from workspaced.storage.disk import flush
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,20 +46,20 @@ class DiskBlobs:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="blobs")
 
     async def start(self) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
         """
         await self._do(self._incoming.mkdir, mode=0o700, parents=True, exist_ok=True)
 
     async def stop(self) -> None:
-        """Wait for what is being written or read."""
+        """Wait for reads and writes in progress."""
         await asyncio.to_thread(self._threads.shutdown)
 
     @asynccontextmanager
     async def receive(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[Incoming, None]:
-        """As the port says; hashed and written beside the loop, a megabyte at a time."""
+        """See the port. Bytes are hashed and written on threads, a megabyte at a time."""
         path = self._incoming / uuid.uuid4().hex
         with _as_problem():
             file = await self._do(_create, path)
@@ -77,7 +78,7 @@ class DiskBlobs:
 
     @asynccontextmanager
     async def kept(self, *incoming: Incoming) -> AsyncGenerator[None, None]:
-        """As the port says."""
+        """See the port."""
         async with AsyncExitStack() as held:
             for shard in sorted({self._shard(one.sha256) for one in incoming}):
                 with _as_problem():
@@ -89,13 +90,13 @@ class DiskBlobs:
             yield
 
     async def read(self, sha256: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
-        """As the port says."""
+        """See the port."""
         try:
             with _as_problem():
                 file = await self._do(_open, self.as_file(sha256))
         except FileNotFoundError as error:
             raise UnavailableProblem(
-                "bytes_missing", "The bytes of this file are not where they were kept.", retry_seconds=60
+                "bytes_missing", "The stored bytes of this file are missing.", retry_seconds=60
             ) from error
         try:
             left = length
@@ -105,7 +106,7 @@ class DiskBlobs:
                     part = await self._do(file.read, min(left, _READ_BYTES))
                 if not part:
                     raise UnavailableProblem(
-                        "storage_failed", "The stored bytes are fewer than were kept.", retry_seconds=60
+                        "storage_failed", "The stored file has fewer bytes than were written.", retry_seconds=60
                     )
                 left -= len(part)
                 yield part
@@ -113,12 +114,12 @@ class DiskBlobs:
             await self._finally(file.close)
 
     def as_file(self, sha256: str) -> Path:
-        """As the port says."""
+        """See the port."""
         return self._shard(sha256) / sha256[2:]
 
     @asynccontextmanager
     async def scratch(self) -> AsyncGenerator[Path, None]:
-        """As the port says."""
+        """See the port."""
         folder = self._incoming / uuid.uuid4().hex
         with _as_problem():
             descriptor = await self._do(_create_folder, folder)
@@ -128,13 +129,13 @@ class DiskBlobs:
             await self._finally(_drop_folder, descriptor, folder)
 
     async def sweep(self, referenced: Referenced) -> int:
-        """As the port says."""
+        """See the port."""
         with _as_problem():
             dropped = await self._do(_drop_abandoned, self._incoming)
             for shard in await self._do(_shards, self._folder):
                 if await self._unreferenced(shard, referenced):
                     async with _locked(shard, fcntl.LOCK_EX):
-                        # asked again: what nobody referred to may be referred to by now, and from here on can't be
+                        # queried again: a reference may have been added since; the lock excludes further ones
                         for sha256 in await self._unreferenced(shard, referenced):
                             await self._do(self.as_file(sha256).unlink, missing_ok=True)
                             dropped += 1
@@ -155,21 +156,21 @@ class DiskBlobs:
         return self._folder / sha256[:2]
 
     async def _finally(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """As `_do`, begun and ended even where the caller is being cancelled."""
+        """Run like `_do`, to its end even if the caller is cancelled."""
         await asyncio.shield(asyncio.ensure_future(self._do(work, *args, **kwargs)))
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """On a thread; it is waited for even where the caller is cancelled, so that nobody closes a file under it."""
-        doing = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(work, *args, **kwargs))
+        """Run on a thread, and wait for its end even if cancelled, so that no file is closed while in use."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(work, *args, **kwargs))
         try:
-            return await asyncio.shield(doing)
+            return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await asyncio.wait([doing])
+            await asyncio.wait([running])
             raise
 
 
 async def _gathered(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The same bytes in pieces of about `_WRITE_BYTES`."""
+    """Yield the same bytes in pieces of about `_WRITE_BYTES`."""
     waiting: list[bytes] = []
     length = 0
     async for part in parts:
@@ -185,7 +186,7 @@ async def _gathered(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 @asynccontextmanager
 async def _locked(folder: Path, kind: int) -> AsyncGenerator[None, None]:
-    """A folder's lock. It is waited for on asyncio's own threads: ours do the work of who holds it."""
+    """Hold a folder's lock. Waits on asyncio's default threads, because this class's threads run the lock's holder."""
     descriptor = os.open(folder, _DIRECTORY)
     waiting = asyncio.get_running_loop().run_in_executor(None, fcntl.flock, descriptor, kind)
     try:
@@ -194,16 +195,16 @@ async def _locked(folder: Path, kind: int) -> AsyncGenerator[None, None]:
     finally:
         if waiting.done():
             os.close(descriptor)
-        else:  # cancelled while waiting: a descriptor may not be closed under the thread that waits with it
+        else:  # cancelled while waiting: a descriptor must not be closed while a thread waits with it
             waiting.add_done_callback(lambda _: os.close(descriptor))
 
 
 @contextmanager
 def _as_problem() -> Iterator[None]:
-    """What a caller is told when the disk can't.
+    """Raise the problem for an error of the disk.
 
     Raises:
-        UnavailableProblem: so it is.
+        UnavailableProblem: there was an error; a missing file stays a FileNotFoundError.
     """
     try:
         yield
@@ -230,7 +231,7 @@ def _create(path: Path) -> BinaryIO:
 
 
 def _create_folder(folder: Path) -> int:
-    """A descriptor that holds the new folder's lock."""
+    """Return a descriptor that holds the new folder's lock."""
     with _holding(folder.parent, fcntl.LOCK_SH):
         folder.mkdir(mode=0o700)
         descriptor = os.open(folder, _DIRECTORY)
@@ -272,22 +273,14 @@ def _drop(file: BinaryIO, path: Path) -> None:
 def _make_shard(shard: Path) -> None:
     with suppress(FileExistsError):
         shard.mkdir(mode=0o700)
-        _sync(shard.parent)
+        flush(shard.parent)
 
 
 def _place(path: Path, address: Path) -> None:
-    """Equal bytes that are there already stay: they are the same."""
+    """Move a file to its address, unless equal bytes are there already."""
     if not address.exists():
         path.replace(address)
-        _sync(address.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, _DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        flush(address.parent)
 
 
 def _shards(folder: Path) -> list[Path]:
@@ -298,7 +291,7 @@ def _drop_abandoned(incoming: Path) -> int:
     dropped = 0
     with _holding(incoming, fcntl.LOCK_EX):
         for entry in incoming.iterdir():
-            with suppress(FileNotFoundError, BlockingIOError):  # ended by itself; or somebody is at work on it
+            with suppress(FileNotFoundError, BlockingIOError):  # deleted meanwhile, or in use
                 dropped += _drop_if_abandoned(entry)
     return dropped
 

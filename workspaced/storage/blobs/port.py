@@ -1,7 +1,7 @@
-"""The seam between cloud storage and what holds bytes: a folder, or later an object store.
+"""The interface between cloud storage and the storage of bytes: a folder, or later an object store.
 
-Bytes are known by their SHA-256 (64 lower-case hexadecimal digits) and by nothing else; equal bytes are kept once. Whoever
-refers to them says so in the database. What nothing refers to is dropped by `Blobs.sweep`, and only there.
+Bytes are identified by their SHA-256 (64 lower-case hexadecimal digits); equal bytes are stored once. The database has the
+references to them. Only `Blobs.sweep` deletes bytes, and only those without a reference.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 Referenced: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
-"""Of these digests those that somebody refers to, by what is committed now."""
+"""Return those of the digests that committed rows refer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """Bytes that have been taken in and survive loss of power, but are at no address yet."""
+    """Bytes that were received and survive a loss of power, but are not published at their address yet."""
 
     sha256: str
     size: int
@@ -26,36 +26,36 @@ class Incoming:
 
 
 class Blobs(Protocol):
-    """One process's use of the place; several processes may use it at once."""
+    """The storage as one process uses it; several processes may use it at once."""
 
     def receive(self, parts: AsyncIterator[bytes]) -> AbstractAsyncContextManager[Incoming]:
-        """Take bytes in. What has not been `kept` when the block ends is gone.
+        """Receive bytes. Bytes that were not `kept` are deleted at the end of the block.
 
         Raises:
-            Unavailable: the disk is full or fails; nothing is left behind.
+            UnavailableProblem: the disk is full or fails; nothing remains.
         """
 
     def kept(self, *incoming: Incoming) -> AbstractAsyncContextManager[None]:
-        """The bytes are at their addresses, durably, and no sweep touches them while the block lasts.
+        """Publish the bytes at their addresses, durably, and protect them from sweeps during the block.
 
-        The block commits the reference to them; if it does not, a later sweep drops them.
+        The block commits the reference to them; if it does not, a later sweep deletes them.
 
         Raises:
-            Unavailable: the disk is full or fails.
+            UnavailableProblem: the disk is full or fails.
         """
 
     def read(self, sha256: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
-        """``length`` bytes from ``start`` on, in pieces.
+        """Yield ``length`` bytes from ``start`` on, in pieces.
 
         Raises:
-            Unavailable: the bytes are not there or can't be read, which the database says they can.
+            UnavailableProblem: the bytes are missing or unreadable, although the database refers to them.
         """
 
     def as_file(self, sha256: str) -> Path:
-        """A file with these bytes, to be read only."""
+        """Return a read-only file with these bytes."""
 
     def scratch(self) -> AbstractAsyncContextManager[Path]:
-        """An empty folder for the time of the block; what a killed process left is swept."""
+        """Create an empty folder that exists during the block; the sweep deletes those of killed processes."""
 
     async def sweep(self, referenced: Referenced) -> int:
-        """Drop what nothing refers to, and what killed processes had not finished; how many things they were."""
+        """Delete bytes without a reference, and what killed processes left; return how many items were deleted."""

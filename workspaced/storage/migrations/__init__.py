@@ -1,7 +1,7 @@
-"""The schema, step by step: numbered files, forward only, immutable once released.
+"""The schema as numbered migration files, forward only, immutable once released.
 
-Each database has its folder; the same number is the same step in both, in each one's own words. PostgreSQL begins with
-0005, which holds all that SQLite had come to by then.
+Each database has a folder; the same number is the same step in both. PostgreSQL begins with 0005, which has the schema that
+SQLite had at that step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FILE = re.compile(r"(?P<number>\d{4})_[a-z_]+\.sql")
 
 @cache
 def steps(dialect: Dialect) -> tuple[tuple[int, str], ...]:
-    """Number and SQL of every step, in order."""
+    """Return the number and SQL of each step, in order."""
     found = [
         (int(match["number"]), entry.read_text(encoding="utf-8"))
         for entry in files(__name__).joinpath(dialect).iterdir()
@@ -28,12 +28,12 @@ def steps(dialect: Dialect) -> tuple[tuple[int, str], ...]:
 
 
 def head() -> int:
-    """The newest step this program knows."""
+    """Return the newest step that this program knows."""
     return max(number for number, _ in steps("sqlite"))
 
 
 def newer(name: str, version: int) -> str:
-    """The sentence for a database that a newer program wrote; ``name`` says which database."""
+    """Return the error message for a database that a newer program wrote; ``name`` is the database."""
     return (
         f"{name} was written by a newer workspaced (schema {version}; this one knows up to {head()}). "
         "Start that version again."

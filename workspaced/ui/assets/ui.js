@@ -1,14 +1,14 @@
-// What the pages can't do without a script: keep a list of entries up to date, and copy it. Everything else is links and forms.
+// What needs a script: keep a list of entries up to date, and copy it. Everything else is links and forms.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
 const status = byId("live");
 
-function say(sentence) {
+function showStatus(sentence) {
   if (status) status.textContent = sentence;
 }
 
-// Rows that did not change stay the very same elements, so that what is focused or selected in them stays so.
+// Unchanged rows stay the same elements, so that focus and selection in them remain.
 function showRows(html) {
   const body = byId("entries");
   const focused = document.activeElement && document.activeElement.closest("#entries tr");
@@ -42,27 +42,27 @@ function follow(address) {
   function open() {
     if (source || paused || ended || document.hidden) return;
     source = new EventSource(address);
-    source.addEventListener("open", () => say("Live"));
+    source.addEventListener("open", () => showStatus("Live"));
     source.addEventListener("error", () => {
-      // The browser comes back by itself unless the service said no.
-      say(source && source.readyState === EventSource.CLOSED ? "Not live: reload to see what is new" : "Connecting…");
+      // The browser reconnects unless the service refused the stream.
+      showStatus(source && source.readyState === EventSource.CLOSED ? "Not live: reload to see what is new" : "Connecting…");
     });
     source.addEventListener("ended", (event) => {
       ended = true;
       close();
       pause.hidden = true;
-      say(JSON.parse(event.data).sentence);
+      showStatus(JSON.parse(event.data).sentence);
     });
     source.addEventListener("entries", (event) => {
-      const news = JSON.parse(event.data);
-      // The next stream begins with what this page has by then.
+      const update = JSON.parse(event.data);
+      // The next stream begins with the version that this page has.
       const next = new URL(address, location.href);
       next.searchParams.set("since", event.lastEventId);
       address = next.href;
-      const changed = showRows(news.rows);
-      byId("pager").innerHTML = news.pager;
+      const changed = showRows(update.rows);
+      byId("pager").innerHTML = update.pager;
       const at = new Date().toISOString().slice(11, 19);
-      say(changed ? `Live · ${changed} ${changed === 1 ? "entry" : "entries"} new or changed at ${at} UTC` : "Live");
+      showStatus(changed ? `Live · ${changed} ${changed === 1 ? "entry" : "entries"} new or changed at ${at} UTC` : "Live");
     });
   }
 
@@ -71,7 +71,7 @@ function follow(address) {
     source = null;
   }
 
-  // A browser keeps only a few connections to a service: a page that nobody sees gives its own back.
+  // A browser opens only a few connections to a service, so a hidden page closes its own.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", open);
@@ -82,7 +82,7 @@ function follow(address) {
     pause.textContent = paused ? "Resume updates" : "Pause updates";
     if (paused) {
       close();
-      say("Paused");
+      showStatus("Paused");
     } else {
       open();
     }
@@ -90,7 +90,7 @@ function follow(address) {
   open();
 }
 
-// The clipboard proper is there over https and on this machine only; elsewhere a selection is copied as by hand.
+// The clipboard API exists over https and on this machine only; elsewhere a selection is copied.
 async function toClipboard(text) {
   if (navigator.clipboard && window.isSecureContext) {
     await navigator.clipboard.writeText(text);
@@ -111,13 +111,13 @@ if (copy) {
   copy.hidden = false;
   copy.addEventListener("click", async () => {
     try {
-      const answer = await fetch(copy.dataset.from, { credentials: "same-origin" });
-      if (!answer.ok) throw new Error(String(answer.status));
-      const text = await answer.text();
+      const response = await fetch(copy.dataset.from, { credentials: "same-origin" });
+      if (!response.ok) throw new Error(String(response.status));
+      const text = await response.text();
       await toClipboard(text);
-      say("Copied the entries of this page");
+      showStatus("Copied the entries of this page");
     } catch {
-      say("Not copied. Download the CSV instead.");
+      showStatus("Not copied. Download the CSV instead.");
     }
     copy.focus();
   });

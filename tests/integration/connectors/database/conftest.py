@@ -1,4 +1,4 @@
-"""A SQLite file and a PostgreSQL schema for each test, and connectors that read them."""
+"""A SQLite file, a PostgreSQL schema and a MariaDB database for each test, and connectors that read them."""
 
 import os
 import sqlite3
@@ -12,6 +12,7 @@ import pytest
 
 from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.sdk import SourceContext
+from tests.support.private_servers import mariadb_connection, mariadb_server
 
 POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
@@ -54,7 +55,23 @@ def postgresql(tmp_path: Path) -> Iterator[Database]:
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
+def mariadb_url() -> Iterator[str]:
+    with mariadb_server() as url:
+        yield url
+
+
+@pytest.fixture
+def mariadb(tmp_path: Path, mariadb_url: str) -> Iterator[Database]:
+    schema = f"t{uuid.uuid4().hex[:12]}"
+    with mariadb_connection(mariadb_url) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = 'ANSI_QUOTES'")
+        cursor.execute(f"CREATE DATABASE {schema} CHARACTER SET utf8mb4")
+        yield Database("mariadb", mariadb_url, cursor.execute, tmp_path, schema)
+        cursor.execute(f"DROP DATABASE {schema}")
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
 def database(request: pytest.FixtureRequest) -> Database:
     found: Database = request.getfixturevalue(request.param)
     return found

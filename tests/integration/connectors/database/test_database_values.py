@@ -1,6 +1,7 @@
 """Every value is the text that the database prints."""
 
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import polars as pl
 import pytest
@@ -87,13 +88,9 @@ def test_a_table_without_rows_is_an_empty_snapshot(database: Any) -> None:
 def test_names_are_quoted_if_necessary(database: Any) -> None:
     database.do(f"""CREATE TABLE {database.name('"Mass Budget"')} ("Part No" TEXT, "order" TEXT, "at:x%" TEXT)""")
     database.do(f"""INSERT INTO {database.name('"Mass Budget"')} VALUES ('A', '1', 'z')""")
-    connector = database.connector(
-        table=database.name("Mass Budget"), mode="incremental", cursor="order", key=["Part No", "at:x%"]
-    )
+    connector = database.connector(table=database.name("Mass Budget"), key=["Part No", "at:x%"])
     (batch,) = whole(connector)
     assert batch.records.rows() == [("A", "1", "z")]
-    (partition,) = connector.partitions()
-    assert list(connector.read(partition, batch.cursor)) == []
 
 
 def test_a_row_without_its_key_is_rejected(database: Any) -> None:
@@ -117,3 +114,203 @@ def test_the_database_is_never_modified(database: Any) -> None:
         connector = database.connector(query=f"SELECT nextval('{database.name('s')}')")
         with pytest.raises(SourceBroken, match="read-only transaction"):
             list(connector.read(Partition(name="query"), None))
+
+
+ROW = Any
+SETTINGS: list[tuple[str, str, dict[str, str], list[ROW]]] = [
+    # kind of database, the SELECT, the setting, and what each row becomes: its text, null, or the reason why it is rejected
+    ("postgresql", "SELECT v FROM (VALUES (bytea '\\x00ff'), (NULL), ('')) AS t (v)", {}, ["\\x00ff", None, "\\x"]),
+    (
+        "postgresql",
+        "SELECT v FROM (VALUES (bytea '\\x00ff'), (NULL), ('')) AS t (v)",
+        {"binary": "hex"},
+        ["00ff", None, ""],
+    ),
+    ("postgresql", "SELECT decode(repeat('ff', 60), 'hex') AS v", {"binary": "base64"}, ["/" * 80]),
+    (
+        "postgresql",
+        "SELECT v FROM (VALUES (bytea '\\x00'), (NULL)) AS t (v)",
+        {"binary": "reject"},
+        [ValueError("binary"), None],
+    ),
+    ("sqlite", "SELECT x'00ff' AS v UNION ALL SELECT NULL", {}, [ValueError("binary data"), None]),
+    ("sqlite", "SELECT x'00ff' AS v UNION ALL SELECT 'a'", {"binary": "hex"}, ["00ff", "a"]),
+    ("sqlite", "SELECT x'00ff' AS v", {"binary": "base64"}, ["AP8="]),
+    ("sqlite", "SELECT x'00ff' AS v", {"binary": "reject"}, [ValueError("binary data")]),
+    ("mariadb", "SELECT x'00ff' AS v UNION ALL SELECT NULL", {}, [ValueError("binary data"), None]),
+    ("mariadb", "SELECT x'00ff' AS v UNION ALL SELECT NULL", {"binary": "hex"}, ["00ff", None]),
+    ("mariadb", "SELECT unhex(repeat('ff', 60)) AS v", {"binary": "base64"}, ["/" * 80]),
+    ("mariadb", "SELECT x'00ff' AS v", {"binary": "reject"}, [ValueError("binary data")]),
+    ("postgresql", "SELECT 'ab'::char(4) AS v", {}, ["ab  "]),
+    ("postgresql", "SELECT 'ab'::char(4) AS v", {"char_padding": "trim"}, ["ab"]),
+    ("postgresql", "SELECT 'ab  '::text AS v", {"char_padding": "trim"}, ["ab  "]),
+    ("mariadb", "SELECT CAST('ab  ' AS CHAR(4)) AS v", {}, ["ab  "]),
+    ("postgresql", "SELECT 1234.5::money AS v", {"money": "number"}, ["1234.50"]),
+    (
+        "postgresql",
+        "SELECT v FROM (VALUES ('NaN'::float8), ('-Infinity'), (1)) AS t (v)",
+        {},
+        ["NaN", "-Infinity", "1"],
+    ),
+    ("postgresql", "SELECT v FROM (VALUES ('NaN'::numeric), (1.0)) AS t (v)", {"nan": "empty"}, [None, "1.0"]),
+    (
+        "postgresql",
+        "SELECT v FROM (VALUES ('Infinity'::float4), (1)) AS t (v)",
+        {"nan": "reject"},
+        [ValueError("finite"), "1"],
+    ),
+    ("postgresql", "SELECT 'NaN'::text AS v", {"nan": "reject"}, ["NaN"]),
+    ("sqlite", "SELECT 9e999 AS v UNION ALL SELECT 1.0", {}, ["inf", "1.0"]),
+    ("sqlite", "SELECT 9e999 AS v UNION ALL SELECT 1.0", {"nan": "empty"}, [None, "1.0"]),
+    ("sqlite", "SELECT -9e999 AS v UNION ALL SELECT 1.0", {"nan": "reject"}, [ValueError("finite"), "1.0"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "query", "setting", "expected"), SETTINGS)
+def test_bytes_padding_money_and_nan_are_what_the_setting_says(
+    kind: str, query: str, setting: dict[str, str], expected: list[ROW], request: pytest.FixtureRequest
+) -> None:
+    (batch,) = whole(request.getfixturevalue(kind).connector(query=query, **setting))
+    found: dict[int, ROW] = dict(zip(batch.positions, batch.records["v"], strict=True))
+    for number, value in enumerate(expected, start=1):
+        if isinstance(value, ValueError):
+            (reason,) = [reject.reason for reject in batch.rejects if reject.position == number]
+            assert str(value) in reason
+        else:
+            assert found.pop(number) == value
+    assert found == {}
+
+
+def test_money_is_the_text_of_the_servers_locale_without_the_setting(postgresql: Any) -> None:
+    (batch,) = whole(postgresql.connector(query="SELECT 1234.5::money AS v, 1234.5::money::text AS t"))
+    ((value, text),) = batch.records.rows()
+    assert value == text
+
+
+HARD = [
+    "",
+    "\\N",
+    "\\",
+    "\\\\N",
+    "a\tb",
+    "a\nb",
+    "\r\n",
+    "\r",
+    '"',
+    '""',
+    "'",
+    "\ufeffbom",
+    " x ",
+    "NULL",
+    "\v\f\b",
+    "é🚀",
+    "\x1f",
+    ",",
+]
+
+
+def test_every_text_arrives_as_it_is(database: Any) -> None:
+    mark = "?" if database.kind == "sqlite" else "%s"
+    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT, w TEXT)")
+    for number, text in enumerate([*HARD, None]):
+        database.do(f"INSERT INTO {database.name('p')} VALUES ({number}, {mark}, {mark})", (text, text))
+    table = database.name("p")
+    (batch,) = whole(database.connector(query=f"SELECT v, w FROM {table} ORDER BY id"))
+    assert batch.records.rows() == [(text, text) for text in [*HARD, None]]
+    (batch,) = whole(
+        database.connector(query=f"SELECT v FROM {table} ORDER BY id")
+    )  # a single column may be a blank line
+    assert batch.records["v"].to_list() == [*HARD, None]
+    for number in range(len(HARD)):  # each text as the first of its block
+        (batch,) = whole(database.connector(query=f"SELECT v FROM {table} WHERE id = {number}"))
+        assert batch.records["v"].to_list() == [HARD[number]]
+
+
+def test_postgresql_times_beyond_the_calendar_stay_as_the_server_writes_them(postgresql: Any) -> None:
+    query = """
+        SELECT t, t::timestamptz AS z, t::date AS d FROM (VALUES (timestamp 'infinity'), ('-infinity'),
+        ('0044-03-15 12:00:00 BC'), ('0001-01-01'), ('294276-12-31 23:59:59'), ('2026-01-02 00:00:00.5'), (NULL)) AS v (t)
+    """
+    (batch,) = whole(postgresql.connector(query=query))
+    assert batch.records.rows() == [
+        ("infinity", "infinity", "infinity"),
+        ("-infinity", "-infinity", "-infinity"),
+        ("0044-03-15 12:00:00 BC", "0044-03-15 12:00:00+00 BC", "0044-03-15 BC"),
+        ("0001-01-01T00:00:00", "0001-01-01T00:00:00+00:00", "0001-01-01"),
+        ("294276-12-31T23:59:59", "294276-12-31T23:59:59+00:00", "294276-12-31"),
+        ("2026-01-02T00:00:00.5", "2026-01-02T00:00:00.5+00:00", "2026-01-02"),
+        (None, None, None),
+    ]
+
+
+def test_mariadb_prints_exact_values(mariadb: Any) -> None:
+    mariadb.do("SET SESSION time_zone = '+03:00', sql_mode = ''")
+    mariadb.do(
+        f"CREATE TABLE {mariadb.name('p')} (f FLOAT, d DOUBLE, n DECIMAL(20,6), dt DATETIME(3), ts TIMESTAMP, da DATE,"
+        " ti TIME(2), bi BIT(4), j JSON, e ENUM('a','b'), y YEAR, lat VARCHAR(10) CHARACTER SET latin1, bo BOOLEAN, g POINT)"
+    )
+    mariadb.do(
+        f"INSERT INTO {mariadb.name('p')} VALUES (0.1, 1e-7, 1.10, '2026-01-02 03:04:05.123', '2026-01-02 03:04:05',"
+        " '2026-01-02', '-12:30:00.5', 5, '{\"a\": 1.0}', 'b', 2026, 'é', TRUE, POINT(1, 2))"
+    )
+    (batch,) = whole(mariadb.connector(table=mariadb.name("p")))
+    assert batch.records.row(0, named=True) == {
+        "f": "0.10000000149011612",
+        "d": "0.0000001",
+        "n": "1.100000",
+        "dt": "2026-01-02T03:04:05.123",
+        "ts": "2026-01-02T00:04:05+00:00",
+        "da": "2026-01-02",
+        "ti": "-12:30:00.50",
+        "bi": "5",
+        "j": '{"a": 1.0}',
+        "e": "b",
+        "y": "2026",
+        "lat": "é",
+        "bo": "1",
+        "g": "POINT(1 2)",
+    }
+
+
+def test_a_batch_ends_with_the_row_that_exceeds_its_bytes(database: Any) -> None:
+    database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT)")
+    for number in range(40):
+        database.do(f"INSERT INTO {database.name('p')} VALUES ({number}, '{'x' * 20_000}')")
+    batches = whole(database.connector(table=database.name("p"), batch_bytes=100_000))
+    assert sum(batch.records.height for batch in batches) == 40
+    assert max(batch.records.estimated_size() for batch in batches) < 130_000
+    assert len(batches) <= 8
+
+
+def test_a_database_without_an_encoding_is_read_and_only_its_undecodable_rows_are_rejected(postgresql: Any) -> None:
+    name = f"ascii_{postgresql.schema}"
+    postgresql.do(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        parts = urlsplit(postgresql.url)
+        query = "SELECT v, 1.0 AS w FROM (VALUES ('a'), ('é'), (convert_from('\\xff', 'SQL_ASCII')), (NULL)) AS t (v)"
+        (batch,) = whole(postgresql.connector(url=urlunsplit(parts._replace(path=f"/{name}")), query=query))
+    finally:
+        postgresql.do(f"DROP DATABASE {name}")
+    assert batch.records.rows() == [("a", "1.0"), ("é", "1.0"), (None, "1.0")]
+    (reject,) = batch.rejects
+    assert (reject.position, reject.field, reject.record["w"]) == (3, "v", "1.0")
+    assert "not UTF-8" in reject.reason
+
+
+def test_a_table_is_named_as_sql_writes_it(database: Any) -> None:
+    database.do(f"""CREATE TABLE {database.name('"Part.List"')} (v TEXT)""")
+    database.do(f"""INSERT INTO {database.name('"Part.List"')} VALUES ('x')""")
+    for table in (
+        database.name('"Part.List"'),
+        f'"{database.schema}"."Part.List"' if database.schema else '"Part.List"',
+    ):
+        (batch,) = whole(database.connector(table=table))
+        assert batch.records.rows() == [("x",)]
+
+
+def test_columns_a_and_a_1_differ_and_equal_names_do_not(sqlite: Any) -> None:
+    sqlite.do('CREATE TABLE p (a TEXT, "a:1" TEXT)')
+    sqlite.do("INSERT INTO p VALUES ('x', 'y')")
+    for source in ({"table": "p"}, {"query": "SELECT * FROM p"}):
+        (batch,) = whole(sqlite.connector(**source))
+        assert batch.records.rows(named=True) == [{"a": "x", "a:1": "y"}]

@@ -94,7 +94,7 @@ async def test_410_disables_a_webhook_and_enabling_it_resumes_with_new_events(ri
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "dead"
         record = (await rig.http.get(webhook)).json()
-        assert (record["enabled"], record["disabledReason"]) == (False, "the receiver answered 410 Gone")
+        assert (record["enabled"], record["disabledReason"]) == (False, "the receiver responded 410 Gone")
         assert record["updatedBy"] == "system"
         disabled = [line for line in lines if line["event"] == "webhook_disabled"]
         assert [(line["webhook"], line["reason"]) for line in disabled] == [(record["id"], record["disabledReason"])]
@@ -269,7 +269,9 @@ async def test_one_receiver_gets_only_its_share_of_the_concurrent_deliveries(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H12
-    narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, at_once=4, at_once_to_one=3))
+    narrow = dataclasses.replace(
+        settings, deliveries=dataclasses.replace(settings.deliveries, at_once=4, at_once_to_one=3)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
@@ -350,7 +352,9 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H17
-    narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, batch_events=3, batch_bytes=2_000))
+    narrow = dataclasses.replace(
+        settings, deliveries=dataclasses.replace(settings.deliveries, batch_events=3, batch_bytes=2_000)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
@@ -513,14 +517,14 @@ async def test_concurrent_deliveries_request_one_token(rig: Rig, receiver: Webho
 @pytest.mark.parametrize(
     ("response", "why"),
     [
-        (StubResponse(status=500), "The token server answered 500"),
-        (StubResponse(body=b"{}"), "holds no access_token"),
-        (StubResponse(body=b'{"access_token": "a\\nb"}'), "holds no access_token that can be sent"),
-        (StubResponse(body=b'{"access_token": "\xff"}'), "holds no access_token"),
-        (StubResponse(body=b"[" * 5_000), "holds no access_token"),
+        (StubResponse(status=500), "The token server responded 500"),
+        (StubResponse(body=b"{}"), "has no access_token"),
+        (StubResponse(body=b'{"access_token": "a\\nb"}'), "has no access_token of visible ASCII"),
+        (StubResponse(body=b'{"access_token": "\xff"}'), "has no access_token"),
+        (StubResponse(body=b"[" * 5_000), "has no access_token"),
         (
             StubResponse(body=b'{"access_token": "a", "scope": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"),
-            "holds no access_token",
+            "has no access_token",
         ),
     ],
 )
@@ -668,7 +672,7 @@ async def test_old_events_are_deleted_with_their_deliveries(
             settings.database,
             lambda tx: tx.run("UPDATE event SET created_at = created_at - :gone WHERE number = 1", month),
         )
-        await app.keep_up()
+        await app.run_maintenance()
         assert len((await http.get(f"{webhook}/deliveries")).json()) == 1
 
 
@@ -677,7 +681,7 @@ async def test_deliveries_interrupted_by_a_shutdown_are_released_and_sent_by_the
 ) -> None:
     # contract P5
     gate = threading.Event()
-    hasty = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, stop_seconds=0.05))
+    hasty = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, stop_seconds=0.05))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         async with (

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import polars as pl
@@ -9,6 +13,8 @@ import pytest
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping import EntrySpec, Mapped, Mapping
+from ingestd.core.mapping.specification import ColumnSelection
+from ingestd.core.mapping.typed import ExpressionError
 from ingestd.core.record import Batch, Reject
 
 FACTS = {"file.name": "run 7.csv", "file.stem": "run 7"}
@@ -188,3 +194,98 @@ def test_the_columns_of_an_entry_are_those_of_the_templates_that_match_its_key()
     assert mapping.columns_of("x\n.note") == ("first", "second", "other")
     assert mapping.columns_of("nothing of this") == ()
     assert mapping.columns_of(".mass") == ()
+
+
+def test_the_columns_of_an_expression_are_those_of_the_entry() -> None:
+    rule = Mapping(
+        [
+            EntrySpec(
+                key="{part}.{kind}",
+                let=(("kg", "mass_g / 1000"), ("kind", "UPPER(class)")),
+                value="{kg}",
+                where="state = 'ok'",
+            )
+        ]
+    )
+    assert rule.columns_of("P-1.A") == ("mass_g",)
+    assert rule.columns_of("P-1.A", "key") == ("part", "class")
+    assert set(rule.fields) == {"part", "class", "mass_g", "state"}
+
+
+@pytest.mark.parametrize("key", ["P-1.mass", "P.1.mass"])
+def test_the_column_of_a_chosen_column_is_read_from_the_key(key: str) -> None:
+    rule = Mapping([EntrySpec(key="{part}.{column}", selection=ColumnSelection(match=("m*",), excluded=("m_old",)))])
+    assert "mass" in rule.columns_of(key)
+    assert rule.columns_of("P-1.m_old") == ()
+    assert rule.columns_of("P-1.mass", "key") == ("part",)
+
+
+def test_a_column_without_a_value_does_not_change_the_hash_of_a_mapping_that_chooses_columns() -> None:
+    rule = Mapping([EntrySpec(key="{part}.{column}", selection=ColumnSelection(match=("*",)))])
+    without, empty, other = (
+        rule.row_hashes(records, {}).item()
+        for records in (
+            frame(part=["P"], mass=["1"]),
+            frame(part=["P"], length=[None], mass=["1"]),
+            frame(part=["P"], length=["1"], mass=[None]),
+        )
+    )
+    assert without == empty != other
+
+
+def test_the_digest_of_a_plain_mapping_is_that_of_the_version_before_expressions() -> None:
+    specs = [{"key": "{part}.mass", "value": "{mass}", "columns": [], "type": "scalar"}]
+    text = json.dumps([specs, pl.__version__], sort_keys=True)
+    assert Mapping([MASS]).digest == hashlib.sha256(text.encode()).hexdigest()
+    assert Mapping([EntrySpec(key="{part}.mass", value="{mass}", where="mass > 1")]).digest != Mapping([MASS]).digest
+
+
+def test_a_plain_configuration_does_not_import_the_parser_of_expressions() -> None:
+    code = "import sys, ingestd.settings, ingestd.core.mapping; sys.exit(bool({'sqlglot', 'pint'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("SELECT mass FROM parts", "has no SELECT"),
+        ("(SELECT 1)", "has no SELECT"),
+        ("mass IN (SELECT 1)", "has no SELECT"),
+        ("EXISTS (SELECT 1)", "has no SELECT"),
+        ("SUM(mass)", "needs several records"),
+        ("COUNT(*)", "needs several records"),
+        ("MAX(mass)", "needs several records"),
+        ("ROW_NUMBER() OVER ()", "needs several records"),
+        ("SUM(mass) OVER (PARTITION BY part)", "needs several records"),
+        ("read_csv('/etc/passwd')", "no function 'READ_CSV'"),
+        ("READ_PARQUET('x')", "no function 'READ_PARQUET'"),
+        ("NOW()", "no function"),
+        ("CURRENT_TIMESTAMP", "no function"),
+        ("current_date", "no function"),
+        ("RANDOM()", "no function"),
+        ("UUID()", "no function"),
+        ("mass; DROP TABLE x", "mistake"),
+        ("DROP TABLE x", "mistake"),
+        ("CAST(mass AS DOUBLE)", "only TEXT, DECIMAL"),
+        ("CAST(mass AS STRUCT<a INT>)", "only TEXT, DECIMAL"),
+        ("mass[1]", "not permitted"),
+        ("mass -> 'a'", "no function"),
+        ("*", "not permitted"),
+        ("?", "not permitted"),
+        ("@mass", "not permitted"),
+        ("mass AS kg", "mistake"),
+        ("mass < length", "may be text or numbers"),
+        ("'abc", "not closed"),
+        ("mass +", "missing or too much"),
+        ("", "empty"),
+        ("(" * 3000 + "1" + ")" * 900, "mistake"),
+        ("1" + " + 1" * 990, "too deep"),
+        ("mass / 0", "divides by zero"),
+        ("UPPER(mass, part)", "mistake"),
+    ],
+)
+def test_what_is_no_expression_over_one_record_is_refused(expression: str, sentence: str) -> None:
+    with pytest.raises(ExpressionError) as raised:
+        Mapping([EntrySpec(key="k", expression=expression)])
+    assert sentence == "mistake" or sentence in str(raised.value)
+    assert raised.value.position is None or 0 <= raised.value.position <= len(expression)

@@ -42,7 +42,7 @@ class Source:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(spool, "_CLIENT_WAIT_SECONDS", 0.0)
 
 
 def room(folder: Path, most: int = 1 << 30) -> SpoolRoom:
@@ -65,7 +65,7 @@ async def test_all_is_read_while_the_client_has_received_only_the_first_part(tmp
 
 
 async def test_a_fast_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(spool, "_CLIENT_WAIT_SECONDS", 30.0)
     source, space = Source(), room(tmp_path / "missing")
     assert b"".join([part async for part in spooled(source.parts(), space, "a", is_contended=never)]) == source.content
 

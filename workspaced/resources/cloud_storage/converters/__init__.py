@@ -1,1 +1,1 @@
-"""What makes other files out of a file: one module a kind, run in a process of its own with limits (contract C6)."""
+"""Converters of files, one module for each kind. Each runs in a process with limits (contract C6)."""

@@ -1,4 +1,4 @@
-"""CSV and TSV: a Parquet file and a preview in JSON, in bounded memory however long the file is."""
+"""Converter of CSV and TSV files to a Parquet file and a JSON preview, in bounded memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """As the protocol says."""
+    """Make ``table.parquet`` and ``preview.json``; see `Convert`."""
     text, encoding = _as_utf8(source, into)
     sample = _sample(text)
     if not sample:
@@ -52,10 +52,10 @@ def convert(source: Path, into: Path) -> list[Produced]:
 
 
 def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
-    """The same text in UTF-8, and what it was in: UTF-16 by its mark, else UTF-8 where it is that, else Windows-1252.
+    """Return a file with the text in UTF-8, and its original encoding: UTF-16, UTF-8 or Windows-1252.
 
     Raises:
-        ConversionRefused: it is none of them, or no text.
+        ConversionRefused: it has another encoding, or is not text.
     """
     with source.open("rb") as file:
         mark = file.read(2)
@@ -70,7 +70,7 @@ def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
 
 
 def _recode(source: Path, encoding: str, target: Path | None) -> None:
-    """Decode it all; write it in UTF-8 where a target is given."""
+    """Decode the whole file; write it in UTF-8 if there is a target."""
     with source.open("rb") as file:
         decoded = codecs.getincrementaldecoder(encoding)()
         if target is None:
@@ -91,12 +91,12 @@ def _parts(read: object) -> Iterator[bytes]:
 
 def _require_text(text: str) -> str:
     if "\0" in text:
-        raise ConversionRefused("user", "The file is no text: it holds bytes that are zero.")
+        raise ConversionRefused("user", "The file is not text: it has zero bytes.")
     return text
 
 
 def _sample(text: Path) -> list[str]:
-    """The first lines, whole ones only unless there is but one."""
+    """Return the first lines; the last one is complete, unless it is the only one."""
     with text.open(encoding="utf-8-sig", newline="") as file:
         lines = file.read(_SAMPLE_BYTES).splitlines(keepends=True)
         if len(lines) > 1 and file.read(1):
@@ -107,6 +107,6 @@ def _sample(text: Path) -> list[str]:
 
 
 def _delimiter(line: str) -> str:
-    """The one that stands most often outside of quotes; a comma where none does."""
+    """Return the delimiter that occurs most often outside quotes; a comma if there is none."""
     outside = "".join(line.split('"')[::2])
     return max(_DELIMITERS, key=lambda letter: (outside.count(letter), letter == ","))

@@ -1,4 +1,4 @@
-"""PDF: its text, and a picture of its first page."""
+"""Converter of PDF files to their text and an image of the first page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LARGEST_SCALE = 4.0
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """As the protocol says. Pages are separated by form feeds."""
+    """Make ``text.txt``, with form feeds between pages, and ``page-1.png``; see `Convert`."""
     outputs = Outputs(into)
     try:
         document = PdfDocument(source)
     except PdfiumError as error:
         if error.err_code == pypdfium2.raw.FPDF_ERR_PASSWORD:
             raise ConversionRefused("user", "The PDF is protected by a password: upload it without one.") from error
-        raise ConversionRefused("user", f"The PDF can't be read: it is damaged, or no PDF ({error}).") from error
+        raise ConversionRefused("user", f"The PDF can't be read: it is damaged, or not a PDF ({error}).") from error
     with document:
         if not len(document):
             raise ConversionRefused("user", "The PDF has no pages.")

@@ -1,4 +1,4 @@
-"""Images: a thumbnail, upright, without the camera's data."""
+"""Converter of images to an upright thumbnail without metadata."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """As the protocol says."""
+    """Make ``thumbnail.png``; see `Convert`."""
     outputs = Outputs(into)
-    Image.MAX_IMAGE_PIXELS = None  # bounded below, with a sentence of our own
+    Image.MAX_IMAGE_PIXELS = None  # `_require_small` has the limit
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about metadata that is not kept anyway
+        warnings.simplefilter("ignore")  # about metadata, which the thumbnail does not have
         try:
             with Image.open(source, formats=_FORMATS) as image:
                 _require_small(image)
@@ -30,7 +30,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
                 thumbnail = thumbnail.convert("RGBA" if clear else "RGB")
                 thumbnail.thumbnail((_SIDE, _SIDE))
         except UnidentifiedImageError as error:
-            raise ConversionRefused("user", "The file is no image that can be read, whatever its name says.") from error
+            raise ConversionRefused("user", "The file is not an image of a supported format.") from error
         except (OSError, SyntaxError, ValueError, EOFError) as error:
             raise ConversionRefused("user", f"The image is damaged ({error}).") from error
     thumbnail.info.clear()

@@ -1,4 +1,4 @@
-"""Which converter is for which file, by its name's ending and its media type. Pure, and light: nothing is imported for it."""
+"""The list of converters, by endings of names and by media types. Pure; imports no converter."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One converter: its module below `workspaced.resources.cloud_storage.converters`, and what it is for."""
+class Converter:
+    """A converter: its module in this package, and the endings and media types of its files."""
 
     module: str
     endings: frozenset[str]
     media_types: frozenset[str]
 
 
-KINDS: Final = (
-    Kind(
+CONVERTERS: Final = (
+    Converter(
         module="spreadsheets",
         endings=frozenset({"xlsx", "xlsm", "xls", "ods"}),
         media_types=frozenset(
@@ -29,26 +29,26 @@ KINDS: Final = (
             }
         ),
     ),
-    Kind(
+    Converter(
         module="delimited",
         endings=frozenset({"csv", "tsv"}),
         media_types=frozenset({"text/csv", "text/tab-separated-values"}),
     ),
-    Kind(
+    Converter(
         module="images",
         endings=frozenset({"png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp"}),
         media_types=frozenset({"image/png", "image/jpeg", "image/gif", "image/bmp", "image/tiff", "image/webp"}),
     ),
-    Kind(module="documents", endings=frozenset({"pdf"}), media_types=frozenset({"application/pdf"})),
+    Converter(module="documents", endings=frozenset({"pdf"}), media_types=frozenset({"application/pdf"})),
 )
-_BY_ENDING: Mapping[str, Kind] = {ending: kind for kind in KINDS for ending in kind.endings}
-_BY_MEDIA_TYPE: Mapping[str, Kind] = {media_type: kind for kind in KINDS for media_type in kind.media_types}
+_BY_ENDING: Mapping[str, Converter] = {ending: kind for kind in CONVERTERS for ending in kind.endings}
+_BY_MEDIA_TYPE: Mapping[str, Converter] = {media_type: kind for kind in CONVERTERS for media_type in kind.media_types}
 
 
-def kind_of(file_name: str, content_type: str) -> Kind | None:
-    """The converter for a file, if there is one.
+def converter_of(file_name: str, content_type: str) -> Converter | None:
+    """Return the converter of a file, if there is one.
 
-    The ending goes first: browsers on Windows call a CSV file application/vnd.ms-excel, and many senders say nothing.
+    The ending has precedence: browsers on Windows send application/vnd.ms-excel for CSV files, and many clients send no type.
     """
     ending = file_name.rpartition(".")[2].lower() if "." in file_name else ""
     media_type = content_type.partition(";")[0].strip().lower()

@@ -1,4 +1,4 @@
-"""What a converter hands back, and how it says that it can't."""
+"""The interface of converters: the function `Convert`, its results and its error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """A file that was made."""
+    """A file that a converter made."""
 
     name: str
     content_type: str
@@ -17,9 +17,9 @@ class Produced:
 
 
 class ConversionRefused(Exception):
-    """The file can't be converted, however often it is tried. Its text is a sentence for who uploaded it.
+    """The file can't be converted, also not by another attempt. The text is a sentence for its user.
 
-    ``user``: something is wrong with the file. ``unsupported``: it is more, or other, than is converted.
+    ``user``: the file is malformed. ``unsupported``: it is too large, or of an unsupported kind.
     """
 
     def __init__(self, error_class: Literal["user", "unsupported"], sentence: str) -> None:
@@ -28,30 +28,30 @@ class ConversionRefused(Exception):
 
 
 class Convert(Protocol):
-    """The function ``convert`` of each module here."""
+    """The function ``convert`` that each converter has."""
 
     def __call__(self, source: Path, into: Path) -> list[Produced]:
-        """Make files in the folder ``into`` out of ``source``, whose name has the ending of the file's.
+        """Make files in the folder ``into`` from ``source``, which has the ending of the uploaded file's name.
 
         Raises:
-            ConversionRefused: it can't be done with this file.
+            ConversionRefused: the file can't be converted.
         """
 
 
 class Outputs:
-    """Places in a folder for what is made, and what was made so far."""
+    """The files that a converter makes in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.made: list[Produced] = []
 
     def place(self, name: str, content_type: str) -> Path:
-        """Where to write the next one; its name is told apart from others' by a number."""
+        """Return the path for the next file. If the name is used already, it gets a number."""
         path = self._folder / str(len(self.made))
-        self.made.append(Produced(name=self._free(name), content_type=content_type, path=path))
+        self.made.append(Produced(name=self._unique_name(name), content_type=content_type, path=path))
         return path
 
-    def _free(self, name: str) -> str:
+    def _unique_name(self, name: str) -> str:
         taken = {one.name.casefold() for one in self.made}
         stem, dot, ending = name.rpartition(".")
         number = 2

@@ -1,6 +1,6 @@
-"""Workbooks (xlsx, xlsm, xls, ods): a Parquet file and a preview in JSON for each sheet.
+"""Converter of workbooks (xlsx, xlsm, xls, ods) to a Parquet file and a JSON preview for each sheet.
 
-Numbers of a workbook are binary floating point, so that is what they stay; a cell with an error, such as #N/A, is empty.
+Numbers stay binary floating point, as in the workbook. A cell with an error, such as #N/A, becomes empty.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _NOT_IN_NAMES = str.maketrans(dict.fromkeys('/\\:*?"<>|', "_"))
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """As the protocol says."""
-    _require_harmless(source)
+    """Make two files for each sheet with cells; see `Convert`."""
+    _require_convertible(source)
     outputs = Outputs(into)
     try:
         with _opened(source) as workbook:
@@ -41,22 +41,22 @@ def convert(source: Path, into: Path) -> list[Produced]:
         raise _protected() from error
     except (CalamineError, OSError, ValueError) as error:
         raise ConversionRefused(
-            "user", f"The workbook can't be read: it is damaged, or no workbook ({error})."
+            "user", f"The workbook can't be read: it is damaged, or not a workbook ({error})."
         ) from error
     if not outputs.made:
         raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
     return outputs.made
 
 
-def _require_harmless(source: Path) -> None:
-    """Refuse what is known to be in vain before anything is unpacked.
+def _require_convertible(source: Path) -> None:
+    """Check what can be checked before anything is unpacked.
 
     Raises:
         ConversionRefused: it is encrypted, or unpacks to more than is converted.
     """
     with source.open("rb") as file:
-        beginning = file.read(_LOOKED_AT)
-    if beginning.startswith(_COMPOUND) and _ENCRYPTED in beginning:
+        head = file.read(_LOOKED_AT)
+    if head.startswith(_COMPOUND) and _ENCRYPTED in head:
         raise _protected()
     if not zipfile.is_zipfile(source):
         return
@@ -99,12 +99,12 @@ def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
 
 
 def _rows(sheet: CalamineSheet) -> Iterator[list[Any]]:
-    """The rows from the first that has something in it; None where a cell is empty."""
-    begun = False
+    """Yield the rows from the first with a cell on; an empty cell is None."""
+    started = False
     for row in sheet.iter_rows():
         cells = [None if cell == "" else cell for cell in row]
-        begun = begun or any(cell is not None for cell in cells)
-        if begun:
+        started = started or any(cell is not None for cell in cells)
+        if started:
             yield cells
 
 

@@ -1,4 +1,4 @@
-"""Tables: which type a column gets, and what is shown of it. The text of a value is kept wherever a type would lose it."""
+"""Types of columns, and previews of tables. A column stays text if a type would change a value."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _EXACT_INTEGERS = 2**53
 
 
 def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], bool]:
-    """The columns' names, and whether the first row has them.
+    """Return the names of the columns, and whether the first row has them.
 
-    It has if all its cells are texts that are no numbers, none empty and no two equal, and other rows follow. Else the
-    columns are called A, B, C … as spreadsheets do.
+    The first row has them if all its cells are different texts, not numbers and not empty, and ``more`` rows follow. Otherwise
+    the names are A, B, C … as in spreadsheets.
     """
     texts = [cell.strip() for cell in first if isinstance(cell, str)]
     distinct = len({text.casefold() for text in texts}) == len(first)
@@ -36,7 +36,7 @@ def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], boo
 
 
 def letters(count: int) -> list[str]:
-    """A to Z, AA, AB and so on."""
+    """Return the names A to Z, AA, AB and so on."""
     names: list[str] = []
     length = 1
     while len(names) < count:
@@ -46,7 +46,7 @@ def letters(count: int) -> list[str]:
 
 
 def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
-    """A column of cells that have types of their own, None where empty. Cells of several types become their texts."""
+    """Return a column of typed cells; an empty cell is None. Cells of several types become texts."""
     kinds = {type(cell) for cell in cells if cell is not None}
     if kinds and kinds <= {int, float}:
         whole = all(cell is None or (float(cell).is_integer() and abs(cell) < _EXACT_INTEGERS) for cell in cells)
@@ -63,10 +63,10 @@ def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
 
 
 def typed(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Columns of text with the types that lose nothing: each value, turned back into text, is what it was.
+    """Give columns of text the types that lose nothing: each value, converted to text again, is unchanged.
 
-    So 1.5 may be a number and 1.50 stays text, 417 may be a number and 00417 stays text. Two passes: the columns are
-    looked through, then the caller goes through what is returned.
+    For example, 1.5 can become a number, but 1.50 stays text; 417 can become a number, but 00417 stays text. This function reads
+    the table once, and evaluating the result reads it a second time.
     """
     columns = frame.collect_schema().names()
     tests = [
@@ -90,11 +90,11 @@ _READINGS: Final[Mapping[str, Callable[[str], pl.Expr]]] = {
     "date": lambda column: pl.col(column).str.to_date("%Y-%m-%d", strict=False),
     "boolean": lambda column: pl.when(pl.col(column).is_in(["true", "false"])).then(pl.col(column).eq("true")),
 }
-"""How a text may be read as each type; what can't be is null."""
+"""Expressions that read a text as each type; null if it can't be read."""
 
 
 def write_preview(parquet: Path, outputs: Outputs, name: str, **more: object) -> None:
-    """The beginning of a table as JSON, beside its Parquet file."""
+    """Write the first rows and columns of a table as JSON."""
     table = pl.scan_parquet(parquet, glob=False)
     schema = table.collect_schema()
     count = table.select(pl.len()).collect().item()

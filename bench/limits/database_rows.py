@@ -1,0 +1,66 @@
+"""A table is read whole, by the connector or by the bare driver: text cursor, rows, polars.
+
+``python -m bench.limits.database_rows connector|bare URL TABLE TIMES`` prints wall and CPU seconds of each time, imports not
+counted, and the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from connectors.database import DatabaseConnector, DatabaseOptions
+from ingestd.sdk import SourceContext
+
+ROWS_AT_ONCE = 50_000
+
+
+def read_by_connector(url: str, table: str) -> int:
+    options = DatabaseOptions.model_validate({"url": url, "table": table})
+    source = DatabaseConnector(options, SourceContext(pipeline="bench", base=Path("/"), now=time.time))
+    (partition,) = source.partitions()
+    return sum(batch.records.height for batch in source.read(partition, None))
+
+
+def read_bare(url: str, table: str) -> int:
+    if url.startswith("sqlite:"):
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        return _frames(
+            connection.execute(f"SELECT {', '.join(f'CAST({n} AS TEXT)' for n in names)} FROM {table}"), names
+        )
+    with psycopg.connect(url) as server, server.cursor("bare") as cursor:
+        names = [column.name for column in server.execute(f"SELECT * FROM {table} LIMIT 0").description or ()]
+        cursor.execute(f"SELECT {', '.join(f'{name}::text' for name in names)} FROM {table}".encode())
+        return _frames(cursor, names)
+
+
+def _frames(cursor: Any, names: Sequence[str]) -> int:
+    rows = 0
+    schema = dict.fromkeys(names, pl.String)
+    while fetched := cursor.fetchmany(ROWS_AT_ONCE):
+        rows += pl.DataFrame(fetched, schema=schema, orient="row").height
+    return rows
+
+
+def main(how: str, url: str, table: str, times: int) -> None:
+    read = {"connector": read_by_connector, "bare": read_bare}[how]
+    seconds, cpu_seconds, rows = [], [], 0
+    for _ in range(times):
+        started, used = time.monotonic(), time.process_time()
+        rows = read(url, table)
+        seconds.append(time.monotonic() - started)
+        cpu_seconds.append(time.process_time() - used)
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

@@ -1,0 +1,12 @@
+"""Readings of only those rows of a table, view or query that may have changed since the last reading.
+
+A row can become visible long after its time or number was assigned, because its transaction commits late. A method therefore
+never takes its bound from the values of rows. `selection` chooses the method by the kind of the source. Each method states its
+`Guarantee`. A sweep, which reads everything, follows what no method can detect: deletes, changed keys and back-dated rows.
+"""
+
+from connectors.database.changes.method import ChangeSource, Guarantee
+from connectors.database.changes.reader import ChangeReader, ReadRows
+from connectors.database.changes.selection import choose_method
+
+__all__ = ["ChangeReader", "ChangeSource", "Guarantee", "ReadRows", "choose_method"]

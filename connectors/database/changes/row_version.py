@@ -1,0 +1,100 @@
+"""Rows of a PostgreSQL table by ``xmin``, the id of the transaction that wrote the row's present version.
+
+Every id below a snapshot's ``pg_snapshot_xmin`` belonged to a transaction that had ended before the snapshot, and every row that
+it left was visible. A row that becomes visible later has an id that is not below it. This includes ids of subtransactions,
+which are assigned after that of their transaction, and prepared transactions. A transaction that has no id yet gets a higher
+one with its first write. ``pg_visible_in_snapshot`` is no substitute, because it does not know subtransactions.
+
+A row shows 32 bits of the id, also after it was frozen. ``age`` counts from the next id, so it is right across a wrap while the
+last reading is less than 2³¹ ids ago. Older versions with 32 bits in the window are read again, which changes no entry.
+"""
+
+from __future__ import annotations
+
+import json
+
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
+from connectors.database.port import ReadSession
+
+_WINDOW = (1 << 31) - (1 << 24)
+"""The number of transaction ids after which a row's age is ambiguous, with a reserve for those assigned meanwhile."""
+
+_RELATIONS = """
+WITH RECURSIVE tree(oid) AS (
+  SELECT to_regclass({table})::oid
+  UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid
+)
+"""
+
+_IS_SUITABLE = (
+    _RELATIONS
+    + """
+SELECT (coalesce(bool_and(c.relkind = 'p' OR (c.relkind IN ('r', 'm') AND a.amname = 'heap')), false)
+  AND current_setting('server_version_num')::int >= 130000 AND has_table_privilege(to_regclass({table}), 'SELECT'))::text
+FROM tree t JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_am a ON a.oid = c.relam
+"""
+)
+
+# A new file of a relation (TRUNCATE, VACUUM FULL) and another set of partitions count, because they can change the table without
+# a new version of any row. So do labels of enumerations and expressions of defaults and of generated columns.
+_SERVER = (
+    _RELATIONS
+    + """
+SELECT json_build_object(
+  'server', (SELECT system_identifier::text FROM pg_control_system()),
+  'timeline', (SELECT timeline_id FROM pg_control_checkpoint()),
+  'database', current_database(),
+  'relations', (SELECT md5(string_agg(t.oid || ':' || coalesce(pg_relation_filenode(t.oid), 0), ',' ORDER BY t.oid)) FROM tree t),
+  'columns', (
+    SELECT md5(string_agg(concat_ws(' ', a.attnum, quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
+      a.attgenerated, pg_get_expr(d.adbin, d.adrelid),
+      (SELECT string_agg(quote_literal(e.enumlabel), ',' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid)
+    ), ';' ORDER BY a.attnum))
+    FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = to_regclass({table}) AND a.attnum > 0 AND NOT a.attisdropped
+  )
+)::text
+"""
+)
+
+_SNAPSHOT = """
+SELECT json_build_object('xmin', pg_snapshot_xmin(s)::text::bigint, 'xmax', pg_snapshot_xmax(s)::text::bigint)::text
+FROM pg_current_snapshot() s
+"""
+
+GUARANTEE = Guarantee(
+    method="xmin",
+    sentence=(
+        "Each reading finds every inserted and updated row, in whatever order transactions commit,"
+        " because PostgreSQL marks each row with the transaction that wrote it. Deleted rows are found by the sweep."
+    ),
+)
+
+
+class RowVersion(ChangeMethod):
+    """Reads the rows of which the present version was written since the last reading, or while it ran."""
+
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
+        return session.scalar(_SERVER.format(table=_literal(self.source.table))) or ""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`. The ids and the rows are those of one snapshot."""
+        now = json.loads(session.scalar(_SNAPSHOT) or "{}")
+        following = {"xmin": now["xmin"]}
+        if state is None:
+            return ReadPlan(None, following)
+        bound = int(state["xmin"])
+        # A higher id than the next one shows a server that was restored to an earlier state.
+        if not 0 <= now["xmax"] - bound < _WINDOW:
+            return ReadPlan(None, following)
+        return ReadPlan(Restriction(f"age(xmin) BETWEEN 0 AND age('{bound % (1 << 32)}'::xid)"), following)
+
+
+def is_suitable(session: ReadSession, table: str) -> bool:
+    """Return whether every row of a relation has a transaction id: tables, partitions and materialized views have one."""
+    return session.scalar(_IS_SUITABLE.format(table=_literal(table))) == "true"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

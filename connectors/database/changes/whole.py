@@ -1,0 +1,69 @@
+"""Sources that are read whole: always, or when a SQLite file has changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, ReadPlan, State
+from connectors.database.port import ReadSession, SqlDialect
+
+FILE_GUARANTEE = Guarantee(
+    method="data_version",
+    sentence=(
+        "Each reading finds every change, also deleted rows: the file is read whole after every commit,"
+        " and not at all between two, because PRAGMA data_version shows whether one happened. After a start it is read once."
+    ),
+)
+
+
+class WholeReading(ChangeMethod):
+    """Reads everything each time."""
+
+    remembers: ClassVar[bool] = False
+
+    def server(self, session: ReadSession) -> str:  # noqa: ARG002 - every reading is complete
+        """See `ChangeMethod.server`."""
+        return ""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`."""
+        return ReadPlan(None, {})
+
+
+class DataVersion(WholeReading):
+    """Reads everything of a SQLite file if a commit happened. It keeps a connection, because only that can compare versions."""
+
+    remembers: ClassVar[bool] = True
+
+    def __init__(self, source: ChangeSource, dialect: SqlDialect, path: Path) -> None:
+        super().__init__(source, dialect, FILE_GUARANTEE)
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._opened = 0
+
+    def version(self) -> object | None:
+        """See `ChangeMethod.version`. None if the file can't be opened; the reading then reports why."""
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - a file that is replaced has another number
+            if self._connection is None or self._file != (status.st_dev, status.st_ino):
+                self.close()
+                address = f"file:{quote(str(self._path.absolute()))}?mode=ro"
+                self._connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False)
+                self._file, self._opened = (status.st_dev, status.st_ino), self._opened + 1
+            return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0])
+        except (OSError, sqlite3.Error):
+            self.close()
+            return None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection, self._file = None, None

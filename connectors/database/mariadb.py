@@ -1,0 +1,259 @@
+"""MariaDB and MySQL: each row is sent as one line of text, so PyMySQL, which is Python, handles rows and not values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, ClassVar, Literal
+
+import pymysql
+from pymysql.constants import FIELD_TYPE
+from pymysql.cursors import SSCursor
+
+from connectors.database.limits import Deadline
+from connectors.database.mariadb_failure import MariadbFailure
+from connectors.database.options import DatabaseOptions
+from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
+from connectors.database.statement import bind, select
+from connectors.database.text_rows import parse_lines
+from connectors.database.values import apply_settings
+from ingestd.sdk import SourceBroken
+
+_TYPES = {
+    number: name.lower()
+    for name, number in vars(FIELD_TYPE).items()
+    if name.isupper() and name not in {"CHAR", "INTERVAL"}  # other names of TINY and ENUM
+}
+_TEXTS = frozenset(
+    {"varchar", "var_string", "string", "tiny_blob", "medium_blob", "long_blob", "blob", "json", "enum", "set"}
+)
+_DUPLICATE = 1060
+_BYTES = 63  # the character set of bytes
+_YES = frozenset({"1", "true", "yes", "on"})
+_CONNECTION_SETTINGS = frozenset(
+    {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_cert", "ssl_verify_identity", "program_name"}
+)
+_NULL, _TAB = "_utf8mb4 0x5C4E", "_utf8mb4 0x09"
+_ESCAPES = (("0x5C", "0x5C5C"), ("0x09", "0x5C74"), ("0x0A", "0x5C6E"), ("0x0D", "0x5C72"))
+"""A backslash, a tab and the two line ends, in hexadecimal so that no SQL mode matters."""
+
+_EXPRESSIONS = {
+    "float": "CAST(CAST({value} AS DOUBLE) AS CHAR)",  # as text it has six digits; as DOUBLE it has all
+    "datetime": "REPLACE({text}, ' ', 'T')",
+    "timestamp": "CONCAT(REPLACE({text}, ' ', 'T'), '+00:00')",  # the zone of the session is UTC
+    "bit": "CAST(CAST({value} AS UNSIGNED) AS CHAR)",
+    "geometry": "ST_AsText({value})",
+}
+
+
+class MariadbDialect(SqlDialect):
+    """MariaDB's SQL, which MySQL understands."""
+
+    name: ClassVar[Literal["mariadb"]] = "mariadb"
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self._options = options
+
+    def quote(self, identifier: str) -> str:
+        """Return an identifier between backticks, which no SQL mode changes."""
+        return "`" + identifier.replace("`", "``") + "`"
+
+    def exact_text(self, column: ResultColumn) -> str:
+        """Return the SQL expression of a column's exact text."""
+        value = column.expression or self.quote(column.name)
+        text = f"CAST({value} AS CHAR)"
+        if column.kind == "binary":
+            return {
+                "hex": f"LOWER(HEX({value}))",
+                "base64": f"REPLACE(TO_BASE64({value}), _utf8mb4 0x0A, '')",
+            }.get(self._options.binary, f"CASE WHEN {value} IS NOT NULL THEN '' END")  # the bytes are not sent
+        if column.type == "string" and self._options.char_padding == "trim":
+            return f"RTRIM({text})"
+        return _EXPRESSIONS.get(column.type, "{text}").format(value=value, text=text)
+
+    def line(self, columns: Sequence[ResultColumn]) -> str:
+        """Return the expression of a row as one line without its line end."""
+        fields = []
+        for column in columns:
+            text = self.exact_text(column)
+            if column.type in _TEXTS and column.kind != "binary":
+                for plain, escaped in _ESCAPES:
+                    text = f"REPLACE({text}, _utf8mb4 {plain}, _utf8mb4 {escaped})"
+            fields.append(f"IFNULL({text}, {_NULL})")
+        return f"CONCAT_WS({_TAB}, {', '.join(fields)})"
+
+
+class MariadbDatabase(Database):
+    """A MariaDB or MySQL server."""
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self._options = options
+        self.dialect: MariadbDialect = MariadbDialect(options)
+
+    @contextmanager
+    def open(self) -> Iterator[ReadSession]:
+        """Connect and begin a read-only transaction that sees one state of the database."""
+        failure = MariadbFailure(self._options)
+        try:
+            connection = self._connect()
+        except pymysql.Error as error:
+            raise failure.of(error, None) from None
+        with closing(connection):
+            session = MariadbSession(connection, self._options, self.dialect)
+            try:
+                session.begin()
+                yield session
+            except pymysql.Error as error:
+                raise failure.of(error, session, self._connect) from None
+
+    def _connect(self) -> pymysql.Connection[Any]:
+        address = self._options.address()
+        unknown = sorted(set(address.query) - _CONNECTION_SETTINGS)
+        if unknown:
+            known = ", ".join(sorted(_CONNECTION_SETTINGS))
+            raise SourceBroken(
+                f"The url has the settings {', '.join(unknown)}, which are not known; known are {known}."
+            )
+        settings: dict[str, Any] = {
+            "host": address.host or "localhost",
+            "port": int(address.port or 3306),
+            "user": address.user or None,
+            "password": address.password or "",
+            "database": address.database or None,
+            "charset": "utf8mb4",
+            "use_unicode": False,
+            "conv": {},
+            "connect_timeout": self._options.connect_timeout_seconds,
+            "read_timeout": self._options.statement_timeout_seconds,
+            "write_timeout": self._options.statement_timeout_seconds,
+            "program_name": "ingestd",
+            "cursorclass": SSCursor,
+            "autocommit": None,
+            **{name: value for name, value in address.query.items() if not name.startswith("ssl_verify")},
+            **{name: value in _YES for name, value in address.query.items() if name.startswith("ssl_verify")},
+        }
+        connection: pymysql.Connection[Any] = pymysql.connect(**settings)
+        return connection
+
+
+class MariadbSession(ReadSession):
+    """A transaction of one connection."""
+
+    def __init__(self, connection: pymysql.Connection[Any], options: DatabaseOptions, dialect: MariadbDialect) -> None:
+        self._connection = connection
+        self.number = "0"
+        self._options = options
+        self._dialect = dialect
+        self._deadline = Deadline(options)
+
+    def begin(self) -> None:
+        """Set the limits of the session and begin the transaction."""
+        options = self._options
+        total = max(1, round(options.read_timeout_seconds))
+        limit = f"max_statement_time = {total}" if self.is_mariadb() else f"max_execution_time = {total * 1000}"
+        lock = max(1, round(options.lock_timeout_seconds))
+        consumer_seconds = max(60, total)  # how long the server waits for the mapping of a batch
+        self.number = str(self.scalar("SELECT CONNECTION_ID()"))
+        for statement in (
+            f"SET SESSION time_zone = '+00:00', lock_wait_timeout = {lock}, net_write_timeout = {consumer_seconds}, {limit}",
+            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        ):
+            self._run(statement)
+
+    def is_mariadb(self) -> bool:
+        """Return True if the server is MariaDB, False if it is MySQL."""
+        return "mariadb" in str(self.scalar("SELECT VERSION()")).lower()
+
+    def columns(self, source: str) -> list[ResultColumn]:
+        """Return the columns of ``source``."""
+        with closing(self._connection.cursor()) as cursor:
+            try:
+                cursor.execute(f"SELECT * FROM {source} LIMIT 0")
+            except pymysql.OperationalError as error:
+                if error.args[0] != _DUPLICATE:
+                    raise
+                name = str(error.args[1]).partition("'")[2].rstrip("'")
+                raise SourceBroken(
+                    f"The query has more than one column {name}: give each its own name with AS."
+                ) from None
+            fields: list[Any] = cursor._result.fields  # the character set is in no public attribute  # noqa: SLF001
+            return [_column(field.name, field.type_code, field.charsetnr) for field in fields]
+
+    def frames(
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+    ) -> Iterator[Frame]:
+        """Yield the rows in frames of bounded rows and bytes."""
+        line = ResultColumn(name="line", type="", expression=self._dialect.line(columns))
+        sql = bind(select(_Verbatim(), [line], source, rest), parameters, _literal)
+        lines: list[bytes] = []
+        size = 0
+        cursor: Any = self._connection.cursor()
+        try:
+            cursor.execute(sql)
+            while fetched := cursor.fetchone():
+                if fetched[0] is None:
+                    raise SourceBroken(
+                        f"The database {self._options.address()} can't send a row, because it is longer than the server's"
+                        " max_allowed_packet. Increase that setting, or leave the long column out in a query."
+                    )
+                lines.append(fetched[0] + b"\n")
+                size += len(lines[-1])
+                if len(lines) >= self._options.batch_rows or size >= self._options.batch_bytes:
+                    yield self._frame(lines, columns)
+                    lines, size = [], 0
+                    self._deadline.restart()
+                    if not self._deadline.left():
+                        raise self._deadline.exceeded()
+        finally:
+            # PyMySQL would read the rest of a result that is given up. The connection is closed after it.
+            if cursor._result is not None and cursor._result.unbuffered_active:  # noqa: SLF001
+                cursor._result.unbuffered_active = False  # noqa: SLF001
+        yield self._frame(lines, columns)
+
+    def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
+        """Return the first value of the only row of a statement as text."""
+        rows = self.rows(bind(sql, parameters, _literal))
+        return rows[0][0] if rows else None
+
+    def rows(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Return the rows of a short statement as text."""
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(sql)
+            return [
+                tuple(None if value is None else value.decode("utf-8", "replace") for value in row)
+                for row in cursor.fetchall()
+            ]
+
+    def _run(self, sql: str) -> None:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(sql)
+
+    def _frame(self, lines: Sequence[bytes], columns: Sequence[ResultColumn]) -> Frame:
+        return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=False)
+
+
+class _Verbatim(MariadbDialect):
+    """Selects expressions as they are written."""
+
+    def __init__(self) -> None:
+        pass
+
+    def exact_text(self, column: ResultColumn) -> str:
+        """Return the expression itself."""
+        return column.expression
+
+
+def _column(name: bytes | str, type_code: int, character_set: int) -> ResultColumn:
+    type_ = _TYPES.get(type_code, str(type_code))
+    kind: Kind = "text"
+    if type_ in _TEXTS and type_ != "json":
+        kind = "binary" if character_set == _BYTES else "padded" if type_ == "string" else "text"
+    return ResultColumn(name=name.decode() if isinstance(name, bytes) else name, type=type_, kind=kind)
+
+
+def _literal(value: Parameter) -> str:
+    """Return a number as it is, and a text in hexadecimal, so that no SQL mode matters."""
+    if isinstance(value, int | float):
+        return repr(value)
+    return f"_utf8mb4 0x{value.encode().hex()}" if value else "''"

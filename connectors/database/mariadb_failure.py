@@ -1,0 +1,120 @@
+"""MariaDB's and MySQL's errors as sentences, classified by what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Protocol
+
+import pymysql
+
+from connectors.database.failure import existing_tables, lock_wait, login_refused, one_line
+from connectors.database.limits import Deadline
+from connectors.database.options import DatabaseOptions
+from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
+
+_LOGIN = frozenset({1045, 1698, 1862, 3118, 3955, 4151})  # denied, expired, locked
+_AWAY = frozenset(
+    {
+        1040,
+        1041,
+        1053,
+        1079,
+        1080,
+        1129,
+        1152,
+        1158,
+        1159,
+        1160,
+        1161,
+        1184,
+        1203,
+        1213,
+        1226,
+        1317,
+        1836,
+        1927,
+        3024,
+        1969,
+    }
+)
+"""Too many connections, memory, shutdown, network errors, limits of a user, deadlock, interrupted or killed by others."""
+_CLIENT = range(2000, 3000)
+_TOTAL = frozenset({1969, 3024})  # max_statement_time, max_execution_time
+_SILENT, _LOCK, _NO_TABLE = 2013, 1205, 1146
+_TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"
+# The first needs performance_schema, the second MariaDB's plugin metadata_lock_info.
+_HOLDERS = (
+    (
+        "SELECT t.processlist_id, t.processlist_user, m.object_name FROM performance_schema.metadata_locks m"
+        " JOIN performance_schema.threads t ON t.thread_id = m.owner_thread_id WHERE m.lock_status = 'GRANTED'"
+        " AND m.object_type = 'TABLE' AND m.object_schema = DATABASE() AND m.lock_type IN ('EXCLUSIVE', 'SHARED_NO_READ_WRITE')"
+    ),
+    (
+        "SELECT l.thread_id, p.user, l.table_name FROM information_schema.metadata_lock_info l"
+        " LEFT JOIN information_schema.processlist p ON p.id = l.thread_id WHERE l.table_schema = DATABASE()"
+        " AND l.lock_mode IN ('MDL_EXCLUSIVE', 'MDL_SHARED_NO_READ_WRITE')"
+    ),
+)
+
+
+class _MariadbQueries(Protocol):
+    number: str
+
+    def rows(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Return the rows of a short statement."""
+
+
+class MariadbFailure:
+    """Translates the errors of one configured server. Its messages name the user and no password."""
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self._options = options
+        self._where = options.address()
+
+    def of(
+        self,
+        error: pymysql.Error,
+        session: _MariadbQueries | None,
+        connect: Callable[[], pymysql.Connection[Any]] | None = None,
+    ) -> SourceError:
+        """Return the error for a connection or a statement; ``session`` is asked for the cause."""
+        number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        words = one_line(error.args[1] if len(error.args) > 1 else error)
+        refused = f"The database {self._where} refuses the reading: {words}."
+        if number in _LOGIN:
+            return login_refused(self._where, words)
+        if number == _SILENT and "timed out" in words and session is not None:
+            if connect is not None:
+                self._kill(session, connect)
+            return Deadline(self._options).silent()
+        if number in _TOTAL:
+            return Deadline(self._options).too_long()
+        if number == _LOCK:
+            return SourceUnavailable(lock_wait(self._where, self._options.lock_timeout_seconds, self._holders(session)))
+        if number in _AWAY or number in _CLIENT or not number:
+            return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
+        return SourceBroken(refused + (self._tables(session) if number == _NO_TABLE and session is not None else ""))
+
+    def _kill(self, session: _MariadbQueries, connect: Callable[[], pymysql.Connection[Any]]) -> None:
+        """End the statement on the server, which would otherwise finish it for nothing."""
+        try:
+            with closing(connect()) as other, closing(other.cursor()) as cursor:
+                cursor.execute(f"KILL {session.number}")
+        except (pymysql.Error, SourceError):
+            return  # the server may be away, and max_statement_time ends the statement in any case
+
+    def _tables(self, session: _MariadbQueries) -> str:
+        try:
+            return existing_tables([str(name) for (name,) in session.rows(_TABLES)])
+        except pymysql.Error:
+            return ""  # a second failure would hide the missing table
+
+    def _holders(self, session: _MariadbQueries | None) -> str:
+        for statement in _HOLDERS if session is not None else ():
+            try:
+                found = session.rows(statement) if session is not None else []
+            except pymysql.Error:
+                continue  # the server can't name the holder in this way
+            return ", ".join(f"process {pid} of user {user} on {table}" for pid, user, table in found)
+        return ""

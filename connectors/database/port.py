@@ -1,0 +1,117 @@
+"""The port between the database connector and one kind of database.
+
+A `Database` is a configured address. `Database.open` starts one read-only transaction, a `ReadSession`, which sees one state of
+the database. A session yields frames: polars columns of exact text, bounded in rows and in bytes. The database or polars converts
+the values, not Python code for each value.
+
+Every method raises only `SourceUnavailable` (retry later) or `SourceBroken` (a person must act), with a sentence that shows no
+password.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+import polars as pl
+
+Parameter: TypeAlias = str | int | float
+"""A value that is bound to a statement. Text has no type: the database compares it in the type of the column."""
+
+Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
+"""What the settings of values distinguish: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
+
+
+class TextFault(NamedTuple):
+    """Why a row is rejected, and the column with the fault."""
+
+    field: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultColumn:
+    """A column of a result.
+
+    ``type`` is the database's name of its type, such as ``timestamp with time zone``. ``kind`` selects the setting that applies
+    to its values. ``expression`` is the SQL that yields the value. Empty: the column of this name.
+    """
+
+    name: str
+    type: str
+    kind: Kind = "text"
+    expression: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Rows of a result.
+
+    ``records`` has a `pl.String` column for each requested column, in the same order. Null is the database's NULL. ``faults``
+    holds the rows, by index, that have a value without exact text; that value is null in ``records``.
+    """
+
+    records: pl.DataFrame
+    faults: Mapping[int, TextFault] = field(default_factory=dict)
+
+
+class SqlDialect(ABC):
+    """Facts about the SQL of one kind of database."""
+
+    name: ClassVar[Literal["postgresql", "sqlite", "mariadb"]]
+    storage_class: ClassVar[str] = "'text'"
+    """The SQL of a value's kind, with ``{}`` in place of the value; one of the words integer, real, text, null and blob."""
+
+    def quote(self, identifier: str) -> str:
+        """Return an identifier as SQL writes it."""
+        return '"' + identifier.replace('"', '""') + '"'
+
+    def placeholder(self) -> str:
+        """Return the mark of the next parameter in a statement; it never occurs in an identifier or text."""
+        return PLACEHOLDER
+
+    @abstractmethod
+    def exact_text(self, column: ResultColumn) -> str:
+        """Return the SQL expression of a column's exact text.
+
+        A date with a time is ISO 8601, a boolean is ``true`` or ``false``.
+        """
+
+
+PLACEHOLDER = "\x00"
+"""The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
+
+
+class ReadSession(ABC):
+    """One read-only transaction, which sees one state of the database."""
+
+    @abstractmethod
+    def columns(self, source: str) -> list[ResultColumn]:
+        """Return the columns of ``source``, what follows FROM, without reading rows. Names may repeat."""
+
+    @abstractmethod
+    def frames(
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+    ) -> Iterator[Frame]:
+        """Yield the rows of ``SELECT columns FROM source rest``, at least one frame, the last one possibly empty.
+
+        A frame has at most ``batch_rows`` rows, and ends with the row that exceeds ``batch_bytes``. ``parameters`` replace the
+        placeholders of ``rest`` in order.
+        """
+
+    @abstractmethod
+    def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
+        """Return the first value of the only row of a statement as text; None: it is NULL, or there is no row."""
+
+
+class Database(ABC):
+    """A configured database. No connection stays open between two sessions."""
+
+    dialect: SqlDialect
+
+    @abstractmethod
+    def open(self) -> AbstractContextManager[ReadSession]:
+        """Connect and begin a transaction; both end with the context."""

@@ -1,0 +1,111 @@
+"""PostgreSQL's errors as sentences, classified by what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+import psycopg
+
+from connectors.database.failure import existing_tables, lock_wait, login_refused, one_line
+from connectors.database.options import DatabaseOptions
+from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
+
+_AWAY = ("08", "40", "53", "55", "57", "58")  # connection, rollback, resources, state, operator, system
+_ALSO_AWAY = frozenset({"25P03", "25P04"})  # idle_in_transaction_session_timeout, transaction_timeout
+_PROTOCOL = "08P01"
+_NO_TABLE, _LOCK, _NO_PERMISSION, _CANCELED = "42P01", "55P03", "42501", "57014"
+
+# A failed connection has no SQLSTATE, only words: of PostgreSQL and of PgBouncer.
+_LOGIN = re.compile(
+    r"authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|no password supplied|password is required|auth failed"
+    r"|no such user|role \S+ (does not exist|is not permitted to log in)|wrong password|login failed",
+)
+_CONFIGURED = re.compile(
+    r"database \S+ does not exist|no such database|unsupported startup parameter|invalid connection option|invalid \S+ value"
+    r"|permission denied for database|root certificate file|does not support SSL|protocol violation"
+)
+_OTHER = re.compile(
+    r"too many|connection slots|not yet accepting|starting up|shutting down|recovery|time.?out|timed out|closed|terminat"
+    r"|refused|reset by peer|could not|not available|limit exceeded|no more connections|server conn crashed",
+    re.IGNORECASE,
+)
+_TABLES = (
+    "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')"
+    " AND pg_table_is_visible(c.oid) AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+)
+# Only ACCESS EXCLUSIVE stops a reader, and a reader waits also behind a program that waits for this lock.
+_HOLDERS = (
+    "SELECT DISTINCT l.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),"
+    " coalesce(to_char(a.xact_start, 'HH24:MI:SS'), ''), l.relation::regclass::text FROM pg_locks l"
+    " LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid() LIMIT 5"
+)
+
+
+class _PostgresqlQueries(Protocol):
+    def restart(self) -> bool:
+        """Begin another transaction after an error."""
+
+    def rows(self, sql: str) -> list[tuple[str, ...]]:
+        """Return the rows of a short statement."""
+
+
+class PostgresqlFailure:
+    """Translates errors of one configured server. Messages of libpq and of the server hold no password."""
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        self._options = options
+        self._where = options.address()
+
+    def of_connection(self, error: psycopg.Error) -> SourceError:
+        """Return the error for a connection that failed."""
+        words = one_line(error)
+        used_password = error.pgconn is not None and error.pgconn.used_password
+        if _CONFIGURED.search(words):
+            return SourceBroken(f"The database {self._where} refuses the connection: {words}.")
+        # A server that writes another language refused the password, as far as it can be known.
+        if _LOGIN.search(words) or (used_password and not _OTHER.search(words)):
+            return login_refused(self._where, words)
+        return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
+
+    def of_statement(self, error: psycopg.Error, session: _PostgresqlQueries) -> SourceError:
+        """Return the error for a statement that failed; ``session`` is asked for the cause."""
+        state = str(error.sqlstate or "")
+        words = one_line(error.diag.message_primary or error)
+        refused = f"The database {self._where} refuses the reading: {words}."
+        if state == _LOCK:
+            seconds = self._options.lock_timeout_seconds
+            return SourceUnavailable(lock_wait(self._where, seconds, self._holders(session)))
+        if state == _CANCELED:
+            return SourceUnavailable(f"The database {self._where} canceled the reading: {words}.")
+        if not state or state in _ALSO_AWAY or (state.startswith(_AWAY) and state != _PROTOCOL):
+            return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
+        if state == _NO_TABLE:
+            return SourceBroken(refused + self._tables(session))
+        if state == _NO_PERMISSION and "row-level security" in words:
+            return SourceBroken(
+                f"{refused} A policy hides rows from this user, and hidden rows would count as removed. Let the user read all"
+                " rows (ALTER ROLE … BYPASSRLS)."
+            )
+        return SourceBroken(refused)
+
+    def _tables(self, session: _PostgresqlQueries) -> str:
+        try:
+            return existing_tables([name for (name,) in session.rows(_TABLES)]) if session.restart() else ""
+        except (psycopg.Error, SourceError):
+            return ""  # a second failure would hide the missing table
+
+    def _holders(self, session: _PostgresqlQueries) -> str:
+        try:
+            found = session.rows(_HOLDERS) if session.restart() else []
+        except (psycopg.Error, SourceError):
+            return ""  # a second failure would hide the lock
+        return ", ".join(
+            f"process {pid}"
+            + (f" of user {user}" if user else "")
+            + (f" ({application})" if application else "")
+            + f" on {table}"
+            + (f" since {since} UTC" if since else "")
+            for pid, user, application, since, table in found
+        )

@@ -1,0 +1,229 @@
+"""SQLite: a file with a rollback journal is copied first, so that its owner waits for the copy only, not for the reading.
+
+A reader of such a file blocks every commit of its owner. A reader of a file in WAL mode blocks nothing, so that file is read in
+place.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from math import isfinite
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+from urllib.parse import quote
+
+import polars as pl
+
+from connectors.database.failure import existing_tables
+from connectors.database.limits import Deadline
+from connectors.database.options import DatabaseOptions
+from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn, SqlDialect, TextFault
+from connectors.database.sqlite_copy import copy_file
+from connectors.database.sqlite_failure import SqliteFailure
+from connectors.database.statement import ALIAS, bind, select
+from connectors.database.text_rows import NOT_UTF8
+from connectors.database.values import BINARY, NOT_FINITE
+from ingestd.sdk import SourceBroken
+
+_STEPS_BETWEEN_CHECKS = 10_000
+_AS_WRITTEN = methodcaller("decode", "utf-8", "surrogateescape")
+_NUMBERED = re.compile(r":\d+$")
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
+_NONE = type(None)
+
+
+class SqliteDialect(SqlDialect):
+    """SQLite's SQL. The values are converted in Python, because SQLite's own text of a real has 15 digits only."""
+
+    name: ClassVar[Literal["sqlite"]] = "sqlite"
+    storage_class: ClassVar[str] = "typeof({})"
+
+    def exact_text(self, column: ResultColumn) -> str:
+        """Return the SQL expression of a column."""
+        return column.expression or self.quote(column.name)
+
+
+class SqliteDatabase(Database):
+    """One SQLite file. It is never created and never written to."""
+
+    def __init__(self, options: DatabaseOptions, base: Path) -> None:
+        self._options = options
+        self._path = (base / options.address().database).absolute()
+        self.dialect = SqliteDialect()
+
+    @contextmanager
+    def open(self) -> Iterator[ReadSession]:
+        """Open the file, or a copy of it, and begin a transaction."""
+        deadline = Deadline(self._options)
+        try:
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN")
+                if self._is_wal(connection):
+                    yield from self._session(connection, deadline)
+                else:
+                    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as copy:
+                        connection.execute("COMMIT")
+                        copy_file(connection, copy, self._options, deadline)
+                        connection.close()
+                        copy.execute("PRAGMA query_only = ON")
+                        copy.execute("BEGIN")
+                        yield from self._session(copy, deadline)
+        except sqlite3.Error as error:
+            raise SqliteFailure(self._options, self._path).of(error, deadline) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(self._path))}?mode=ro",
+            uri=True,
+            timeout=self._options.lock_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    @staticmethod
+    def _is_wal(connection: sqlite3.Connection) -> bool:
+        connection.execute(
+            "SELECT 1 FROM sqlite_master LIMIT 1"
+        ).fetchall()  # a file that can't be read is an error here
+        return str(connection.execute("PRAGMA journal_mode").fetchone()[0]) == "wal"
+
+    def _session(self, connection: sqlite3.Connection, deadline: Deadline) -> Iterator[ReadSession]:
+        connection.text_factory = _AS_WRITTEN
+        connection.set_progress_handler(lambda: deadline.left() == 0, _STEPS_BETWEEN_CHECKS)
+        yield SqliteSession(connection, self._options, self.dialect, deadline)
+
+
+class SqliteSession(ReadSession):
+    """A transaction of one connection. Each value keeps its own type, also inside a column."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, options: DatabaseOptions, dialect: SqlDialect, deadline: Deadline
+    ) -> None:
+        self._connection = connection
+        self._options = options
+        self._dialect = dialect
+        self._deadline = deadline
+
+    def columns(self, source: str) -> list[ResultColumn]:
+        """Return the columns of ``source``; a type is the empty text, because each value has its own."""
+        self._deadline.restart()
+        try:
+            names = self._names(f"SELECT * FROM {source} LIMIT 0")
+            if any(_NUMBERED.sub("", name) in names for name in names if _NUMBERED.search(name)):
+                # SQLite renames the second column a of a query to a:1, unless the query is a whole statement.
+                names = self._names(f"SELECT * FROM {source} LIMIT 0" if not source.startswith("(") else _inner(source))
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
+            listed = self._connection.execute(_TABLES).fetchall()
+            raise SourceBroken(
+                f"The database {self._options.address()} refuses the reading: {error}.{existing_tables([n for (n,) in listed])}"
+            ) from None
+        return [ResultColumn(name=name, type="") for name in names]
+
+    def _names(self, sql: str) -> list[str]:
+        with closing(self._connection.execute(sql)) as cursor:
+            return [field[0] for field in cursor.description]
+
+    def frames(
+        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+    ) -> Iterator[Frame]:
+        """Yield the rows in frames of bounded rows and bytes."""
+        sql = bind(select(self._dialect, columns, source, rest), ["?"] * len(parameters), str)
+        names = [column.name for column in columns]
+        self._deadline.restart()
+        with closing(self._connection.execute(sql, tuple(parameters))) as cursor:
+            while True:
+                frame, more = self._next_frame(cursor, names)
+                yield frame
+                if not more:
+                    return
+
+    def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
+        """Return the first value of the only row of a statement as text."""
+        self._deadline.restart()
+        row = self._connection.execute(bind(sql, ["?"] * len(parameters), str), tuple(parameters)).fetchone()
+        return None if row is None or row[0] is None else str(row[0])
+
+    def _next_frame(self, cursor: sqlite3.Cursor, names: Sequence[str]) -> tuple[Frame, bool]:
+        """Return the next rows within both bounds, and whether there may be more."""
+        self._deadline.restart()
+        parts: list[Frame] = []
+        rows = size = 0
+        step, more = 1, True  # the first rows show how many of them fit
+        while more and rows < self._options.batch_rows and size < self._options.batch_bytes:
+            fetched = cursor.fetchmany(min(step, self._options.batch_rows - rows))
+            more = bool(fetched)
+            if more or not parts:
+                parts.append(self._frame(fetched, names, first=rows))
+                rows += len(fetched)
+                size += int(parts[-1].records.estimated_size())
+                average = size // max(1, rows) + 1
+                step = max(1, min(2 * step, (self._options.batch_bytes - size) // average))
+        records = pl.concat([part.records for part in parts], rechunk=True)
+        return Frame(records=records, faults={at: fault for part in parts for at, fault in part.faults.items()}), more
+
+    def _frame(self, rows: list[tuple[Any, ...]], names: Sequence[str], *, first: int) -> Frame:
+        """Return the frame of ``rows``, of which the first has the index ``first``."""
+        faults: dict[int, TextFault] = {}
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        series = [
+            pl.Series(name, self._texts(values, name, faults, first), dtype=pl.String)
+            for name, values in zip(names, columns, strict=True)
+        ]
+        return Frame(records=pl.DataFrame(series), faults=faults)
+
+    def _texts(
+        self, values: Sequence[Any], name: str, faults: dict[int, TextFault], first: int
+    ) -> Sequence[str | None]:
+        types = set(map(type, values))
+        if types == {int}:
+            return list(map(str, values))
+        if types == {float} and self._options.nan == "keep":
+            return list(map(repr, values))
+        if types <= {str, _NONE} and _is_utf8("".join(filter(None, values))):
+            return values
+        texts: list[str | None] = []
+        for at, value in enumerate(values, start=first):
+            text, fault = self._text(value)
+            texts.append(text)
+            if fault:
+                faults.setdefault(at, TextFault(name, f"Column {name} {fault}."))
+        return texts
+
+    def _text(self, value: object) -> tuple[str | None, str]:
+        """Return the text of one value, and what is wrong with it."""
+        match value:
+            case str():
+                return (value, "") if _is_utf8(value) else (None, NOT_UTF8)
+            case float() if self._options.nan != "keep" and not isfinite(value):
+                return None, NOT_FINITE if self._options.nan == "reject" else ""
+            case float():
+                return repr(value), ""
+            case bytes():
+                texts = {"hex": value.hex(), "base64": b64encode(value).decode()}
+                text = texts.get(self._options.binary)
+                return text, "" if text is not None else BINARY
+            case _:
+                return None if value is None else str(value), ""
+
+
+def _inner(source: str) -> str:
+    """Return the query of a source, as it was written."""
+    return source.removeprefix("(").removesuffix(f") AS {ALIAS}")
+
+
+def _is_utf8(value: str) -> bool:
+    """Return False if the text holds bytes that were not UTF-8 (`_AS_WRITTEN`)."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,66 @@
+r"""Rows that a database sends as lines of text, parsed by polars: the text format of PostgreSQL's COPY.
+
+Fields are separated by tabs. NULL is ``\N``. A backslash, a tab and a line end inside a field are written with a backslash, so
+NULL, the empty text and the text ``\N`` differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from connectors.database.port import Frame, ResultColumn, TextFault
+
+NOT_UTF8 = "holds text that is not UTF-8"
+_ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
+_MARK = "."
+"""Begins every block, because polars removes a byte order mark there and refuses a block of blank lines only."""
+
+
+def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultColumn]) -> Frame:
+    """Return the rows of ``lines``, each with its line end. A field that is not UTF-8 is a fault of its row."""
+    names = [column.name for column in columns]
+    if not lines:
+        return Frame(records=pl.DataFrame(schema=dict.fromkeys(names, pl.String)))
+    block = b"".join(lines)
+    faults: dict[int, TextFault] = {}
+    if not _is_utf8(block):
+        block = b"".join(_without_faults(bytes(line), at, names, faults) for at, line in enumerate(lines))
+    header = b"\t".join([_MARK.encode()] * len(names)) + b"\n"
+    records = pl.read_csv(
+        header + block,
+        has_header=False,
+        skip_rows=1,
+        separator="\t",
+        quote_char=None,
+        null_values="\\N",
+        empty_string_is_null=False,
+        infer_schema=False,
+        schema=dict.fromkeys(names, pl.String),
+        extra_columns="raise",
+        missing_columns="raise",
+    )
+    if block.count(b"\\") != block.count(b"\\N"):  # a backslash that does not begin a NULL
+        records = records.with_columns(pl.all().str.replace_many(list(_ESCAPES), list(_ESCAPES.values())))
+    return Frame(records=records, faults=faults)
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_faults(line: bytes, at: int, names: Sequence[str], faults: dict[int, TextFault]) -> bytes:
+    """Return a line with NULL in place of each field that is not UTF-8, and note the first as the row's fault."""
+    if _is_utf8(line):
+        return line
+    fields = line.rstrip(b"\n").split(b"\t")
+    for index, field in enumerate(fields):
+        if not _is_utf8(field):
+            faults.setdefault(at, TextFault(names[index], f"Column {names[index]} {NOT_UTF8}."))
+            fields[index] = b"\\N"
+    return b"\t".join(fields) + b"\n"

@@ -1,0 +1,64 @@
+"""Expressions: SQL expressions over the fields of one record, compiled to column expressions.
+
+Only the operators and functions of these modules exist: no SELECT, no aggregate, no window, no clock, no random number, no
+file. Polars' own SQL is not used, because it rounds numbers and fails a whole batch at one overflow.
+
+A field is text. As an operand of arithmetic, or compared with a number, it is an exact decimal (`ingestd.core.mapping.number`).
+A record for which that is impossible has a fault. Faults of a part that SQL does not evaluate (another branch of CASE, the
+right side of AND) don't count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+from sqlglot import exp
+
+from ingestd.core.mapping import number
+from ingestd.core.mapping.arithmetic import ARITHMETIC_HANDLERS
+from ingestd.core.mapping.column import column_named
+from ingestd.core.mapping.compiler import AT_MOST, Compiler, Handler, handled, refusal
+from ingestd.core.mapping.condition import CONDITION_HANDLERS
+from ingestd.core.mapping.text_function import TEXT_HANDLERS
+from ingestd.core.mapping.typed import ExpressionError, Typed, position_of
+
+
+def expression_compiler() -> Compiler:
+    """Return a compiler of expressions."""
+    return Compiler(handlers=_HANDLERS)
+
+
+def _column(compiler: Compiler, node: exp.Column) -> Typed:
+    name = ".".join(part.name for part in node.parts)
+    if any(not isinstance(part, exp.Identifier) for part in node.parts):
+        raise refusal(node)
+    if name in compiler.named:
+        return compiler.named[name]
+    return Typed(expr=column_named(name), kind="text", columns=(name,), raw=True)
+
+
+def _constant(_: Compiler, node: exp.Literal) -> Typed:
+    text = str(node.this)
+    if node.is_string:
+        if "\0" in text:
+            raise ExpressionError("A text can't contain the character U+0000.", position_of(node))
+        return Typed(expr=pl.lit(text), kind="text", constant=text)
+    value = number.exact_number(text)
+    if value is None:
+        raise ExpressionError(f"{text} is no number with {AT_MOST}.", position_of(node))
+    return Typed(expr=number.number_literal(value), kind="number", constant=text)
+
+
+def _paren(compiler: Compiler, node: exp.Paren) -> Typed:
+    return compiler.node(node.this)
+
+
+_HANDLERS: Mapping[type[exp.Expr], Handler] = {
+    exp.Column: handled(_column, "this table db catalog"),
+    exp.Literal: handled(_constant, "this is_string"),
+    exp.Paren: handled(_paren),
+    **ARITHMETIC_HANDLERS,
+    **CONDITION_HANDLERS,
+    **TEXT_HANDLERS,
+}

@@ -1,0 +1,140 @@
+"""Exact decimal numbers of expressions, in columns: at most 19 digits before the point and 18 behind it.
+
+Polars computes with `pl.Decimal` of 38 digits. It rounds what doesn't fit, and an overflow fails the whole batch. So each
+operation here first replaces operands that would overflow, and then reports the rows with an inexact or too large result.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
+
+import polars as pl
+
+DECIMALS = 18
+NUMBER = pl.Decimal(38, DECIMALS)
+LIMIT_DIGITS = 19
+"""A number with more digits before the point doesn't fit."""
+
+_SCALE = 10**DECIMALS
+_SURE_BYTES = 19
+"""A number of so few characters without exponent always fits."""
+_FORM = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_UNIT = Decimal(1).scaleb(-DECIMALS)
+_EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
+_ZERO = pl.lit(Decimal(0)).cast(NUMBER)
+_ONE = pl.lit(Decimal(1)).cast(NUMBER)
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """Return the number that a text is, such as ``-1.50e3``; None if it is none. Digits are ASCII, there are no spaces."""
+    if not _FORM.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except DecimalException:  # an exponent of more than 18 digits
+        return None
+
+
+def exact_number(text: str) -> Decimal | None:
+    """Return the number that a text is; None if it is none or doesn't fit."""
+    value = decimal_of(text)
+    if value is None or (value and value.adjusted() >= LIMIT_DIGITS):
+        return None
+    try:
+        return (value or Decimal(0)).quantize(_UNIT, context=_EXACT)
+    except DecimalException:
+        return None
+
+
+def read_numbers(texts: pl.Series) -> pl.Series:
+    """Return the texts as numbers (`NUMBER`); null where `exact_number` returns None."""
+    numbers = texts.cast(NUMBER, strict=False)
+    doubtful = ((texts.str.len_bytes() > _SURE_BYTES) | texts.str.contains("[eE]")).arg_true()
+    if doubtful.len():
+        read = [exact_number(text) for text in texts.gather(doubtful)]
+        numbers = numbers.scatter(doubtful, pl.Series(read, dtype=NUMBER))
+    return numbers
+
+
+def number_literal(value: Decimal) -> pl.Expr:
+    """Return a number that fits as a column expression."""
+    return pl.lit(value).cast(NUMBER)
+
+
+def number_text(number: pl.Expr) -> pl.Expr:
+    """Return numbers as their shortest text: no exponent, no zero at the end of a fraction, ``0`` for zero."""
+    return number.cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")
+
+
+def too_large(result: pl.Expr) -> pl.Expr:
+    """Return whether a result doesn't fit."""
+    return digits_above(result, LIMIT_DIGITS)
+
+
+def digits_above(number: pl.Expr, digits: int) -> pl.Expr:
+    """Return whether a number has more than so many digits before its point."""
+    limit = 10 ** min(digits + DECIMALS, 38)
+    scaled = number.to_physical()
+    return (scaled >= _wide(limit)) | (scaled <= _wide(-limit))
+
+
+def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:
+    """Return the products, and whether the operands are so small that a product can be computed; else it is null.
+
+    ``constant``: the value of ``right``, if it is one. None as the second result: every product can be computed.
+    """
+    if constant is not None and abs(constant) <= 10:
+        return left * right, None
+    safe = _size(left) * _size(right) < 9e19
+    return pl.when(safe).then(pl.when(safe).then(left).otherwise(_ZERO) * right_of(safe, right)), safe
+
+
+def right_of(safe: pl.Expr, operand: pl.Expr) -> pl.Expr:
+    """Return the operand where it is safe, else one."""
+    return pl.when(safe).then(operand).otherwise(_ONE)
+
+
+def divide(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:
+    """Return the quotients, and whether the operands are such that a quotient can be computed; as `multiply`."""
+    if constant is not None and abs(constant) >= Decimal("0.1"):
+        return left / right, None
+    safe = (right.to_physical() != 0) & (_size(left) < 9e19 * _size(right))
+    return pl.when(safe).then(left / right_of(safe, right)), safe
+
+
+def is_exact_product(product: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """Return whether a product of `multiply` was not rounded.
+
+    Both sides are compared modulo 2**128. The difference of the true values is at most half of 10**18, so it is zero if it is
+    zero modulo 2**128.
+    """
+    return (left.to_physical() * right.to_physical()).eq(product.to_physical() * _wide(_SCALE))
+
+
+def is_exact_quotient(quotient: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """Return whether a quotient of `divide` was not rounded.
+
+    As for products; the difference is at most half of the divisor, which is less than 10**37.
+    """
+    return (left.to_physical() * _wide(_SCALE)).eq(quotient.to_physical() * right.to_physical())
+
+
+def is_tie(result: pl.Expr, decimals: int) -> pl.Expr:
+    """Return whether a result is exactly between two numbers with so many decimals."""
+    step = 10 ** (DECIMALS - decimals)
+    return (result.to_physical().mod(_wide(step))).eq(_wide(step // 2))
+
+
+def rounded(number: pl.Expr, decimals: int) -> pl.Expr:
+    """Round to so many decimals; a half is rounded away from zero."""
+    return number.round(decimals, mode="half_away_from_zero")
+
+
+def _size(number: pl.Expr) -> pl.Expr:
+    """Return the absolute value, approximately."""
+    return number.to_physical().cast(pl.Float64).abs() / pl.lit(float(_SCALE))
+
+
+def _wide(value: int) -> pl.Expr:
+    return pl.lit(value, dtype=pl.Int128)

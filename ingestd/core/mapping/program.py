@@ -1,0 +1,79 @@
+"""The expressions of one entry mapping, as steps over the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from ingestd.core.mapping.specification import EntrySpec
+from ingestd.core.mapping.typed import RecordFault, Typed
+
+VALUE = "\0value"
+"""The name of the expression of the value, beside the names of ``let``."""
+
+ORDER = "\0order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """``outputs``: the compiled expressions by name. ``where``: the condition of the records that make entries."""
+
+    steps: tuple[pl.Expr, ...]
+    where: Typed | None
+    outputs: Mapping[str, Typed]
+
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """Return the fields of a name: those of its expression, or the field itself."""
+        return self.outputs[name].columns if name in self.outputs else (name,)
+
+    def run(self, frame: pl.DataFrame, used: Iterable[str]) -> tuple[pl.DataFrame, dict[int, tuple[str, str]]]:
+        """Return the records that make entries, with a column of text for each used name, and the reasons to reject records.
+
+        A reason has the record's value of `ORDER` as key; its value is a sentence and a field.
+        """
+        for step in self.steps:
+            frame = frame.with_columns(step)
+        outputs = {name: self.outputs[name] for name in dict.fromkeys(used) if name in self.outputs}
+        included = self.where.expr.fill_null(value=False) if self.where is not None else pl.lit(value=True)
+        faults = list(self.where.faults) if self.where is not None else []
+        for output in outputs.values():
+            faults += [replace(fault, bad=included & fault.bad) for fault in output.faults]
+        bad: dict[int, tuple[str, str]] = {}
+        if faults and frame.select(pl.any_horizontal([fault.bad for fault in faults]).any()).item():
+            frame = frame.with_columns(_first(faults).alias("\0fault"))
+            faulty = frame.filter(pl.col("\0fault").is_not_null())
+            for record in faulty.iter_rows(named=True):
+                fault = faults[record["\0fault"]]
+                bad[record[ORDER]] = fault.reason(record), fault.columns[0] if fault.columns else ""
+            frame = frame.filter(pl.col("\0fault").is_null())
+        if self.where is not None:
+            frame = frame.filter(included)
+        return frame.with_columns([output.text().alias(name) for name, output in outputs.items()]), bad
+
+
+def compile_program(spec: EntrySpec) -> Program | None:
+    """Compile the expressions of a specification; None if it has none.
+
+    Raises:
+        ExpressionError: an expression can't be compiled.
+    """
+    if not spec.let and spec.where is None and spec.expression is None:
+        return None
+    # A configuration without expressions does not wait for the import of sqlglot.
+    from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
+
+    compiler = expression_compiler()
+    outputs: dict[str, Typed] = {}
+    for name, text in spec.let:
+        outputs[name] = compiler.define(name, text)
+    where = compiler.condition(spec.where) if spec.where is not None else None
+    if spec.expression is not None:
+        outputs[VALUE] = compiler.compile(spec.expression)
+    return Program(steps=tuple(compiler.steps), where=where, outputs=outputs)
+
+
+def _first(faults: list[RecordFault]) -> pl.Expr:
+    """Return the index of the first fault of a record."""
+    return pl.coalesce([pl.when(fault.bad).then(pl.lit(index)) for index, fault in enumerate(faults)])

@@ -1,0 +1,76 @@
+"""The specification of an entry mapping: what a configuration says, as values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from ingestd.core.mapping.conversion import ValueRules
+
+NO_RULES = ValueRules()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSelection:
+    """Columns by their names: those that a glob of ``match`` matches, without those that a glob of ``excluded`` matches."""
+
+    match: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+
+    def of(self, names: Sequence[str], *, but: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the selected columns, without those named in ``but``."""
+        return tuple(
+            name
+            for name in names
+            if name not in but and _matches(name, self.match) and not _matches(name, self.excluded)
+        )
+
+    def excludes(self, glob: str, names: Sequence[str]) -> bool:
+        """Return whether one of the names is excluded by this glob."""
+        return any(_matches(name, (glob,)) for name in names)
+
+
+def _matches(name: str, globs: Iterable[str]) -> bool:
+    return any(name == glob or fnmatchcase(name, glob) for glob in globs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrySpec:
+    """One entry for each record (``value`` or ``expression``), or one for each column (``columns`` or ``selection``).
+
+    With columns the key contains ``{column}``. ``types``: data types of single columns instead of ``type``. ``where``: only
+    records for which this expression is true. ``let``: named expressions. ``file_name``: the form of the file's name, with
+    parts in braces. ``rules``: what becomes of a value.
+    """
+
+    key: str
+    value: str | None = None
+    columns: tuple[str, ...] = ()
+    type: str = "scalar"
+    expression: str | None = None
+    selection: ColumnSelection | None = None
+    types: tuple[tuple[str, str], ...] = ()
+    where: str | None = None
+    let: tuple[tuple[str, str], ...] = ()
+    file_name: str | None = None
+    rules: ValueRules = field(default=NO_RULES)
+
+
+def name_parts(form: str) -> re.Pattern[str]:
+    """Return the pattern for the names of files with the form ``RUN{run}_{bench}.csv``; a part has at least one character.
+
+    Raises:
+        ValueError: the form has no part, a part twice, or two parts without text between them.
+    """
+    pieces = re.split(r"\{([A-Za-z_][A-Za-z0-9_]*)\}", form)
+    names = pieces[1::2]
+    if not names or any(mark in text for text in pieces[::2] for mark in "{}"):
+        raise ValueError("Expected the form of a file's name with its parts in braces, such as RUN{run}_{bench}.csv.")
+    if len(set(names)) < len(names):
+        raise ValueError("The form names a part twice.")
+    if not all(pieces[2:-1:2]):
+        raise ValueError("Two parts need text between them, such as {run}_{bench}.")
+    text = "".join(f"(?P<{piece}>.+?)" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces))
+    return re.compile(text, re.DOTALL)

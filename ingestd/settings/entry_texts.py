@@ -1,0 +1,52 @@
+"""Validators of the texts in an entry mapping: templates, data types and texts that a function of the core checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from pydantic import AfterValidator
+
+from ingestd.core.mapping import TemplateError, parse_template
+from ingestd.settings.validation import problem
+
+_DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+
+def template(text: str) -> str:
+    """Return a text that is a template."""
+    try:
+        parse_template(text)
+    except TemplateError as error:
+        sentence = str(error)
+        raise problem(f"{sentence[:1].upper()}{sentence[1:]}.", error.position) from None
+    return text
+
+
+def data_type(text: str) -> str:
+    """Return a text that is a data type, or a template for one."""
+    if not parse_template(template(text)).fields and not _DATA_TYPE.fullmatch(text):
+        raise problem(
+            "Expected a data type such as scalar, text or datetime: a letter, then at most 63 letters, digits, '_', '.' or '-'."
+        )
+    return text
+
+
+def checked_by(check: Callable[[str], object]) -> AfterValidator:
+    """Return a validator of texts that ``check`` accepts, or refuses with a sentence in a ValueError."""
+
+    def validator(text: str) -> str:
+        try:
+            check(text)
+        except ValueError as error:
+            raise problem(str(error), getattr(error, "position", None)) from None
+        return text
+
+    return AfterValidator(validator)
+
+
+def without_nul(text: str) -> str:
+    """Return a text without the character U+0000, which no entry can contain."""
+    if "\0" in text:
+        raise problem("The character U+0000 is not permitted.", text.index("\0"))
+    return text

@@ -1,0 +1,66 @@
+"""Files in a folder, read by a real connector and mapped as a configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingestd.core.mapping import Mapping
+from ingestd.core.record import Reject
+from ingestd.intake.run import checked_batches
+from ingestd.registry import connector_class
+from ingestd.sdk import SourceContext
+from ingestd.settings import load_settings
+
+_CONFIGURATION = """\
+service: {url: "http://127.0.0.1:8400", api_key: k-1}
+state: ingestd.db
+pipelines:
+  - name: files
+    source: {connector: directory, path: drop, settle_seconds: 0, format: FORMAT}
+    sink: {workspace: w, label: Files}
+    entries:
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFiles:
+    """The entries (key, value, data type) and the rejected records of all files, in the order of their names."""
+
+    entries: list[tuple[str, str, str]]
+    rejects: list[Reject]
+
+
+def map_files(
+    folder: Path, entries: str, files: MappingOf[str, str], *, file_format: str = "{type: csv}"
+) -> MappedFiles:
+    """Map the records of ``files`` by the YAML text ``entries``.
+
+    Raises:
+        ConfigurationError: ``entries`` has a mistake.
+        SourceBroken: a file can't be mapped.
+    """
+    drop = folder / "drop"
+    drop.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (drop / name).write_text(content, encoding="utf-8")
+    indented = "".join(f"      {line}\n" for line in entries.strip("\n").splitlines())
+    path = folder / "ingestd.yaml"
+    path.write_text(_CONFIGURATION.replace("FORMAT", file_format) + indented, encoding="utf-8")
+    [pipeline] = load_settings(path, options_of=connector_class, environment={}).pipelines
+    mapping = Mapping(pipeline.entries)
+    context = SourceContext(pipeline=pipeline.name, base=folder, now=lambda: 4_000_000_000.0)
+    connector = connector_class(pipeline.source.connector)(pipeline.source.options, context)
+    found = MappedFiles(entries=[], rejects=[])
+    try:
+        for partition in sorted(connector.partitions(), key=lambda one: one.name):
+            for batch in checked_batches(connector.read(partition, None)):
+                mapping.check_header(batch)
+                hashes = mapping.row_hashes(batch.records, batch.facts)
+                mapped = mapping.apply(batch.records, batch.positions, hashes, batch.facts)
+                found.entries.extend(mapped.entries.select("key", "value", "data_type").rows())
+                found.rejects.extend(reject for reject, _ in mapped.rejects)
+    finally:
+        connector.close()
+    return found

@@ -1,0 +1,133 @@
+"""``workspaced keys``: create, list, rotate and revoke API keys."""
+
+from __future__ import annotations
+
+import click
+
+from workspaced.cli.database import address_option, in_transaction, uuid_of
+from workspaced.cli.failure import Failure
+from workspaced.core.clock import now_ms
+from workspaced.core.text import has_controls
+from workspaced.core.timestamps import stamp
+from workspaced.security import key_store
+from workspaced.security.audit_log import SYSTEM, AuditAction, note
+from workspaced.security.key_format import key_id_of
+from workspaced.security.key_store import StoredKey
+from workspaced.security.permissions import EVERYWHERE, ROLES
+from workspaced.storage.address import Address
+from workspaced.storage.port import ReadTransaction, Transaction
+
+_HOUR_MS = 3_600_000
+
+
+@click.group()
+def keys() -> None:
+    """API keys: create, list, rotate, revoke."""
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(list(ROLES)), required=True, help="What the key may do.")
+@click.option("--workspace", default=EVERYWHERE, help="Id of the one workspace that it is for; default: all.")
+@click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long it is valid.")
+@click.option("--guest", is_flag=True, help="It is valid only in workspaces that admit guests.")
+@click.option("--never-expires", is_flag=True, help="It is valid until it is revoked.")
+@address_option
+def create(
+    name: str, role: str, workspace: str, days: int, address: Address, *, guest: bool, never_expires: bool
+) -> None:
+    """Create a key for NAME and print it. It is stored nowhere, so it can't be printed again."""
+    if not name.strip() or len(name) > 255 or has_controls(name):
+        raise Failure("A key's name must have 1 to 255 characters, and no control characters.", 2)
+    workspace_id = uuid_of("workspace", workspace) if workspace else EVERYWHERE
+    now = now_ms()
+
+    def work(tx: Transaction) -> str:
+        key = key_store.create_key(
+            tx,
+            name=name.strip(),
+            role=role,
+            now=now,
+            expires_at=None if never_expires else now + days * 24 * _HOUR_MS,
+            workspace_id=workspace_id,
+            guest=guest,
+        )
+        action = AuditAction(action="api_key.created", resource_id=key_id_of(key) or "", workspace_id=workspace_id)
+        note(tx, SYSTEM, action, now=now)
+        return key
+
+    click.echo(in_transaction(address, work))
+
+
+@keys.command("list")
+@address_option
+def list_keys(address: Address) -> None:
+    """Print all keys: id, name, last characters, created, expires, last use, state. Never the key itself."""
+    now = now_ms()
+    for key in in_transaction(address, key_store.list_keys):
+        fields = (
+            key.id,
+            key.name,
+            f"…{key.last_four}",
+            stamp(key.created_at),
+            stamp(key.expires_at) if key.expires_at else "never",
+            stamp(key.last_used_at) if key.last_used_at else "unused",
+            _state(key, now),
+        )
+        click.echo("\t".join(fields))
+
+
+@keys.command()
+@click.argument("key")
+@address_option
+def revoke(key: str, address: Address) -> None:
+    """Revoke KEY, given by id or name. A running service refuses it within seconds."""
+
+    def work(tx: Transaction) -> str:
+        key_id, now = _key_id(tx, key), now_ms()
+        key_store.revoke_key(tx, key_id=key_id, now=now)
+        note(tx, SYSTEM, AuditAction(action="api_key.revoked", resource_id=key_id), now=now)
+        return key_id
+
+    click.echo(f"{in_transaction(address, work)} is revoked.")
+
+
+@keys.command()
+@click.argument("key")
+@click.option(
+    "--overlap-hours",
+    type=click.IntRange(0, 168),
+    default=24,
+    show_default=True,
+    help="How long the old secret stays valid beside the new one.",
+)
+@address_option
+def rotate(key: str, overlap_hours: int, address: Address) -> None:
+    """Create a new secret for KEY, given by id or name, and print it. It is stored nowhere."""
+
+    def work(tx: Transaction) -> str:
+        key_id, now = _key_id(tx, key), now_ms()
+        note(tx, SYSTEM, AuditAction(action="api_key.rotated", resource_id=key_id), now=now)
+        return key_store.rotate_key(tx, key_id=key_id, now=now, overlap_ms=overlap_hours * _HOUR_MS)
+
+    click.echo(in_transaction(address, work))
+
+
+def _key_id(reader: ReadTransaction, name: str) -> str:
+    """Return the id of the one key with this id or name.
+
+    Raises:
+        Failure: there is none, or several.
+    """
+    found = key_store.keys_named(reader, name)
+    if not found:
+        raise Failure(f"There is no key '{name}' that is not revoked; `workspaced keys list` shows all.", 1)
+    if len(found) > 1:
+        raise Failure(f"Several keys are named '{name}': {', '.join(found)}. Give one of these ids.", 1)
+    return found[0]
+
+
+def _state(key: StoredKey, now: int) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= now else "valid"

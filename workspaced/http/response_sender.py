@@ -1,0 +1,62 @@
+"""Send responses: whole, or in parts until the client disconnects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from starlette.types import Receive, Scope, Send
+
+from workspaced.http.responses import Headers, Response
+
+
+async def send_response(response: Response, more: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response with further headers; those that it has itself have precedence. Close its parts in any case."""
+    try:
+        await _send(response, more, scope, receive, send)
+    finally:
+        if response.parts is not None:
+            await response.parts.aclose()
+
+
+async def _send(response: Response, more: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+    own = {name for name, _ in response.headers}
+    headers = [*response.headers, *(header for header in more if header[0] not in own)]
+    is_head = scope["method"] == "HEAD"
+    # A read may leave out the body of HEAD, so its length is unknown.
+    has_length = response.parts is None and response.status not in {204, 304} and not (is_head and not response.body)
+    if has_length and "Content-Length" not in own:
+        headers.append(("Content-Length", str(len(response.body))))
+    encoded = [(name.encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": response.status, "headers": encoded})
+    if response.parts is None or is_head:
+        await send({"type": "http.response.body", "body": b"" if is_head else response.body})
+    else:
+        await _send_parts(response.parts, receive, send)
+
+
+async def _send_parts(parts: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+    """Send all parts and the end of the body; if the client disconnects, stop and close the parts."""
+    sending = asyncio.create_task(_send_all(parts, send))
+    disconnected = asyncio.create_task(_wait_for_disconnect(receive))
+    try:
+        await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, disconnected):
+            task.cancel()
+        outcomes = await asyncio.gather(sending, disconnected, return_exceptions=True)
+    if isinstance(outcomes[0], Exception):
+        raise outcomes[0]
+
+
+async def _send_all(parts: AsyncGenerator[bytes, None], send: Send) -> None:
+    async with aclosing(parts):
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

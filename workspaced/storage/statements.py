@@ -1,0 +1,51 @@
+"""SQL by name for both databases.
+
+A statement is written once if both databases understand it. A variant for PostgreSQL is in ``x.postgres.sql`` beside ``x.sql``,
+under the same name. Text under ``-- hold: NAME`` there is appended to the statement in a writing transaction: a lock that keeps
+the rows unchanged until the transaction ends. SQLite needs none, because it has one writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Self
+
+from ingestd.process import statements
+
+
+class Statement(str):
+    """A statement for SQLite, with those for PostgreSQL: ``postgres`` for readers, ``locking`` for writing transactions."""
+
+    __slots__ = ("locking", "postgres")
+
+    postgres: str
+    locking: str
+
+    def __new__(cls, text: str, *, postgres: str, lock: str) -> Self:
+        """Append ``lock`` for writing transactions."""
+        statement = super().__new__(cls, text)
+        statement.postgres = postgres
+        statement.locking = f"{postgres}\n{lock}" if lock else postgres
+        return statement
+
+
+def load_statements(package: str, resource: str) -> Mapping[str, Statement]:
+    """Return the statements of one file of a package, by name, with their variants for PostgreSQL.
+
+    Raises:
+        ValueError: a name occurs twice, or a variant has no statement.
+    """
+    texts = statements.load_statements(package, resource)
+    variant = resource.removesuffix(".sql") + ".postgres.sql"
+    variants: Mapping[str, str] = {}
+    locks: Mapping[str, str] = {}
+    if files(package).joinpath(variant).is_file():
+        variants = statements.load_statements(package, variant)
+        locks = statements.load_statements(package, variant, kind="hold")
+    if unknown := (variants.keys() | locks.keys()) - texts.keys():
+        raise ValueError(f"{variant} of {package} names {', '.join(sorted(unknown))}, which {resource} does not have")
+    return {
+        name: Statement(text, postgres=variants.get(name, text), lock=locks.get(name, ""))
+        for name, text in texts.items()
+    }

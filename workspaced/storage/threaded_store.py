@@ -1,0 +1,154 @@
+"""The part of a store that both databases share: threads for queries, streams and the writer."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Required, TypedDict, TypeVar, cast
+
+from workspaced.core.problems import UnavailableProblem
+from workspaced.storage.disk import try_disk
+from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit, Perform
+from workspaced.storage.notifications import NotificationListeners
+from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, ReadTransaction, Transaction
+
+T = TypeVar("T")
+_END = object()
+
+
+class StoreOptions(TypedDict, total=False):
+    """Options of both stores.
+
+    ``readers`` queries and ``streams`` streams run at once. ``busy_seconds`` is how long to wait for a lock; at most
+    ``group_callers`` share a commit.
+    """
+
+    readers: Required[int]
+    streams: Required[int]
+    busy_seconds: float
+    group_callers: int
+    observer: CommitObserver
+
+
+class ThreadedStore(ABC):
+    """`workspaced.storage.port.Store` with the blocking parts left to a subclass."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        readers: int,
+        streams: int,
+        busy_seconds: float = 5.0,
+        group_callers: int = GROUP_CALLERS,
+        observer: CommitObserver = lambda _callers, _seconds: None,
+    ) -> None:
+        """``folder`` is the data folder, which `check` tests; for the others see `StoreOptions`."""
+        self._folder = folder
+        self._busy_seconds = busy_seconds
+        self._group_callers = group_callers
+        self._observer = observer
+        self._lists = _ReaderThreads(readers, "reader")
+        self._brief = _ReaderThreads(BRIEF_READERS, "brief-reader")
+        self._streams = asyncio.Semaphore(streams)
+        self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
+        self._listeners = NotificationListeners()
+        self._writer: GroupCommit | None = None
+
+    async def read(self, query: Callable[[ReadTransaction], T]) -> T:
+        """See the port."""
+        return await self._lists.run(lambda: self._query(query))
+
+    async def read_brief(self, query: Callable[[ReadTransaction], T]) -> T:
+        """See the port."""
+        return await self._brief.run(lambda: self._query(query))
+
+    async def stream(self, query: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
+        """See the port. Each stream has its own connection, so a slow client takes no reader from the others."""
+        async with self._streams:
+            steps = _iterate_on_threads(self._stream_threads, self._steps(query))
+            try:
+                async for item in steps:
+                    yield item
+            finally:
+                await steps.aclose()
+
+    async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
+        """See the port."""
+        if self._writer is None:
+            raise UnavailableProblem("starting", "The service is starting.")
+        return await self._writer.write(work, weight=weight)
+
+    def listen(self, channel: str, wake: Callable[[], None]) -> None:
+        """See the port."""
+        self._listeners.listen(channel, wake)
+
+    async def check(self) -> None:
+        """See the port."""
+        await self._brief.run(self._check_schema)
+        await asyncio.to_thread(try_disk, self._folder)
+        await self.write(self._check_writable)
+
+    def _start_writer(self, perform: Perform) -> None:
+        self._writer = GroupCommit(perform, callers=self._group_callers, observer=self._observer)
+        self._writer.start()
+
+    async def _stop_threads(self) -> None:
+        """Finish all accepted work."""
+        if self._writer:
+            await asyncio.to_thread(self._writer.stop)
+        for threads in (self._lists.threads, self._brief.threads, self._stream_threads):
+            await asyncio.to_thread(threads.shutdown)
+
+    @abstractmethod
+    def _query(self, query: Callable[[ReadTransaction], T]) -> T:
+        """Run a query in a transaction."""
+
+    @abstractmethod
+    def _steps(self, query: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
+        """Yield what a query yields, in a transaction on a connection of its own."""
+
+    @abstractmethod
+    def _check_schema(self) -> None:
+        """Raise UnavailableProblem if the database does not have this program's schema."""
+
+    @staticmethod
+    @abstractmethod
+    def _check_writable(tx: Transaction) -> None:
+        """Raise UnavailableProblem if the database accepts no writes."""
+
+
+class _ReaderThreads:
+    """Threads for queries, which wait in the event loop while all threads are in use."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self.threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
+        self._free = asyncio.Semaphore(count)
+
+    async def run(self, query: Callable[[], T]) -> T:
+        await self._free.acquire()
+        running = asyncio.get_running_loop().run_in_executor(self.threads, query)
+        # The thread is free when the query has ended, even if the caller was cancelled meanwhile.
+        running.add_done_callback(lambda _: self._free.release())
+        return await asyncio.shield(running)
+
+
+async def _iterate_on_threads(threads: Executor, steps: Generator[T, None, None]) -> AsyncGenerator[T, None]:
+    """Yield what the generator yields; close it with this one, even if it is left early."""
+    loop = asyncio.get_running_loop()
+    step: asyncio.Future[T | object] = loop.run_in_executor(threads, next, steps, _END)
+    try:
+        while (item := await asyncio.shield(step)) is not _END:
+            yield cast("T", item)
+            step = loop.run_in_executor(threads, next, steps, _END)
+    finally:
+        await asyncio.shield(loop.create_task(_close(threads, step, steps)))
+
+
+async def _close(threads: Executor, step: asyncio.Future[T | object], steps: Generator[T, None, None]) -> None:
+    """Wait for the last step, since a generator can't be closed while a thread runs it; then close it."""
+    await asyncio.wait([step])
+    await asyncio.get_running_loop().run_in_executor(threads, steps.close)

@@ -1,0 +1,130 @@
+"""One request to a page, and its requests to the API."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers
+
+from workspaced.core.json_body import decode
+from workspaced.http.internal_client import InternalClient
+from workspaced.http.responses import Response
+from workspaced.ui.sessions import Session
+
+_NEXT_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]*)[^>]*>; rel="next"')
+
+
+class PageRefused(Exception):
+    """An error page with a sentence is shown instead of the page."""
+
+    def __init__(self, status: int, title: str, sentence: str) -> None:
+        self.status = status
+        self.title = title
+        self.sentence = sentence
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiResponse:
+    """The API's response: the value of the body, and the headers by their names in lower case."""
+
+    value: Any
+    headers: Mapping[str, str]
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """Return the one record that was requested.
+
+        Raises:
+            PageRefused: it is a list: the URL has a fixed word of the API instead of an id.
+        """
+        if not isinstance(self.value, dict):
+            raise PageRefused(404, "Not found", "There is nothing under this address.")
+        return self.value
+
+    @property
+    def total(self) -> int:
+        """Return the number of records on all pages together."""
+        return int(self.headers["x-total-count"])
+
+    @property
+    def counted(self) -> int | None:
+        """Return `total`; None for a list that is too long to be counted."""
+        text = self.headers.get("x-total-count")
+        return None if text is None else int(text)
+
+    @property
+    def next_cursor(self) -> str:
+        """Return the cursor of the next page; empty if there is none."""
+        match = _NEXT_CURSOR.search(self.headers.get("link", ""))
+        return unquote(match[1]) if match else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST."""
+
+    method: str
+    names: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Headers
+    session: Session
+    address: str
+    api: InternalClient
+
+    async def get(self, *segments: str, **query: str) -> ApiResponse:
+        """Return what the API has at ``/v1/<segments>``.
+
+        Raises:
+            PageRefused: the API responds with an error.
+        """
+        return await parse_response(await self.api.request("GET", *segments, query=query))
+
+    async def workspace(self) -> Mapping[str, Any]:
+        """Return the record of the workspace that the URL names.
+
+        Raises:
+            PageRefused: the API responds with an error.
+        """
+        return (await self.get("workspace", self.names["workspace"])).record
+
+    async def post(self, *segments: str) -> ApiResponse:
+        """Send a POST without a body to the API.
+
+        Raises:
+            PageRefused: the API responds with an error.
+        """
+        return await parse_response(await self.api.request("POST", *segments))
+
+    def number(self, name: str, *, default: int = 0) -> int:
+        """Return an integer of the query; the default for anything else, since users do not write these by hand."""
+        text = self.query.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
+
+
+async def parse_response(response: Response) -> ApiResponse:
+    """Return the value of a response.
+
+    Raises:
+        PageRefused: the response is an error.
+    """
+    body = response.body
+    if response.parts is not None:
+        async with aclosing(response.parts) as parts:
+            body = b"".join([part async for part in parts])
+    if response.status >= 400:
+        raise api_error(response.status, body)
+    headers = {name.lower(): value for name, value in response.headers}
+    return ApiResponse(value=decode(body) if body else None, headers=headers)
+
+
+def api_error(status: int, problem: bytes) -> PageRefused:
+    """Return an error page with the API's sentence."""
+    body = json.loads(problem)
+    return PageRefused(status, str(body.get("title", "Refused")), str(body.get("detail", "The service refused this.")))
