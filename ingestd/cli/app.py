@@ -34,6 +34,7 @@ class DaemonVerbs(Verbs):
         "trace",
         "rejected",
         "drift",
+        "cursor",
         "demo",
         "schema",
     )

@@ -188,6 +188,18 @@ class Locates(Protocol):
 
 
 @runtime_checkable
+class Rewinds(Protocol):
+    """Capability: can move a cursor back; `ingestd cursor rewind` uses it. No pass runs meanwhile."""
+
+    def rewind(self, cursor: Cursor, to: str) -> Cursor:
+        """Return the cursor from which a reading yields what follows ``to``, text of the command line.
+
+        Raises:
+            SourceBroken: the cursor can't be moved there; the sentence has the reason.
+        """
+
+
+@runtime_checkable
 class ReadsSamples(Protocol):
     """Capability: reads any file with the source's format; `ingestd test` uses it."""
 
