@@ -26,6 +26,7 @@ class DaemonVerbs(Verbs):
     verbs: ClassVar[tuple[str, ...]] = (
         "check",
         "test",
+        "infer",
         "sync",
         "run",
         "reload",

@@ -115,6 +115,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 pipeline=pipeline.name,
                 connector=_open_or_report(configuration, pipeline, emit=emit_and_note),
                 mapping=mappings[pipeline.name],
+                contract=pipeline.contract.contract() if pipeline.contract is not None else None,
                 sink=pipeline.sink,
                 mirror=mirror.intake,
                 emit=emit_and_note,
