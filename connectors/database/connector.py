@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from connectors.database.batches import batch_of, named_columns, snapshot
 from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
+from connectors.database.changes.rewind import rewind_cursor
 from connectors.database.failure import LoginRefused
 from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
@@ -69,6 +70,10 @@ class DatabaseConnector(Connector):
             return ()
         positions = [*map(str, batch.positions), *(str(reject.position) for reject in batch.rejects)]
         return tuple(self._rejected[position] for position in positions if position in self._rejected)
+
+    def rewind(self, cursor: Cursor, to: str) -> Cursor:
+        """Return the cursor from which the rows from ``to`` on are read again: a time or number of the cursor column."""
+        return rewind_cursor(cursor, to)
 
     def verify(self) -> Iterable[Step]:
         """Check that the database responds and has the configured columns; report how changes are found."""

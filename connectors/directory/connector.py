@@ -20,6 +20,7 @@ from connectors.directory.options import DirectoryOptions
 from connectors.directory.scan import readable_name
 from connectors.files.notices import NoticeLog
 from connectors.files.resubmission import format_for
+from connectors.files.sample import read_sample_file
 from connectors.filesystem import real_path, translate_errors
 from connectors.folder_watch import ConnectorWatch
 from connectors.formats import Format
@@ -64,7 +65,8 @@ class DirectoryConnector(Connector):
             now=context.now,
             format_for=self._format_for,
         )
-        self._reader = FileReader(self._state, format_for=self._format_for, notices=NoticeLog(context.log))
+        self._notices = NoticeLog(context.log)
+        self._reader = FileReader(self._state, format_for=self._format_for, notices=self._notices)
         self._acknowledger = Acknowledger(self._state, self._archiver)
         self._scan_cpu_seconds = 0.0
         self._watch = ConnectorWatch(
@@ -145,6 +147,12 @@ class DirectoryConnector(Connector):
         except SourceUnavailable:
             known.clear_broken(name)  # so that it is read again, and moved once that is possible
             raise
+
+    def read_sample(self, path: Path) -> Iterator[Batch]:
+        """Yield a whole file with the source's format, for `ingestd test`."""
+        trailer = self.options.trailer
+        find_end = trailer.find_start if trailer is not None else lambda _: None
+        return read_sample_file(path, self._format_for(path.name), notices=self._notices, find_end=find_end)
 
     def holds(self, name: str) -> bool:
         """Return True if there is a file of this name below the folder, or the folder itself is missing."""

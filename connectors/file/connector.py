@@ -11,7 +11,15 @@ from typing import ClassVar
 
 from connectors.file.checks import describe_office_lock, run_checks
 from connectors.file.options import FileOptions
-from connectors.files import Identity, OpenFile, StabilityTracker, open_file, read_batches, unchanged_batch
+from connectors.files import (
+    Identity,
+    OpenFile,
+    StabilityTracker,
+    open_file,
+    read_batches,
+    read_sample_file,
+    unchanged_batch,
+)
 from connectors.files.notices import NoticeLog
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import ConnectorWatch
@@ -155,8 +163,14 @@ class FileConnector(Connector):
                 )
             yield batch
 
-    def _resolve_format(self) -> Format:
-        return resolve_format(self._name, self.options.format, member=self.options.member).with_parsers(self._parsers)
+    def read_sample(self, path: Path) -> Iterator[Batch]:
+        """Yield a whole file with the source's format, for `ingestd test`."""
+        return read_sample_file(path, self._resolve_format(path.name), notices=self._notices)
+
+    def _resolve_format(self, name: str | None = None) -> Format:
+        return resolve_format(name or self._name, self.options.format, member=self.options.member).with_parsers(
+            self._parsers
+        )
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Record that the file can't be read as it is, also if the mapping rejected it."""

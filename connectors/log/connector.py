@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from connectors.files import Identity
+from connectors.files import Identity, read_sample_file
 from connectors.files.notices import NoticeLog
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import ConnectorWatch
@@ -152,6 +152,10 @@ class LogConnector(Connector):
                     f" before are missing. Pack it again from a good copy; {log} is read on."
                 )
         yield None, LogCursor(rows=row, parts=_started(parts), columns=follower.columns).bounded()
+
+    def read_sample(self, path: Path) -> Iterator[Batch]:
+        """Yield a whole file with the source's format, for `ingestd test`."""
+        return read_sample_file(path, resolve_format(path.name, self.options.format), notices=self._notices)
 
     def _format_for(self, log: str) -> GrowableFormat:
         return require_growable(resolve_format(log, self.options.format), log)

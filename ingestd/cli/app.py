@@ -25,6 +25,8 @@ class DaemonVerbs(Verbs):
 
     verbs: ClassVar[tuple[str, ...]] = (
         "check",
+        "test",
+        "infer",
         "sync",
         "run",
         "reload",
@@ -33,6 +35,7 @@ class DaemonVerbs(Verbs):
         "trace",
         "rejected",
         "drift",
+        "cursor",
         "demo",
         "schema",
     )

@@ -16,6 +16,7 @@ from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.ownership import OwnershipKeeper
@@ -114,6 +115,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 pipeline=pipeline.name,
                 connector=_open_or_report(configuration, pipeline, emit=emit_and_note),
                 mapping=mappings[pipeline.name],
+                contract=pipeline.contract.contract() if pipeline.contract is not None else None,
                 sink=pipeline.sink,
                 mirror=mirror.intake,
                 emit=emit_and_note,
@@ -143,11 +145,21 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             limits=delivery_limits(settings),
         )
         reloader = Reloader(configuration, client=client, dispatcher=dispatcher, emit=emit)
+        cursors = CursorMover(
+            keeper=mirror.cursors,
+            reader=mirror.status,
+            connectors=connectors,
+            between_passes=supervisor.between_passes,
+            read_again=lambda name: supervisor.remap(name, now=name not in timings),
+            read=lambda name: supervisor.wake(name) if name not in timings else None,
+            emit=emit,
+        )
         command_handler = CommandHandler(
             pipelines=settings.pipelines,
             rejected=mirror.rejected,
             checker=checker,
             request_reading=lambda name: supervisor.remap(name, now=name not in timings),
+            cursors=cursors,
             reloader=reloader,
             explain=lambda request: explain(
                 connectors,

@@ -10,6 +10,7 @@ from ingestd.daemon.control.requests import (
     DropRejected,
     Explain,
     Explained,
+    MoveCursor,
     ReadNotices,
     Reload,
     Request,
@@ -17,6 +18,7 @@ from ingestd.daemon.control.requests import (
     RetryRejected,
     SourceNotices,
 )
+from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
@@ -43,6 +45,7 @@ class CommandHandler:
         request_reading: Callable[[str], None],
         explain: Callable[[Explain], Explained],
         notices: Callable[[], tuple[OperatorNotice, ...]],
+        cursors: CursorMover,
         reloader: Reloader,
         emit: Emit,
     ) -> None:
@@ -52,24 +55,29 @@ class CommandHandler:
         self._request_reading = request_reading
         self._explain = explain
         self._notices = notices
+        self._cursors = cursors
         self._reloader = reloader
         self._emit = emit
 
     async def perform(self, request: Request, by: str) -> Response:
         """Execute a request; ``by`` is the requesting account."""
+        response: Response
         match request:
             case RetryRejected():
-                return await self.retry(request.selection, by=by)
+                response = await self.retry(request.selection, by=by)
             case DropRejected():
-                return await self.drop(request.selection, by=by)
+                response = await self.drop(request.selection, by=by)
             case CheckDrift():
-                return await self.check(request.pipelines, mode=request.mode)
+                response = await self.check(request.pipelines, mode=request.mode)
             case Explain():
-                return await asyncio.to_thread(self._explain, request)
+                response = await asyncio.to_thread(self._explain, request)
             case ReadNotices():
-                return SourceNotices(notices=self._notices())
+                response = SourceNotices(notices=self._notices())
+            case MoveCursor():
+                response = await self._cursors.move(request, by=by)
             case Reload():
-                return await self._reloader.reload(by=by)
+                response = await self._reloader.reload(by=by)
+        return response
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Retry rejections."""

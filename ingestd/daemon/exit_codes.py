@@ -10,6 +10,8 @@ class ExitCode(IntEnum):
 
     DONE = 0
     """The command succeeded."""
+    CASE_FAILED = 1
+    """`test`: a case is not as expected."""
     BUG = 70
     """An unexpected error; the log has the traceback."""
     OUTPUT_UNWRITABLE = 73

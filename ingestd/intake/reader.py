@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
+from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
@@ -75,6 +76,7 @@ class Reader:
         pipeline: str,
         connector: Connector,
         mapping: Mapping,
+        contract: Contract | None = None,
         sink: SinkAddress,
         mirror: Intake,
         emit: Emit,
@@ -86,6 +88,8 @@ class Reader:
         self.connector = connector
         self.sink = sink
         self._mapping = mapping
+        self._contract = contract
+        self._digest = mapping.digest if contract is None else contract.digest_with(mapping.digest)
         self._mirror = mirror
         self._emit = emit
         self._clock = clock
@@ -241,12 +245,12 @@ class Reader:
 
         If the differences do not show which record owns a key, the whole partition is read again.
         """
-        state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._mapping.digest)
+        state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._digest)
         was_read_before = state.cursor is not None
         summary = first = self._read(partition, state, whole=False)
         if summary is not None and summary.collided:
             self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
-            state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._mapping.digest)
+            state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._digest)
             summary = self._read(partition, state, whole=True)
         if first is not None and summary is not None:
             self._report_known_content(partition, first.id, is_reread=was_read_before)
@@ -266,7 +270,8 @@ class Reader:
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
-        run = Run(self._mirror, self._mapping, partition, state, whole=whole)
+        contract = ContractCheck(self._contract) if self._contract is not None else None
+        run = Run(self._mirror, self._mapping, partition, state, whole=whole, contract=contract)
         started = self._clock()
         summary: RunSummary | None = None
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
 
 import polars as pl
 
+from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapped, Mapping
-from ingestd.core.record import Batch, Partition, Reject
+from ingestd.core.record import NOTICE, Batch, Partition, Reject
 from ingestd.intake.difference import Difference
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk.batches import attach_rejects
@@ -25,7 +27,14 @@ class Run:
     """
 
     def __init__(
-        self, mirror: Intake, mapping: Mapping, partition: Partition, state: PartitionState, *, whole: bool
+        self,
+        mirror: Intake,
+        mapping: Mapping,
+        partition: Partition,
+        state: PartitionState,
+        *,
+        whole: bool,
+        contract: ContractCheck | None = None,
     ) -> None:
         self._mirror = mirror
         self._mapping = mapping
@@ -41,6 +50,8 @@ class Run:
         self._partial = False
         self._last: Batch | None = None
         self._header_known = False
+        self._contract = contract
+        self._repeated = ""
         self.first_reject = ""
 
     def take(self, batch: Batch) -> RunSummary | None:
@@ -53,6 +64,8 @@ class Run:
         if not self._header_known:
             self._mapping.check_header(batch)
             self._header_known = True
+        if self._contract is not None:
+            batch = self._contract.apply(batch)
         hashes = self._mapping.row_hashes(batch.records, batch.facts)
         records, positions = batch.records, batch.positions
         self._partial = self._partial or batch.partial
@@ -89,6 +102,8 @@ class Run:
         self._rejects += rejects
         self._records += batch.records.height + len(batch.rejects)
         self._resolves += batch.resolves
+        if self._partition.snapshot and not self._repeated:
+            self._repeated = _describe_repeated(mapped.entries)
         if mapped.entries.height:
             self._entries.append(mapped.entries)
         self._last = batch
@@ -101,16 +116,39 @@ class Run:
             records=self._records,
             rejects=self._rejects,
             cursor=batch.cursor,
-            facts=batch.facts,
+            facts=self._with_notices(batch.facts),
             resolved=self._resolves,
         )
         self._entries, self._rejects, self._records, self._last = [], [], 0, None
         self._resolves = []
 
+    def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
+        """Return the facts; their notice also states what the contract accepted, and the first repeated key."""
+        accepted = tuple(self._contract.notices.values()) if self._contract is not None else ()
+        notices = [one for one in (facts.get(NOTICE, ""), *accepted, self._repeated) if one]
+        return {**facts, NOTICE: " ".join(notices)} if notices else facts
+
     def _begin(self) -> int:
         if self._id is None:
             self._id = self._mirror.begin_run(self._state.id, snapshot=self._partition.snapshot, whole=self._whole)
         return self._id
+
+
+def _describe_repeated(entries: pl.DataFrame) -> str:
+    """Return a sentence about the first key with different values in a batch, with both locations; empty: none."""
+    if entries["key"].n_unique() == entries.height:
+        return ""
+    both = pl.struct("value", "data_type")
+    differing = entries.filter(pl.col("key").is_duplicated()).filter(both.n_unique().over("key") > 1)
+    if not differing.height:
+        return ""
+    first, last = (differing.filter(pl.col("key") == differing["key"][0]).row(at, named=True) for at in (0, -1))
+    more = differing["key"].n_unique() - 1
+    others = f" {more} other keys are repeated, too." if more else ""
+    return (
+        f"'{first['key']}' has different values: '{first['value']}' at {first['position']} and '{last['value']}' at "
+        f"{last['position']}; the last one is delivered.{others}"
+    )
 
 
 def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Iterator[Batch]:

@@ -111,6 +111,10 @@ class SourceSupervisor:
         if now:
             self.wake(pipeline)
 
+    async def between_passes(self, pipeline: str, call: Callable[[], T]) -> T:
+        """Run a call when no pass over the pipeline's source runs, and return its result."""
+        return await self._tasks[pipeline].in_thread(call)
+
     def on_acknowledged(self, sink: SinkAddress | None = None) -> None:
         """Wake the sources of a sink's pipelines (None: all), because entries were acknowledged. Thread-safe."""
         # The pipeline of a sink that is no longer configured may be any of those that are.
@@ -175,13 +179,13 @@ class _ReaderTask:
         watch = ExitStack()
         try:
             if self._watched:
-                await self._in_thread(lambda: self._watch(watch))
+                await self.in_thread(lambda: self._watch(watch))
             read_at: float | None = None
             while True:
                 known = self._wakeup.generation
                 if self._to_read:
                     read_at = await self._read()
-                if not await self._in_thread(self.acknowledge):
+                if not await self.in_thread(self.acknowledge):
                     retry_at = self._in(_FULL_DISK_SECONDS)
                     read_at = retry_at if read_at is None else min(read_at, retry_at)
                 seconds = None if read_at is None else max(0.0, read_at - asyncio.get_running_loop().time())
@@ -218,7 +222,7 @@ class _ReaderTask:
             MirrorError: the state file cannot be used.
         """
         try:
-            return await self._in_thread(call)
+            return await self.in_thread(call)
         except MirrorError:
             raise
         except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
@@ -238,7 +242,7 @@ class _ReaderTask:
         """Close the source after its running call has ended."""
         await self.guarded("closing", self.reader.connector.close)
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
+    async def in_thread(self, call: Callable[[], T]) -> T:
         """Call the source after its earlier call has ended, even if the caller of that one was cancelled."""
         await self._turn.acquire()
         try:
@@ -259,7 +263,7 @@ class _ReaderTask:
         self._to_read = False
         try:
             async with self._pause.attempt(self.reader.pipeline) as attempt:
-                report, ready, rescan = await self._in_thread(self._pass)
+                report, ready, rescan = await self.in_thread(self._pass)
                 attempt.wrote = bool(report.read)
         except MirrorFull:
             return self._in(0.0)  # the pause delays the next attempt

@@ -44,7 +44,19 @@ from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, Sou
 from ingestd.core.record import NOTICE, Batch, Cursor, Deletes, Partition, Position, Reject, Rejected, Settlement
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
 from ingestd.sdk.batches import pack
-from ingestd.sdk.connector import Connector, Explains, Holds, Locates, Notices, SourceContext, Step, Verifies, Watches
+from ingestd.sdk.connector import (
+    Connector,
+    Explains,
+    Holds,
+    Locates,
+    Notices,
+    ReadsSamples,
+    Rewinds,
+    SourceContext,
+    Step,
+    Verifies,
+    Watches,
+)
 
 __all__ = [
     "NOTICE",
@@ -59,9 +71,11 @@ __all__ = [
     "Notices",
     "Partition",
     "Position",
+    "ReadsSamples",
     "RecordUnreadable",
     "Reject",
     "Rejected",
+    "Rewinds",
     "SettleLater",
     "Settlement",
     "SourceBroken",

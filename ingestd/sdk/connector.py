@@ -185,3 +185,27 @@ class Locates(Protocol):
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return where the file that was read up to ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""
+
+
+@runtime_checkable
+class Rewinds(Protocol):
+    """Capability: can move a cursor back; `ingestd cursor rewind` uses it. No pass runs meanwhile."""
+
+    def rewind(self, cursor: Cursor, to: str) -> Cursor:
+        """Return the cursor from which a reading yields what follows ``to``, text of the command line.
+
+        Raises:
+            SourceBroken: the cursor can't be moved there; the sentence has the reason.
+        """
+
+
+@runtime_checkable
+class ReadsSamples(Protocol):
+    """Capability: reads any file with the source's format; `ingestd test` uses it."""
+
+    def read_sample(self, path: Path) -> Iterator[Batch | RecordUnreadable]:
+        """Yield the whole file at ``path``, whatever the source itself holds. Nothing is moved or remembered.
+
+        Raises:
+            SourceBroken: the file can't be read in the source's format.
+        """

@@ -72,7 +72,7 @@ def load_settings(
         ConfigurationError: every mistake in the file, in the order of the file.
     """
     base = path.absolute().parent
-    document = _document(path)
+    document = load_document(path)
     placeholders = Placeholders(environment=environment, base=base)
     values = filled(document.root, placeholders)
     if not secrets:
@@ -84,10 +84,10 @@ def load_settings(
         *mistakes,
     }
     if settings is None or found:
-        raise ConfigurationError(tuple(_mistake(path, *one) for one in sorted(found)))
+        raise ConfigurationError(tuple(mistake_at(path, *one) for one in sorted(found)))
     resolved = _with_absolute_paths(settings, base)
     if found := set(overlaps(document.root, resolved.pipelines, options_of, base)):
-        raise ConfigurationError(tuple(_mistake(path, *one) for one in sorted(found)))
+        raise ConfigurationError(tuple(mistake_at(path, *one) for one in sorted(found)))
     if secrets:
         mask_secrets(secret_texts(settings))
         if (text := values.outside.get(("service", "api_key"))) is not None:
@@ -111,7 +111,12 @@ def secret_texts(value: object) -> Iterator[str]:
                 yield from secret_texts(item)
 
 
-def _document(path: Path) -> Document:
+def load_document(path: Path) -> Document:
+    """Read a YAML file of at most 1 MiB as a tree.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is not readable as YAML.
+    """
     try:
         text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -120,20 +125,21 @@ def _document(path: Path) -> Document:
             line=before.count(b"\n") + 1, column=len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
         )
         raise ConfigurationError(
-            (_mistake(path, location, "", "The file is not UTF-8 text. Save it as UTF-8."),)
+            (mistake_at(path, location, "", "The file is not UTF-8 text. Save it as UTF-8."),)
         ) from None
     except FileNotFoundError:
-        raise ConfigurationError((_mistake(path, None, "", "There is no such file."),)) from None
+        raise ConfigurationError((mistake_at(path, None, "", "There is no such file."),)) from None
     except (OSError, ValueError) as error:
         sentence = f"The file can't be read: {reason(error)}."
-        raise ConfigurationError((_mistake(path, None, "", sentence),)) from None
+        raise ConfigurationError((mistake_at(path, None, "", sentence),)) from None
     try:
         return read_document(text)
     except DocumentError as error:
-        raise ConfigurationError((_mistake(path, error.location, "", error.sentence),)) from None
+        raise ConfigurationError((mistake_at(path, error.location, "", error.sentence),)) from None
 
 
-def _mistake(path: Path, location: ConfigLocation | None, key: str, sentence: str) -> Mistake:
+def mistake_at(path: Path, location: ConfigLocation | None, key: str, sentence: str) -> Mistake:
+    """Return a mistake in a file; without a location it is about the whole file."""
     line, column = (location.line, location.column) if location is not None else (0, 0)
     return Mistake(file=str(path), line=line, column=column, key=key, sentence=sentence)
 

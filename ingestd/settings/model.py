@@ -27,6 +27,7 @@ from pydantic import (
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec
+from ingestd.settings.contract import ContractSettings
 from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, read_drift
 from ingestd.settings.entries import EntriesInput, read_entries
 from ingestd.settings.notation import (
@@ -134,6 +135,10 @@ class PipelineSettings(SettingsPart):
         "report, repair, adopt, or {mode: ..., every: ..., added: ...}. Default: compare only when `ingestd drift` runs.",
     )
 
+    contract: ContractSettings | None = Field(
+        default=None,
+        description="The columns of the source, as `ingestd infer` prints them. Default: any columns.",
+    )
     unexplained: RemoveUnexplained = Field(
         default="own",
         description="What happens to entries of the sink that no source has. `own` removes those that the mirror records as "

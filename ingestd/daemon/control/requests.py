@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -63,6 +63,25 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[OperatorNotice, ...]
 
 
+class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
+    """Move the cursors of partitions (none: all that the source has); the response is `CursorsMoved`.
+
+    ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns.
+    """
+
+    pipeline: str
+    partitions: tuple[str, ...]
+    action: Literal["set", "rewind", "reset"]
+    cursor: dict[str, Any] | None = None
+    to: str = ""
+
+
+class CursorsMoved(msgspec.Struct, frozen=True, kw_only=True):
+    """The partitions of which the cursor was moved."""
+
+    partitions: tuple[str, ...]
+
+
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
     """Read the configuration and its secrets again; the response is `Reloaded`."""
 
@@ -78,8 +97,8 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: tuple[str, ...] = ()
 
 
-Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | Reload
-Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | Reloaded
+Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | MoveCursor | Reload
+Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | CursorsMoved | Reloaded
 
 _RESPONSES: dict[type[Request], Any] = {
     RetryRejected: Retried,
@@ -87,6 +106,7 @@ _RESPONSES: dict[type[Request], Any] = {
     CheckDrift: tuple[DriftCheckResult, ...],
     Explain: Explained,
     ReadNotices: SourceNotices,
+    MoveCursor: CursorsMoved,
     Reload: Reloaded,
 }
 

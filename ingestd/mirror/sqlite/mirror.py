@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ingestd.mirror.sqlite.connection import StateFile, open_read_only
+from ingestd.mirror.sqlite.cursor_store import CursorStore
 from ingestd.mirror.sqlite.delivery_store import DeliveryStore
 from ingestd.mirror.sqlite.drift_store import DriftStore
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
@@ -53,6 +54,7 @@ class SqliteMirror:
             state, now=now, claimed_segments=claimed_segments, opened=opened, watched=watched, announce=self._announce
         )
         self.failed_parts = FailedPartStore(state)
+        self.cursors = CursorStore(state)
         self.status = Observer(state.reader())
 
     @property

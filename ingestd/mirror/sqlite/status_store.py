@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ingestd.core.address import SinkAddress
+from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.history import History
@@ -23,6 +24,7 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
+from ingestd.mirror.sqlite.cursor_store import read_cursors
 from ingestd.mirror.sqlite.history import history
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.sql import SQL
@@ -31,7 +33,7 @@ from ingestd.mirror.sqlite.sql import SQL
 class Observer:
     """All read interfaces of the mirror over a read connection. Thread-safe.
 
-    Implements `Observable`, `FailedPartReader`, `RejectionReader`, `DriftReader` and `HistoryReader`.
+    Implements `Observable`, `FailedPartReader`, `RejectionReader`, `DriftReader`, `HistoryReader` and `CursorReader`.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -185,6 +187,11 @@ class Observer:
         """See `HistoryReader.history`."""
         with self._view() as connection:
             return history(connection, pipeline, partition)
+
+    def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
+        """See `CursorReader.cursors`."""
+        with self._view() as connection:
+            return read_cursors(connection, pipeline, partitions)
 
     def close(self) -> None:
         """Close the connection."""

@@ -153,6 +153,17 @@ class SourceFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CursorMoved(Event):
+    """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action`` set, rewind or reset."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+    pipeline: str
+    partition: str
+    by: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSlow(Event):
     """A call of a source takes so long that the other sources get another thread; it may hang."""
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from ingestd.cli import main
 from ingestd.cli.app import DaemonVerbs
+from ingestd.cli.cursor import cursor
 from ingestd.cli.rejected import rejected
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
@@ -24,7 +25,12 @@ def helped(*verb: str) -> str:
     return result.output
 
 
-HELPS = ["", *DaemonVerbs.verbs, *(f"rejected {name}" for name in sorted(rejected.commands))]
+HELPS = [
+    "",
+    *DaemonVerbs.verbs,
+    *(f"rejected {name}" for name in sorted(rejected.commands)),
+    *(f"cursor {name}" for name in sorted(cursor.commands)),
+]
 
 
 @pytest.mark.parametrize("verb", HELPS)

@@ -1,0 +1,54 @@
+"""A cursor of changes, moved back to an earlier value of the cursor column."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+from ingestd.sdk import Cursor, SourceBroken
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_State: TypeAlias = Mapping[str, Any]
+
+
+def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
+    """Return the cursor from which rows from ``to`` on are read again. A time without a zone is in UTC.
+
+    Raises:
+        SourceBroken: the cursor has no such value, or ``to`` is no earlier value.
+    """
+    token: Mapping[str, Any] = cursor
+    state: _State = token.get("state", {})
+    bound = state.get("bound")
+    if bound is None:
+        raise SourceBroken("The cursor holds no time and no number, because changed rows are not found by a column.")
+    earlier = _number(to, bound) if isinstance(bound, str) else _moment(to, int(bound))
+    # With another id, the connector does not use what it remembers of the reading that ended at the former cursor.
+    return {**token, "reading": uuid.uuid4().hex[:16], "state": {**state, "bound": earlier}}
+
+
+def _moment(to: str, bound: int) -> int:
+    try:
+        moment = datetime.fromisoformat(to)
+    except ValueError:
+        raise SourceBroken(f"'{to}' is no time. Write it as 2026-11-01T00:00:00Z.") from None
+    at = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH
+    microseconds = at // timedelta(microseconds=1)
+    if microseconds >= bound:
+        reached = (_EPOCH + timedelta(microseconds=bound)).isoformat()
+        raise SourceBroken(f"The cursor is at {reached}, which is not later than {to}.")
+    return microseconds
+
+
+def _number(to: str, bound: str) -> str:
+    try:
+        number = Decimal(to)
+    except InvalidOperation:
+        raise SourceBroken(f"'{to}' is no number; the cursor is at {bound}.") from None
+    if not number.is_finite() or number >= Decimal(bound):
+        raise SourceBroken(f"The cursor is at {bound}, which is not more than {to}.")
+    return format(number, "f")

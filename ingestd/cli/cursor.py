@@ -1,0 +1,146 @@
+"""`ingestd cursor`: show and move the cursors of a pipeline's partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from typing import Any, Literal
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.core.clock import moment
+from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
+from ingestd.daemon.control_client import execute
+from ingestd.daemon.status import observe
+from ingestd.mirror.cursors import StoredCursor
+from ingestd.process.logs import configure_logs
+from ingestd.settings.node import nearest
+from ingestd.telemetry import log_event
+
+
+@click.group()
+def cursor() -> None:
+    """Show or move the cursors of partitions: where the next reading of a file, log or table begins.
+
+    Nothing is lost: the delivered values stay known. Records that are read again are compared, and equal values are not sent.
+    The cursor is moved between two passes: by the daemon if one runs, else directly in the state file.
+    """
+
+
+@cursor.command()
+@click.argument("pipeline")
+@click.argument("partitions", nargs=-1, metavar="[PARTITION]...")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object for each partition.")
+@with_configuration_without_secrets
+def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...], as_json: bool) -> None:
+    """Show the cursor of each partition of PIPELINE as JSON, with the time and the pending entries.
+
+    Without names, the partitions that the source still has are shown.
+
+    Example: ingestd cursor show bench-log run.log
+    """
+    found = _stored(configuration, pipeline, partitions)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(one) for one in found], ensure_ascii=False, indent=2))
+        return
+    for one in found:
+        read = f"read {moment(one.at)}" if one.at is not None else "never read"
+        click.echo(f"{one.partition}: {read}; {one.pending} pending, {one.rejected} rejected")
+        click.echo(f"  {json.dumps(one.cursor, ensure_ascii=False) if one.cursor is not None else 'no cursor'}")
+    if not found:
+        click.echo(f"Pipeline '{pipeline}' has read nothing yet.")
+
+
+@cursor.command("set")
+@click.argument("pipeline")
+@click.argument("partition")
+@click.argument("value", metavar="JSON")
+@with_configuration_without_secrets
+def set_(configuration: Configuration, pipeline: str, partition: str, value: str) -> None:
+    """Store a cursor, as `show` printed it: the next reading of PARTITION begins there.
+
+    Records between the former and a later cursor are not read.
+
+    Example: ingestd cursor set bench-log run.log "$(cat saved-cursor.json)"
+    """
+    try:
+        parsed = json.loads(value)
+    except ValueError as error:
+        raise click.UsageError(f"The cursor is no JSON: {error}.") from error
+    if not isinstance(parsed, dict):
+        raise click.UsageError("A cursor is a JSON object, as 'ingestd cursor show' prints it.")
+    _move(configuration, pipeline, (partition,), "set", value=parsed)
+
+
+@cursor.command()
+@click.argument("pipeline")
+@click.argument("partition")
+@click.argument("to")
+@with_configuration_without_secrets
+def rewind(configuration: Configuration, pipeline: str, partition: str, to: str) -> None:
+    """Move the cursor back TO a value of the cursor column: a time or a number.
+
+    For databases with `mode: changes` and a cursor column. Other cursors hold no earlier position: use `reset`.
+
+    Exit codes: 0 done, 75 this cursor can't be moved back to it.
+
+    Example: ingestd cursor rewind pdm parts 2026-11-01T00:00:00Z
+    """
+    _move(configuration, pipeline, (partition,), "rewind", to=to)
+
+
+@cursor.command()
+@click.argument("pipeline")
+@click.argument("partitions", nargs=-1, metavar="[PARTITION]...")
+@click.option("--all", "everything", is_flag=True, help="All partitions that the source still has.")
+@with_configuration_without_secrets
+def reset(configuration: Configuration, pipeline: str, partitions: tuple[str, ...], everything: bool) -> None:
+    """Have the next pass read partitions from their beginning. Equal values are not sent again.
+
+    Example: ingestd cursor reset mass-budget --all
+    """
+    if bool(partitions) == everything:
+        raise click.UsageError("Name the partitions, or use --all.")
+    _move(configuration, pipeline, partitions, "reset")
+
+
+def _move(
+    configuration: Configuration,
+    pipeline: str,
+    partitions: tuple[str, ...],
+    action: Literal["set", "rewind", "reset"],
+    *,
+    value: dict[str, Any] | None = None,
+    to: str = "",
+) -> None:
+    _stored(configuration, pipeline, partitions)
+    request = MoveCursor(pipeline=pipeline, partitions=partitions, action=action, cursor=value, to=to)
+    configure_logs(level="warning")
+    response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
+    moved = response.partitions if isinstance(response, CursorsMoved) else ()
+    count = f"{len(moved)} cursor{'' if len(moved) == 1 else 's'}"
+    then = "The daemon reads from there." if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads from there."
+    click.echo(f"{count} of pipeline '{pipeline}' moved. {then}")
+
+
+def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, ...]) -> list[StoredCursor]:
+    """Return the cursors.
+
+    Raises:
+        click.UsageError: there is no such pipeline or partition.
+    """
+    try:
+        chosen_pipelines(configuration, (pipeline,))
+    except PipelineUnknown as error:
+        raise click.UsageError(str(error)) from error
+    with observe(configuration) as mirror:
+        found = mirror.cursors(pipeline, partitions)
+        known = {one.partition for one in found}
+        for name in partitions:
+            if name not in known:
+                names = [one.partition for one in mirror.cursors(pipeline)]
+                raise click.UsageError(f"Pipeline '{pipeline}' has read no partition '{name}'.{nearest(name, names)}")
+    return found

@@ -1,0 +1,81 @@
+"""`ingestd test`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.core.mapping import Mapping
+from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.mapping_test.case_file import MappingCase, read_cases
+from ingestd.daemon.mapping_test.case_run import CaseResult, rules_of, run_case
+from ingestd.daemon.mapping_test.sample import read_sample
+from ingestd.process.redaction import redact_text
+from ingestd.settings import PipelineSettings
+
+_USUAL = "tests.yaml"
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]...")
+@click.option("--pipeline", "name", metavar="NAME", help="Only the cases of this pipeline.")
+@with_configuration_without_secrets
+def test(configuration: Configuration, files: tuple[Path, ...], name: str | None) -> None:
+    """Test the mappings with cases: records, and the entries and rejections that they make.
+
+    Each FILE is YAML; without one, tests.yaml beside the configuration is read. The cases run through the pipeline's mapping.
+    No state file, service, secret or source is used, except sample files. The rules that made no expected entry are listed.
+
+    \b
+    cases:
+      - name: a part with a mass
+        pipeline: mass-budget
+        rows: [{part_number: 00417, mass_kg: 0.30}]
+        entries: [{key: 00417.mass, value: 0.30, type: scalar}]
+      - name: the delivered file, and a row without a number
+        pipeline: mass-budget
+        sample: samples/mass-budget.csv
+        partial: true
+        entries: [{key: 00418.mass, value: 12.5}]
+        rejected: [{row: 7, reason: no 'part_number'}]
+
+    Exit codes: 0 every case is as expected, 1 a case differs, 78 a mistake in the configuration or in a FILE.
+    """  # noqa: D301 - click's mark of a paragraph that is not rewrapped
+    try:
+        chosen = chosen_pipelines(configuration, (name,) if name else ())
+    except PipelineUnknown as error:
+        raise click.UsageError(str(error)) from error
+    known = [pipeline.name for pipeline in configuration.settings.pipelines]
+    cases = [case for file in files or (configuration.base / _USUAL,) for case in read_cases(file, pipelines=known)]
+    results: list[tuple[MappingCase, CaseResult]] = []
+    for pipeline in configuration.settings.pipelines:
+        if pipeline.name in chosen:
+            results += _run(configuration, pipeline, [case for case in cases if case.pipeline == pipeline.name])
+    failed = sum(bool(result.differences) for _, result in results)
+    click.echo(f"{len(results)} cases, {failed} failed.")
+    sys.exit(ExitCode.CASE_FAILED if failed else ExitCode.DONE)
+
+
+def _run(
+    configuration: Configuration, pipeline: PipelineSettings, cases: list[MappingCase]
+) -> list[tuple[MappingCase, CaseResult]]:
+    mapping, rules = Mapping(pipeline.entries), rules_of(pipeline.entries)
+    results = []
+    for case in cases:
+        result = run_case(
+            case, mapping=mapping, rules=rules, sample=lambda path: read_sample(configuration, pipeline, path)
+        )
+        results.append((case, result))
+        if not result.differences:
+            click.echo(f"passed  {pipeline.name} · {case.name}")
+        for line, sentence in result.differences:
+            click.echo(redact_text(f"failed  {pipeline.name} · {case.name}\n        {case.file}:{line}: {sentence}"))
+    covered = frozenset[int]().union(*(result.covered for _, result in results))
+    for index, rule in enumerate(rules):
+        if index not in covered:
+            click.echo(f"untested  {pipeline.name} · {rule.label}: no case expects an entry of it")
+    return results

@@ -1,0 +1,58 @@
+"""The profile of a source's columns, from which `ingestd infer` makes a contract. A pure rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ingestd.core.contract import PATTERNS, ColumnContract, ColumnType
+
+_MOST_VALUES = 12
+_RECORDS_PER_VALUE = 5
+"""A column is an enumeration if it has few values, and each occurs this often on average."""
+
+
+@dataclass(slots=True)
+class _Column:
+    types: list[ColumnType] = field(default_factory=lambda: list(PATTERNS))
+    filled: int = 0
+    values: set[str] | None = field(default_factory=set)
+
+    def add(self, values: pl.Series) -> None:
+        present = values.filter((values != "").fill_null(value=False))
+        self.filled += present.len()
+        self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
+        if self.values is not None:
+            self.values.update(present.unique().to_list())
+            if len(self.values) > _MOST_VALUES:
+                self.values = None
+
+
+class ColumnProfile:
+    """Collects the columns of a reading; its memory does not depend on the number of records."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Column] = {}
+        self.records = 0
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Add the records of a batch."""
+        self.records += records.height
+        for name in records.columns:
+            self._columns.setdefault(name, _Column()).add(records[name])
+
+    def contract(self) -> Mapping[str, ColumnContract]:
+        """Return the contract of each column, in the order in which the columns were found."""
+        return {name: self._contract_of(column) for name, column in self._columns.items()}
+
+    def _contract_of(self, column: _Column) -> ColumnContract:
+        filled = bool(self.records) and column.filled == self.records
+        if not column.filled:
+            return ColumnContract()
+        if column.types:
+            return ColumnContract(type=column.types[0], filled=filled)
+        values = sorted(column.values or ())
+        is_enumeration = bool(values) and column.filled >= len(values) * _RECORDS_PER_VALUE
+        return ColumnContract(filled=filled, values=tuple(values) if is_enumeration else ())

@@ -1,0 +1,90 @@
+"""Execution of `ingestd cursor set`, `rewind` and `reset`, between two passes of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+from ingestd.core.errors import SourceError
+from ingestd.core.record import Cursor
+from ingestd.daemon.control.refusal import RequestRefused
+from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
+from ingestd.mirror.cursors import CursorKeeper, CursorReader, StoredCursor
+from ingestd.sdk import Connector, Rewinds
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.intake import CursorMoved
+
+
+class CursorMover:
+    """Moves cursors.
+
+    ``between_passes`` runs a call of a pipeline when no pass runs. ``read_again`` and ``read`` request a pass of a pipeline;
+    ``read_again`` also has the connector forget what it read.
+    """
+
+    def __init__(
+        self,
+        *,
+        keeper: CursorKeeper,
+        reader: CursorReader,
+        connectors: Mapping[str, Connector],
+        between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]],
+        read_again: Callable[[str], None],
+        read: Callable[[str], None],
+        emit: Emit,
+    ) -> None:
+        self._keeper = keeper
+        self._reader = reader
+        self._connectors = connectors
+        self._between_passes = between_passes
+        self._read_again = read_again
+        self._read = read
+        self._emit = emit
+
+    async def move(self, request: MoveCursor, *, by: str) -> CursorsMoved:
+        """Move cursors and request a pass; ``by`` is the requesting account.
+
+        Raises:
+            RequestRefused: there is no such pipeline or partition, or the cursor can't be moved this way.
+        """
+        if request.pipeline not in self._connectors:
+            raise RequestRefused(f"The daemon runs no pipeline '{request.pipeline}'. Restart it after a new pipeline.")
+        moved = await self._between_passes(request.pipeline, partial(self._move, request, by))
+        (self._read_again if request.action == "reset" else self._read)(request.pipeline)
+        return moved
+
+    def _move(self, request: MoveCursor, by: str) -> CursorsMoved:
+        known = {one.partition: one for one in self._reader.cursors(request.pipeline, request.partitions)}
+        for name in request.partitions:
+            if name not in known:
+                raise RequestRefused(
+                    f"Pipeline '{request.pipeline}' has read no partition '{name}'. 'ingestd cursor show "
+                    f"{request.pipeline}' lists its partitions."
+                )
+        for name, stored in known.items():
+            after = self._after(request, stored)
+            self._keeper.set_cursor(request.pipeline, name, after)
+            self._emit(CursorMoved(pipeline=request.pipeline, partition=name, by=by, action=request.action))
+        return CursorsMoved(partitions=tuple(known))
+
+    def _after(self, request: MoveCursor, stored: StoredCursor) -> Cursor | None:
+        if request.action == "reset":
+            return None
+        if request.action == "set":
+            return request.cursor
+        connector = self._connectors[request.pipeline]
+        reset = (
+            f"Use 'ingestd cursor reset {request.pipeline}': everything is read again, and equal values are not sent."
+        )
+        if stored.cursor is None:
+            raise RequestRefused(
+                f"'{stored.partition}' has no cursor: its next reading starts at the beginning anyway."
+            )
+        if not isinstance(connector, Rewinds):
+            raise RequestRefused(
+                f"The cursor of '{stored.partition}' holds no earlier position to which it could return. {reset}"
+            )
+        try:
+            return connector.rewind(stored.cursor, request.to)
+        except SourceError as error:
+            raise RequestRefused(f"{error} {reset}") from error

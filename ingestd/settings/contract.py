@@ -1,0 +1,67 @@
+"""The setting ``contract`` of a pipeline: the columns of its source, and what happens with other ones."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from ingestd.core.contract import ColumnContract, ColumnType, Contract, Reaction
+from ingestd.settings.part import SettingsPart
+from ingestd.settings.validation import problem
+
+ReactionSetting: TypeAlias = Literal["accept", "hold", "reject"]
+
+
+class ColumnSettings(SettingsPart):
+    """The contract of one column."""
+
+    type: ColumnType = Field(
+        default="text", description="integer, decimal, date (ISO 8601, with or without a time), or text."
+    )
+    filled: bool = Field(default=False, description="Whether every record has a value in the column.")
+    values: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list, description="The permitted values. Default: any."
+    )
+
+
+class ContractSettings(SettingsPart):
+    """The columns of a source. `ingestd infer` writes it."""
+
+    columns: dict[str, ColumnSettings] = Field(min_length=1, description="The columns by name.")
+    new: ReactionSetting = Field(
+        default="accept",
+        description="What happens with a column that the contract lacks. accept: read on, with a notice in `ingestd status`; "
+        "reject: reject the file or table.",
+    )
+    missing: ReactionSetting = Field(
+        default="reject",
+        description="What happens without a column of the contract: accept or reject the file or table. An empty value of a "
+        "filled column: accept or reject the record.",
+    )
+    retyped: ReactionSetting = Field(
+        default="reject", description="What happens with a record with a value of another type: accept it or reject it."
+    )
+
+    @field_validator("new", "missing", "retyped")
+    @classmethod
+    def _check(cls, reaction: ReactionSetting) -> ReactionSetting:
+        if reaction == "hold":
+            raise problem(
+                "hold is not available for a contract yet. Use reject: nothing is removed until it is corrected."
+            )
+        return reaction
+
+    def contract(self) -> Contract:
+        """Return the contract that the intake checks."""
+        columns = {
+            name: ColumnContract(type=one.type, filled=one.filled, values=tuple(one.values))
+            for name, one in self.columns.items()
+        }
+        return Contract(
+            columns=columns, new=_reaction(self.new), missing=_reaction(self.missing), retyped=_reaction(self.retyped)
+        )
+
+
+def _reaction(setting: ReactionSetting) -> Reaction:
+    return "accept" if setting == "accept" else "reject"

@@ -1,0 +1,115 @@
+"""A reading is checked against the contract of its columns, and a contract is inferred from records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+import pytest
+
+from ingestd.core.column_profile import ColumnProfile
+from ingestd.core.contract import ColumnContract, Contract, ContractCheck
+from ingestd.core.errors import SourceBroken
+from ingestd.core.record import Batch
+from ingestd.sdk import pack
+
+COLUMNS = {
+    "part": ColumnContract(filled=True),
+    "mass": ColumnContract(type="decimal"),
+    "state": ColumnContract(values=("open", "done")),
+}
+GOOD = {"part": "00417", "mass": "0.30", "state": "open"}
+
+
+def batch(*rows: Mapping[str, str | None]) -> Batch:
+    return pack(rows, cursor={}, header=True, last=True)
+
+
+def test_a_reading_that_fulfils_the_contract_is_unchanged() -> None:
+    given = batch(GOOD, {**GOOD, "mass": "", "state": None})
+    check = ContractCheck(Contract(columns=COLUMNS))
+    assert check.apply(given) is given
+    assert check.notices == {}
+
+
+def test_rows_of_the_wrong_type_are_rejected_alone_with_column_and_value() -> None:
+    given = batch(GOOD, {**GOOD, "mass": "1,5"}, {**GOOD, "state": "closed"}, {**GOOD, "part": ""}, GOOD)
+    checked = ContractCheck(Contract(columns=COLUMNS)).apply(given)
+    assert checked.positions.to_list() == [1, 5]
+    assert [(one.position, one.field, one.reason) for one in checked.rejects] == [
+        (2, "mass", "'mass' is '1,5'; the contract needs the type decimal."),
+        (3, "state", "'state' is 'closed'; the contract permits open, done."),
+        (4, "part", "'part' is empty; the contract needs a value."),
+    ]
+    assert checked.rejects[0].record == {**GOOD, "mass": "1,5"}
+
+
+def test_accepted_differences_are_notices_with_the_first_location() -> None:
+    accepting = Contract(columns=COLUMNS, missing="accept", retyped="accept")
+    check = ContractCheck(accepting)
+    given = batch({"part": "a", "mass": "x", "colour": "red"}, {"part": "b", "mass": "y", "colour": "red"})
+    assert check.apply(given) is given
+    assert list(check.notices.values()) == [
+        "The contract has no column 'colour'.",
+        "The source has no column 'state', which the contract has.",
+        "1: 'mass' is 'x'; the contract needs the type decimal.",
+    ]
+
+
+def test_new_and_missing_columns_reject_the_partition() -> None:
+    with pytest.raises(SourceBroken, match=r"no column 'colour'.*contract.new"):
+        ContractCheck(Contract(columns=COLUMNS, new="reject")).apply(batch({**GOOD, "colour": "red"}))
+    with pytest.raises(SourceBroken, match=r"no columns 'part', 'state'.*contract.missing"):
+        ContractCheck(Contract(columns=COLUMNS)).apply(batch({"mass": "1"}))
+
+
+def test_without_a_header_a_record_lacks_the_column() -> None:
+    given = pack([{"mass": "1"}], cursor={}, last=True)
+    checked = ContractCheck(Contract(columns=COLUMNS)).apply(given)
+    assert checked.records.height == 0
+    assert [one.field for one in checked.rejects] == ["part"]
+
+
+def test_another_contract_has_another_digest() -> None:
+    first, second = Contract(columns=COLUMNS), Contract(columns=COLUMNS, retyped="accept")
+    assert first.digest_with("m") == Contract(columns=dict(COLUMNS)).digest_with("m")
+    assert len({first.digest_with("m"), second.digest_with("m"), first.digest_with("n")}) == 3
+
+
+def inferred(*values: str | None) -> ColumnContract:
+    profile = ColumnProfile()
+    for value in values:  # one batch each: the result does not depend on batches
+        profile.add(pl.DataFrame({"c": [value]}, schema={"c": pl.String}))
+    return profile.contract()["c"]
+
+
+@pytest.mark.parametrize(
+    ("values", "contract"),
+    [
+        (("1", "-2", "0"), ColumnContract(type="integer", filled=True)),
+        (("1", "2.50", "1e3", None), ColumnContract(type="decimal")),
+        (("00417", "1"), ColumnContract(filled=True)),
+        (("1,5", "2"), ColumnContract(filled=True)),
+        (("2026-01-31", "2026-01-31T10:00:00Z", ""), ColumnContract(type="date")),
+        (("open", "done") * 5, ColumnContract(filled=True, values=("done", "open"))),
+        (("open", "done") * 4, ColumnContract(filled=True)),
+        ((None, ""), ColumnContract()),
+    ],
+)
+def test_types_come_from_the_content(values: tuple[str | None, ...], contract: ColumnContract) -> None:
+    assert inferred(*values) == contract
+
+
+def test_what_was_inferred_accepts_the_same_records() -> None:
+    given = batch(GOOD, {**GOOD, "mass": "7"}, {**GOOD, "state": ""})
+    profile = ColumnProfile()
+    profile.add(given.records)
+    contract = Contract(columns=profile.contract(), new="reject", missing="reject", retyped="reject")
+    assert ContractCheck(contract).apply(given) is given
+
+
+def test_a_column_that_appears_later_is_not_always_filled() -> None:
+    profile = ColumnProfile()
+    profile.add(pl.DataFrame({"a": ["1"]}))
+    profile.add(pl.DataFrame({"a": ["2"], "b": ["3"]}))
+    assert [one.filled for one in profile.contract().values()] == [True, False]
