@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.mapping import EntrySpec, LookupSpec, TableSource
-from ingestd.intake import SourceSupervisor, supervisor
+from ingestd.intake import PassReport, SourceSupervisor, supervisor
 from tests.support.file_flow import FileFlow
 from tests.support.supervised_parts import supervise
 
@@ -96,9 +96,11 @@ async def test_a_running_pipeline_reads_when_the_table_changes(flow: FileFlow, m
     monkeypatch.setattr(supervisor, "_LOOKUP_SECONDS", 0.02)
     passes: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    flow.reader._on_pass = lambda report: loop.call_soon_threadsafe(
-        passes.put_nowait, sum(summary.updated for summary in report.read)
-    )
+
+    def on_pass(report: PassReport) -> None:
+        loop.call_soon_threadsafe(passes.put_nowait, sum(summary.updated for summary in report.read))
+
+    flow.reader._on_pass = on_pass
     changed(flow, WEIGHTS + "P-0,0,x\n")
     emit = flow.events.append
     running = SourceSupervisor([flow.reader], emit=emit, random=lambda: 0.0, keep_running=supervise(emit))
