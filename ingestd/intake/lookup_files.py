@@ -30,7 +30,7 @@ class LookupFiles:
 
     def __init__(self, sources: Iterable[TableSource], *, base: Path, now: Callable[[], float] = time.time) -> None:
         self._sources = tuple(sources)
-        self._base = base
+        self._base = base.absolute()
         self._now = now
         self._known: dict[TableSource, _TableFile] = {}
         self._tried: dict[TableSource, tuple[int, ...] | None] = {}
