@@ -26,7 +26,7 @@ from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
-from ingestd.intake import Reader, SourceSupervisor
+from ingestd.intake import LookupFiles, Reader, SourceSupervisor
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.redaction import mask_secrets
 from ingestd.process.supervision import one_line
@@ -120,6 +120,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 mirror=mirror.intake,
                 emit=emit_and_note,
                 on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
+                lookups=LookupFiles(mappings[pipeline.name].table_sources, base=configuration.base),
             )
             for pipeline in settings.pipelines
         )

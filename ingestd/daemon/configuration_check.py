@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ingestd.core.errors import SourceError
+from ingestd.core.mapping import Mapping
 from ingestd.daemon.assembly import connect_service, open_connector
 from ingestd.daemon.configuration import Configuration
+from ingestd.intake import LookupFiles
 from ingestd.mirror.sqlite import examine
 from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Step, Verifies
@@ -33,10 +35,11 @@ def check_state(configuration: Configuration) -> Iterator[CheckFinding]:
 
 
 def check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Let each pipeline's connector check its access. Blocks until a database server responds."""
+    """Read the files of lookups, and let each pipeline's connector check its access. Blocks until a database server responds."""
     for pipeline in configuration.settings.pipelines:
         connector: Connector | None = None
         try:
+            LookupFiles(Mapping(pipeline.entries).table_sources, base=configuration.base).read()
             connector = open_connector(configuration, pipeline)
             if not isinstance(connector, Verifies):
                 sentence = f"The connector {pipeline.source.connector!r} has no check."

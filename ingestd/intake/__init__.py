@@ -1,6 +1,7 @@
 """Intake from the sources to the mirror: reads new records, and notifies connectors of acknowledged partitions."""
 
+from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.reader import PassReport, Reader
 from ingestd.intake.supervisor import SourceSupervisor
 
-__all__ = ["PassReport", "Reader", "SourceSupervisor"]
+__all__ = ["LookupFiles", "PassReport", "Reader", "SourceSupervisor"]

@@ -13,6 +13,7 @@ from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
+from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, checked_batches
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
@@ -67,7 +68,7 @@ class Reader:
     """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
 
     Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
-    ``on_pass`` is called with the report of each pass.
+    ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Reader:
         clock: Callable[[], float] = time.monotonic,
         now: Now = time.time,
         on_pass: Callable[[PassReport], None] = lambda _: None,
+        lookups: LookupFiles | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.connector = connector
@@ -95,6 +97,8 @@ class Reader:
         self._clock = clock
         self._now = now
         self._on_pass = on_pass
+        self.lookups = lookups
+        self._has_tables = False
         self._stopped = threading.Event()
         self._remap = threading.Event()
         self._stop_reason = ""
@@ -156,7 +160,17 @@ class Reader:
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
 
+    def _read_lookups(self) -> None:
+        """Use the current tables of the lookups. Another table means another mapping: every record is mapped again."""
+        tables = self.lookups.read() if self.lookups is not None else None
+        if tables is not None:
+            self._mapping = self._mapping.with_tables(tables)
+            if self._has_tables:
+                self._remap.set()
+            self._has_tables = True
+
     def _read_all(self, found: _ReadPass) -> None:
+        self._read_lookups()
         for partition in self._list_partitions():
             if self._stopped.is_set():
                 break

@@ -27,6 +27,8 @@ T = TypeVar("T")
 _BACKOFF = Backoff(base_seconds=1.0, cap_seconds=60.0)
 _FULL_DISK_SECONDS = 10.0
 """Time until an acknowledgement that could not be stored is repeated."""
+_LOOKUP_SECONDS = 5.0
+"""Time between two looks at the files of lookups."""
 _GRID_SECONDS = 1.0
 """Rescans are due at whole multiples of this, so that one wake-up of the process handles all that are due."""
 
@@ -77,6 +79,9 @@ class SourceSupervisor:
                 for name, task in self._tasks.items():
                     part = f"intake {name}"
                     group.create_task(self._keep_running(part, task.run), name=part)
+                    if task.watches_lookups:
+                        part = f"lookups {name}"
+                        group.create_task(self._keep_running(part, task.watch_lookups), name=part)
         finally:
             await self.aclose()
 
@@ -193,6 +198,20 @@ class _ReaderTask:
                     self._to_read = True
         finally:
             await self.guarded("ending the watch", watch.close)
+
+    @property
+    def watches_lookups(self) -> bool:
+        """Whether a changed file of a lookup wakes the source; a scheduled one reads the files when it is due."""
+        return self._watched and bool(self.reader.lookups)
+
+    async def watch_lookups(self) -> None:
+        """Read when a file of a lookup may have changed, until cancelled."""
+        lookups = self.reader.lookups
+        # Polled, because a watch reports nothing about a file on a network share.
+        while lookups is not None:
+            await asyncio.sleep(_LOOKUP_SECONDS)
+            if not self._to_read and await self._in_thread(lookups.may_differ):
+                self.wake(read=True)
 
     def acknowledge(self) -> bool:
         """Notify the connector of acknowledged partitions; return False if a full disk prevents it. Blocks."""

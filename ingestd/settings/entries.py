@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationInfo, field_validator
 
-from ingestd.core.mapping import COLUMN, EntrySpec, parse_template
+from ingestd.core.mapping import COLUMN, EntrySpec, LookupSpec, TableSource, parse_template
 from ingestd.core.mapping.conversion import ValueRules
 from ingestd.core.mapping.specification import ColumnSelection, name_parts
 from ingestd.core.mapping.typed import ExpressionError
@@ -57,15 +57,52 @@ class ColumnChoice(SettingsPart):
         return ColumnSelection(match=(match,) if isinstance(match, str) else match, excluded=self.except_)
 
 
-def _compiler(let: Mapping[str, str]) -> Compiler:
-    """Return a compiler that knows the expressions of ``let``."""
+class LookupSettings(SettingsPart):
+    """A value of a small table in a CSV file, found by the text of an expression."""
+
+    file: Text = Field(
+        description="The CSV file (UTF-8, with a header, at most 16 MiB). A relative path starts at the folder of this file.",
+        examples=["parts.csv"],
+    )
+    key: Text = Field(description="The column of the file with the keys. A key has one row.", examples=["number"])
+    value: Text = Field(description="The column of the file with the values.", examples=["weight"])
+    by: Text = Field(
+        description="The text to find among the keys: an SQL expression over the fields of one record.",
+        examples=["part", "UPPER(part)"],
+    )
+    missing: Literal["reject", "none"] = Field(
+        default="reject",
+        description="If the file has no such key. reject: the record is rejected; none: there is no value, as if a field is "
+        "missing.",
+    )
+    delimiter: Literal[",", ";", "\t", "|"] = Field(
+        default=",", description="The character between the columns of the file."
+    )
+
+    def spec(self) -> LookupSpec:
+        """Return the specification that the mapping compiles."""
+        table = TableSource(file=self.file, key=self.key, value=self.value, delimiter=self.delimiter)
+        return LookupSpec(table=table, by=self.by, missing=self.missing)
+
+
+def _compiler(lookup: Mapping[str, LookupSettings], let: Mapping[str, str]) -> Compiler:
+    """Return a compiler that knows the names of ``lookup`` and ``let``."""
     # A configuration without expressions does not wait for the import of sqlglot.
     from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
+    from ingestd.core.mapping.lookup import define_lookup  # noqa: PLC0415
 
     compiler = expression_compiler()
+    for name, one in lookup.items():
+        define_lookup(compiler, name, one.spec(), {})
     for name, text in let.items():
         compiler.define(name, text)
     return compiler
+
+
+def _check_name(name: str, found: str) -> None:
+    """Check a name of 'lookup' or 'let', which has the value ``found``."""
+    if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
+        refuse((name,), problem(f"The name '{name}' can't be used: it has braces, or is reserved."), found)
 
 
 class UnknownPart(ExpressionError):
@@ -111,6 +148,11 @@ class EntrySettings(SettingsPart):
         "'columns' is set.",
         examples=["{part_number}.mass", "{part_number}.{column}"],
     )
+    lookup: dict[str, LookupSettings] = Field(
+        default_factory=dict,
+        description="Values of tables by name, used like the names of 'let'. A change of a file maps every record again.",
+        examples=[{"mass_kg": {"file": "parts.csv", "key": "number", "value": "mass", "by": "part"}}],
+    )
     let: dict[str, str] = Field(
         default_factory=dict,
         description="Expressions by name. The other expressions and templates use them like fields; a name hides a field.",
@@ -153,19 +195,28 @@ class EntrySettings(SettingsPart):
         _check_template_parts(text, info)
         return text
 
+    @field_validator("lookup")
+    @classmethod
+    def _check_lookup(cls, lookup: dict[str, LookupSettings], info: ValidationInfo) -> dict[str, LookupSettings]:
+        for name, one in lookup.items():
+            _check_name(name, name)
+            before = {earlier: lookup[earlier] for earlier in list(lookup)[: list(lookup).index(name)]}
+            try:
+                _check_parts(_compiler(before, {}).compile(one.by).columns, info)
+            except ExpressionError as error:
+                refuse((name, "by"), problem(str(error), error.position), one.by)
+        return lookup
+
     @field_validator("let")
     @classmethod
     def _check_let(cls, let: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        if not let:
+        if not let or "lookup" not in info.data:
             return let
-        compiler = _compiler({})
+        compiler = _compiler(info.data["lookup"], {})
         for name, text in let.items():
-            if not name or name == COLUMN or name.startswith(_RESERVED) or set(name) & set("{}\0"):
-                refuse(
-                    (name,),
-                    problem(f"The name '{name}' can't be used: it has braces, or is reserved."),
-                    text,
-                )
+            _check_name(name, text)
+            if name in info.data["lookup"]:
+                refuse((name,), problem(f"The name '{name}' is in 'lookup', too. Rename one of them."), text)
             try:
                 _check_parts(compiler.define(name, text).columns, info)
             except ExpressionError as error:
@@ -175,8 +226,8 @@ class EntrySettings(SettingsPart):
     @field_validator("where")
     @classmethod
     def _check_where(cls, where: str | None, info: ValidationInfo) -> str | None:
-        if where is not None and "let" in info.data:
-            compiler = _compiler(info.data["let"])
+        if where is not None and {"lookup", "let"} <= info.data.keys():
+            compiler = _compiler(info.data["lookup"], info.data["let"])
             try:
                 _check_parts(compiler.condition(where).columns, info)
             except ExpressionError as error:
@@ -186,8 +237,8 @@ class EntrySettings(SettingsPart):
     @field_validator("value")
     @classmethod
     def _check_value(cls, value: str | ValueExpression | None, info: ValidationInfo) -> str | ValueExpression | None:
-        if isinstance(value, ValueExpression) and "let" in info.data:
-            compiler = _compiler(info.data["let"])
+        if isinstance(value, ValueExpression) and {"lookup", "let"} <= info.data.keys():
+            compiler = _compiler(info.data["lookup"], info.data["let"])
             try:
                 _check_parts(compiler.compile(value.expr).columns, info)
             except ExpressionError as error:
@@ -231,6 +282,7 @@ class EntrySettings(SettingsPart):
             selection=columns.selection() if isinstance(columns, ColumnChoice) else None,
             types=tuple(self.types.items()),
             where=self.where,
+            lookup=tuple((name, one.spec()) for name, one in self.lookup.items()),
             let=tuple(self.let.items()),
             file_name=self.file_name,
             rules=self.values.rules() if self.values is not None else ValueRules(),

@@ -9,21 +9,28 @@ import pytest
 from pydantic import BaseModel
 
 from ingestd.core.mapping.compiler import FUNCTIONS
-from ingestd.settings.entries import ColumnChoice, EntrySettings
+from ingestd.settings.entries import ColumnChoice, EntrySettings, LookupSettings
 from ingestd.settings.entry_values import DateSettings, PadSettings, UnitSettings, ValueSettings
 from ingestd.settings.shape import known_keys
 from tests.support.mapped_files import map_files
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mapping.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```yaml\n(.*?)```\n\n```csv (\S+)\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+FILES = re.compile(r"```csv (\S+)\n(.*?)```\n", re.DOTALL)
+EXAMPLES = re.findall(r"```yaml\n([^`]*)```\n\n((?:```csv \S+\n[^`]*```\n\n)+)```text\n([^`]*)```", PAGE)
+"""The entries, the files and the output of each example. The last file is the source, the others belong to lookups."""
 
 
-@pytest.mark.parametrize(("entries", "name", "content", "output"), EXAMPLES)
-def test_an_example_gives_the_output_that_the_page_shows(
-    tmp_path: Path, entries: str, name: str, content: str, output: str
-) -> None:
+@pytest.mark.parametrize(("entries", "files", "output"), EXAMPLES)
+def test_an_example_gives_the_output_that_the_page_shows(tmp_path: Path, entries: str, files: str, output: str) -> None:
     file_format = re.match(r"# format: (.*)\n", entries)
-    found = map_files(tmp_path, entries, {name: content}, file_format=file_format[1] if file_format else "{type: csv}")
+    *tables, (name, content) = FILES.findall(files)
+    found = map_files(
+        tmp_path,
+        entries,
+        {name: content},
+        file_format=file_format[1] if file_format else "{type: csv}",
+        tables=dict(tables),
+    )
     lines = [f"{key} = {value}" + (f" ({kind})" if kind != "scalar" else "") for key, value, kind in found.entries]
     lines += [f"row {reject.position} rejected: {reject.reason}" for reject in found.rejects]
     assert lines == output.splitlines()
@@ -31,13 +38,15 @@ def test_an_example_gives_the_output_that_the_page_shows(
 
 def test_every_block_of_the_page_belongs_to_an_example() -> None:
     assert len(EXAMPLES) >= 5
-    assert PAGE.count("```yaml") == PAGE.count("```csv") == PAGE.count("```text") == len(EXAMPLES)
+    assert PAGE.count("```yaml") == PAGE.count("```text") == len(EXAMPLES)
+    assert PAGE.count("```csv") == sum(len(FILES.findall(files)) for _, files, _ in EXAMPLES)
 
 
 def test_every_setting_and_function_is_on_the_page() -> None:
     models: list[type[BaseModel]] = [
         EntrySettings,
         ColumnChoice,
+        LookupSettings,
         ValueSettings,
         UnitSettings,
         DateSettings,

@@ -14,7 +14,7 @@ import msgspec
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.intake import PassReport, Reader
+from ingestd.intake import LookupFiles, PassReport, Reader
 from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceContext
@@ -26,7 +26,9 @@ SINK = SinkAddress(workspace="bench", by="label", name="Masses")
 class FileFlow:
     """One pipeline over ``base/drop``; ``held`` is what the service holds, ``refuses`` the values that it rejects."""
 
-    def __init__(self, base: Path, *, key: str = "{part}", value: str = "{mass}", **options: Any) -> None:
+    def __init__(
+        self, base: Path, *, key: str = "{part}", value: str = "{mass}", spec: EntrySpec | None = None, **options: Any
+    ) -> None:
         self.closed = False
         self.base = base
         self.drop = base / "drop"
@@ -40,7 +42,7 @@ class FileFlow:
         self.notices: list[str] = []
         self.mirror = SqliteMirror.open(base / "ingestd.db", now=lambda: self.now)
         self.mirror.intake.activate(["flow"])
-        self._mapping = Mapping([EntrySpec(key=key, value=value)])
+        self._mapping = Mapping([spec or EntrySpec(key=key, value=value)])
         self.restart()
 
     def restart(self) -> None:
@@ -51,7 +53,7 @@ class FileFlow:
         )
         self.reader = Reader(
             pipeline="flow", connector=connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,
-            emit=self.events.append,
+            emit=self.events.append, lookups=LookupFiles(self._mapping.table_sources, base=self.base),
         )  # fmt: skip
 
     def write(self, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:

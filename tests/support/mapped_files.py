@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Reject
+from ingestd.intake import LookupFiles
 from ingestd.intake.run import checked_batches
 from ingestd.registry import connector_class
 from ingestd.sdk import SourceContext
@@ -33,23 +34,32 @@ class MappedFiles:
 
 
 def map_files(
-    folder: Path, entries: str, files: MappingOf[str, str], *, file_format: str = "{type: csv}"
+    folder: Path,
+    entries: str,
+    files: MappingOf[str, str],
+    *,
+    file_format: str = "{type: csv}",
+    tables: MappingOf[str, str] | None = None,
 ) -> MappedFiles:
-    """Map the records of ``files`` by the YAML text ``entries``.
+    """Map the records of ``files`` by the YAML text ``entries``. ``tables``: the files of its lookups.
 
     Raises:
         ConfigurationError: ``entries`` has a mistake.
         SourceBroken: a file can't be mapped.
+        SourceUnavailable: a file of a lookup can't be used.
     """
     drop = folder / "drop"
     drop.mkdir(exist_ok=True)
     for name, content in files.items():
         (drop / name).write_text(content, encoding="utf-8")
+    for name, content in (tables or {}).items():
+        (folder / name).write_text(content, encoding="utf-8")
     indented = "".join(f"      {line}\n" for line in entries.strip("\n").splitlines())
     path = folder / "ingestd.yaml"
     path.write_text(_CONFIGURATION.replace("FORMAT", file_format) + indented, encoding="utf-8")
     [pipeline] = load_settings(path, options_of=connector_class, environment={}).pipelines
     mapping = Mapping(pipeline.entries)
+    mapping = mapping.with_tables(LookupFiles(mapping.table_sources, base=folder).read() or {})
     context = SourceContext(pipeline=pipeline.name, base=folder, now=lambda: 4_000_000_000.0)
     connector = connector_class(pipeline.source.connector)(pipeline.source.options, context)
     found = MappedFiles(entries=[], rejects=[])

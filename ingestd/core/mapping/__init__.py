@@ -1,7 +1,17 @@
 """The mapping from records to entries: a pure rule, compiled to column expressions."""
 
 from ingestd.core.mapping.compiled import Mapped, Mapping
-from ingestd.core.mapping.specification import EntrySpec
+from ingestd.core.mapping.specification import EntrySpec, LookupSpec, Table, TableSource
 from ingestd.core.template import COLUMN, TemplateError, parse_template
 
-__all__ = ["COLUMN", "EntrySpec", "Mapped", "Mapping", "TemplateError", "parse_template"]
+__all__ = [
+    "COLUMN",
+    "EntrySpec",
+    "LookupSpec",
+    "Mapped",
+    "Mapping",
+    "Table",
+    "TableSource",
+    "TemplateError",
+    "parse_template",
+]

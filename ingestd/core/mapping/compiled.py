@@ -28,7 +28,7 @@ from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.conversion import ValueRefused, ValueRules
 from ingestd.core.mapping.program import ORDER, VALUE, Program, compile_program
-from ingestd.core.mapping.specification import NO_RULES, EntrySpec, name_parts
+from ingestd.core.mapping.specification import NO_RULES, EntrySpec, Table, TableSource, name_parts
 from ingestd.core.record import Batch, Position, Reject
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
@@ -117,14 +117,15 @@ _with_nul = pl.any_horizontal(
 class Mapping:
     """Compiled entry specifications, applied to batches. Immutable."""
 
-    def __init__(self, specs: Iterable[EntrySpec]) -> None:
-        """Compile ``specs``.
+    def __init__(self, specs: Iterable[EntrySpec], tables: MappingOf[TableSource, Table] | None = None) -> None:
+        """Compile ``specs``. A table of a lookup that is not in ``tables`` is empty.
 
         Raises:
             TemplateError: a template has a syntax error.
         """
         self._specs = tuple(specs)
-        self._programs = tuple(compile_program(spec) for spec in self._specs)
+        self._tables = {source: dict(tables[source]) for source in self.table_sources} if tables else {}
+        self._programs = tuple(compile_program(spec, self._tables) for spec in self._specs)
         self._dynamic = any(spec.selection is not None for spec in self._specs)
         self._groups = self._compile(())
         self._names = _Names.of(self._groups)
@@ -136,6 +137,15 @@ class Mapping:
         Columns that a selection finds in a batch are used, too, and not among them.
         """
         return self._names.fields
+
+    @property
+    def table_sources(self) -> tuple[TableSource, ...]:
+        """The tables of the lookups, each once."""
+        return tuple(dict.fromkeys(lookup.table for spec in self._specs for _, lookup in spec.lookup))
+
+    def with_tables(self, tables: MappingOf[TableSource, Table]) -> Mapping:
+        """Return this mapping with the content of all tables of its lookups."""
+        return Mapping(self._specs, tables)
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -159,7 +169,7 @@ class Mapping:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the specifications and of the version that hashes the rows; readings with the same digest compare."""
+        """A digest of specifications, tables and the version that hashes the rows; readings with the same digest compare."""
         unset = {member.name: member.default for member in fields(EntrySpec)}
         specs = [
             {
@@ -169,7 +179,9 @@ class Mapping:
             }
             for spec in self._specs
         ]
-        return hashlib.sha256(json.dumps([specs, pl.__version__], sort_keys=True).encode()).hexdigest()
+        tables = [sorted(self._tables[source].items()) for source in self._tables]
+        content = [specs, pl.__version__, *([tables] if tables else [])]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
         """Return a 64-bit hash (``pl.UInt64``) of the used fields and facts of each record.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ingestd.core.mapping.specification import EntrySpec
+from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.typed import RecordFault, Typed
 
 VALUE = "\0value"
@@ -53,19 +53,22 @@ class Program:
         return frame.with_columns([output.text().alias(name) for name, output in outputs.items()]), bad
 
 
-def compile_program(spec: EntrySpec) -> Program | None:
-    """Compile the expressions of a specification; None if it has none.
+def compile_program(spec: EntrySpec, tables: Mapping[TableSource, Table]) -> Program | None:
+    """Compile the expressions of a specification; None if it has none. A table that is not in ``tables`` is empty.
 
     Raises:
         ExpressionError: an expression can't be compiled.
     """
-    if not spec.let and spec.where is None and spec.expression is None:
+    if not spec.lookup and not spec.let and spec.where is None and spec.expression is None:
         return None
     # A configuration without expressions does not wait for the import of sqlglot.
     from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
+    from ingestd.core.mapping.lookup import define_lookup  # noqa: PLC0415
 
     compiler = expression_compiler()
     outputs: dict[str, Typed] = {}
+    for name, lookup in spec.lookup:
+        outputs[name] = define_lookup(compiler, name, lookup, tables.get(lookup.table, {}))
     for name, text in spec.let:
         outputs[name] = compiler.define(name, text)
     where = compiler.condition(spec.where) if spec.where is not None else None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
 
 from ingestd.core.mapping.conversion import ValueRules
 
 NO_RULES = ValueRules()
+
+Table: TypeAlias = Mapping[str, str]
+"""The values of a lookup by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +41,34 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """A CSV file with a header, and the columns of its keys and values. The folder of ``file`` is the reader's choice."""
+
+    file: str
+    key: str
+    value: str
+    delimiter: str = ","
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupSpec:
+    """A named value: that of the row of ``table`` with the text of the expression ``by`` as its key.
+
+    ``missing``: what happens if there is no such row: ``reject`` the record, or ``none``: the value is missing.
+    """
+
+    table: TableSource
+    by: str
+    missing: Literal["reject", "none"] = "reject"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySpec:
     """One entry for each record (``value`` or ``expression``), or one for each column (``columns`` or ``selection``).
 
     With columns the key contains ``{column}``. ``types``: data types of single columns instead of ``type``. ``where``: only
-    records for which this expression is true. ``let``: named expressions. ``file_name``: the form of the file's name, with
-    parts in braces. ``rules``: what becomes of a value.
+    records for which this expression is true. ``lookup``: values of tables by name. ``let``: named expressions. ``file_name``:
+    the form of the file's name, with parts in braces. ``rules``: what becomes of a value.
     """
 
     key: str
@@ -56,6 +82,7 @@ class EntrySpec:
     let: tuple[tuple[str, str], ...] = ()
     file_name: str | None = None
     rules: ValueRules = field(default=NO_RULES)
+    lookup: tuple[tuple[str, LookupSpec], ...] = ()
 
 
 def name_parts(form: str) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.errors import ConfigurationError
-from ingestd.core.mapping import EntrySpec
+from ingestd.core.mapping import EntrySpec, LookupSpec, TableSource
 from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRules
 from ingestd.core.mapping.specification import ColumnSelection
 from tests.support.sample_connectors import GOOD, load
@@ -24,6 +24,14 @@ def test_expressions_are_read(tmp_path: Path) -> None:
     entries = """{key: "{part}", value: {expr: "kg + 1"}, where: "kg > 0", let: {kg: "mass / 1000"}}"""
     assert specification(entries, tmp_path) == EntrySpec(
         key="{part}", expression="kg + 1", where="kg > 0", let=(("kg", "mass / 1000"),)
+    )
+
+
+def test_a_lookup_is_read(tmp_path: Path) -> None:
+    entries = """{key: "{part}", value: "{w}", lookup: {w: {file: t.csv, key: k, value: v, by: "UPPER(part)", missing: none}}}"""
+    table = TableSource(file="t.csv", key="k", value="v")
+    assert specification(entries, tmp_path) == EntrySpec(
+        key="{part}", value="{w}", lookup=(("w", LookupSpec(table=table, by="UPPER(part)", missing="none")),)
     )
 
 
@@ -87,6 +95,20 @@ def test_rules_for_values_are_read(tmp_path: Path) -> None:
         ('value: v, where: "a = 1 AND SUM(b) > 2"', "SUM", "where", "needs several records"),
         ('value: v, let: {a: "b +"}', "+", "let.a", "missing or too much"),
         ('value: v, let: {units.a: "b"}', '"b"', "let.units.a", "is reserved"),
+        ("value: v, lookup: {w: {file: t, key: k, value: v}}", "{file", "lookup.w.by", "by"),
+        ('value: v, lookup: {w: {file: t, key: k, value: v, by: "a +"}}', "+", "lookup.w.by", "missing or too much"),
+        (
+            'value: v, lookup: {file.w: {file: t, key: k, value: v, by: "a"}}',
+            "{file: t",
+            "lookup.file.w",
+            "is reserved",
+        ),
+        (
+            'value: v, lookup: {w: {file: t, key: k, value: v, by: a}}, let: {w: "b"}',
+            '"b"',
+            "let.w",
+            "is in 'lookup', too",
+        ),
         ('value: v, file_name: "RUN.csv"', '"RUN.csv"', "file_name", "Expected the form"),
         ('value: v, file_name: "{a}{b}.csv"', '"{a}{b}.csv"', "file_name", "need text between them"),
         ('value: "{file.part.b}", file_name: "{a}.csv"', '"{file.part.b}"', "value", "its parts are file.part.a"),
