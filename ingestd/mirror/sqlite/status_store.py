@@ -16,6 +16,7 @@ from ingestd.mirror.history import History
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
+    HeldRun,
     LaneBlocker,
     PipelineStatus,
     RunSummary,
@@ -23,6 +24,7 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
+from ingestd.mirror.sqlite.held_runs import held_run
 from ingestd.mirror.sqlite.history import history
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.sql import SQL
@@ -81,6 +83,11 @@ class Observer:
             FailedPart(part=part, sentence=sentence, failures=failures, since=since, retry_at=retry_at)
             for part, sentence, failures, since, retry_at in rows
         ]
+
+    def held_runs(self) -> list[HeldRun]:
+        """See `Observable.held_runs`."""
+        with self._view() as connection:
+            return [held_run(row) for row in connection.execute(SQL["held_list"])]
 
     def pending(self) -> int:
         """See `Observable.pending`."""
