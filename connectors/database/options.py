@@ -69,6 +69,11 @@ class DatabaseOptions(BaseModel):
             raise ValueError("name the database file, as in sqlite:///file.db")
         return url
 
+    @property
+    def incremental(self) -> bool:
+        """True if a reading has only the rows after the cursor."""
+        return self.mode != "snapshot"
+
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if (self.table is None) == (self.query is None):

@@ -33,6 +33,8 @@ class DaemonVerbs(Verbs):
         "trace",
         "rejected",
         "drift",
+        "approve",
+        "discard",
         "demo",
         "schema",
     )

@@ -152,8 +152,8 @@ class Intake(Protocol):
         that ``collided`` nothing is recorded as read.
 
         A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
-        passes deletes the held one. A reading with the content of an approved run passes; one with the content of a discarded
-        run is ignored.
+        passes deletes the held one. A reading with the content of an approved run passes; one with the content of the
+        held run or of a discarded run is ignored.
         """
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:

@@ -89,6 +89,16 @@ class HeldRunSuite:
                 operation(first.id)
         assert stage.intake.approve(second.id).removed == 6
 
+    async def test_a_reading_with_the_content_of_the_held_run_leaves_it_held(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        again = self.reread(stage, HALF, version=3)
+        assert again.withheld == held.withheld
+        assert stage.open().withheld == {"version": 3}
+        stage.intake.approve(held.id)
+        assert stage.open().cursor == {"version": 3}
+        assert len(await stage.deliver_all()) == 5
+
     async def test_a_run_of_the_repaired_source_passes_and_ends_the_hold(self, stage: IntakeStage) -> None:
         await self.read_before(stage)
         held = self.reread(stage, HALF)

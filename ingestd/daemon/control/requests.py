@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -63,6 +63,28 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[OperatorNotice, ...]
 
 
+class DecideRun(msgspec.Struct, frozen=True, kw_only=True, tag="decide_run"):
+    """Approve or discard a held run; the response is `RunDecided`."""
+
+    run: int
+    decision: Literal["approved", "discarded"]
+
+
+class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
+    """The run with the numbers of entries that it changed. ``refusal``: why the run can't be approved or discarded, or empty.
+
+    ``read_again``: an approved run could not be written completely; its source is read again and passes the guard.
+    """
+
+    refusal: str = ""
+    pipeline: str = ""
+    partition: str = ""
+    created: int = 0
+    updated: int = 0
+    removed: int = 0
+    read_again: bool = False
+
+
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
     """Read the configuration and its secrets again; the response is `Reloaded`."""
 
@@ -78,8 +100,8 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: tuple[str, ...] = ()
 
 
-Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | Reload
-Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | Reloaded
+Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | DecideRun | Reload
+Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | RunDecided | Reloaded
 
 _RESPONSES: dict[type[Request], Any] = {
     RetryRejected: Retried,
@@ -87,6 +109,7 @@ _RESPONSES: dict[type[Request], Any] = {
     CheckDrift: tuple[DriftCheckResult, ...],
     Explain: Explained,
     ReadNotices: SourceNotices,
+    DecideRun: RunDecided,
     Reload: Reloaded,
 }
 

@@ -7,10 +7,10 @@ VALUES (:run, :partition, 'held', :since, :reasons, (SELECT digest FROM partitio
   :deletes, :whole, :partial, :remapped, :mapped, :retries,
   (SELECT l.changes FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = :partition), :created, :updated, :removed)
 
--- The held run of a partition, and whether it was read with the present mapping.
+-- The held run of a partition; whether it was read with the present mapping, and whether the pipeline's entries are as then.
 -- name: held_of_partition
-SELECT h.run, h.state, h.since, h.content, h.cursor, h.retries, h.digest = p.digest
-FROM held_run h JOIN partition p ON p.id = h.partition WHERE h.partition = ?
+SELECT h.run, h.state, h.since, h.content, h.cursor, h.retries, h.digest = p.digest, h.changes = l.changes
+FROM held_run h JOIN partition p ON p.id = h.partition JOIN pipeline l ON l.id = p.pipeline WHERE h.partition = ?
 
 -- name: held_drop
 DELETE FROM held_run WHERE partition = ? RETURNING run, state

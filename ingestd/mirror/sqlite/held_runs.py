@@ -30,7 +30,11 @@ class EndOfRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHold:
-    """The row of a partition's held run. ``same_mapping``: the partition's mapping is still the one of the run."""
+    """The row of a partition's held run.
+
+    ``same_mapping``: the partition's mapping is still the one of the run. ``current``: no partition of the pipeline has changed
+    entries since.
+    """
 
     run: int
     state: str
@@ -39,6 +43,7 @@ class KnownHold:
     cursor: Cursor
     retries: int
     same_mapping: bool
+    current: bool
 
 
 def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
@@ -46,7 +51,7 @@ def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
     row = connection.execute(SQL["held_of_partition"], (partition,)).fetchone()
     if row is None:
         return None
-    run, state, since, content, cursor, retries, same = row
+    run, state, since, content, cursor, retries, same, current = row
     return KnownHold(
         run=run,
         state=state,
@@ -55,12 +60,16 @@ def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
         cursor=json.loads(cursor),
         retries=retries,
         same_mapping=bool(same),
+        current=bool(current),
     )
 
 
 def decision_about(known: KnownHold | None, seen: pl.Series | None) -> str | None:
-    """Return the operator's decision about a reading with this content (approved, discarded), or None."""
-    if known is None or known.state == "held" or seen is None or not known.same_mapping:
+    """Return the state of the held run with the content of this reading, or None.
+
+    A held run is only the same if its entries would be the same.
+    """
+    if known is None or seen is None or not known.same_mapping or (known.state == "held" and not known.current):
         return None
     return known.state if known.content == digest_of(seen) else None
 

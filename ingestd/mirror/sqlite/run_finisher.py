@@ -71,7 +71,7 @@ class RunFinisher:
                 collides = measured.collides
                 reasons = () if collides else hold_reasons(run.guard, measured.effect)
                 decision = decision_about(known, end.seen) if reasons else None
-                if decision == "discarded":
+                if decision in {"held", "discarded"}:
                     return self._ignore(run, end)
                 if reasons and decision != "approved":
                     return self._hold(run, end, measured.effect, reasons)
@@ -153,11 +153,11 @@ class RunFinisher:
             return self._end_unwritten(connection, run, held)
 
     def _ignore(self, run: RunState, end: EndOfRun) -> RunSummary:
-        """End a reading with the content of a discarded run."""
+        """End a reading with the content of the held or discarded run."""
         with self._state.writing() as connection:
             known = hold_of(connection, run.partition)
             if known is None:
-                raise LookupError(f"the discarded run of partition {run.partition} disappeared")
+                raise LookupError(f"the held run of partition {run.partition} disappeared")
             moved = {"cursor": json.dumps(end.cursor), "retries": run.retries, "run": known.run}
             connection.execute(SQL["held_move"], moved)
             connection.execute(SQL["staging_clear"], (run.id,))
