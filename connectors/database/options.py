@@ -136,6 +136,11 @@ class DatabaseOptions(BaseModel):
             raise ValueError("name the database file, as in sqlite:///file.db")
         return url
 
+    @property
+    def incremental(self) -> bool:
+        """True if a reading has only the rows after the cursor."""
+        return self.mode != "snapshot"
+
     @field_validator("table")
     @classmethod
     def _known_name(cls, table: str | None) -> str | None:

@@ -64,6 +64,11 @@ class LogOptions(BaseModel):
         ),
     )
 
+    @property
+    def incremental(self) -> bool:
+        """A reading has only the lines after the cursor."""
+        return True
+
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         if any(_OPEN_END.search(pattern) for pattern in self.patterns):

@@ -36,6 +36,8 @@ class DaemonVerbs(Verbs):
         "rejected",
         "drift",
         "cursor",
+        "approve",
+        "discard",
         "demo",
         "schema",
     )

@@ -9,7 +9,7 @@ import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_check import CheckFinding, check_service, check_sources, check_state
+from ingestd.daemon.configuration_check import CheckFinding, check_held_runs, check_service, check_sources, check_state
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 from ingestd.sdk import Step
@@ -40,6 +40,8 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
     ]
     if not configuration_only:
         findings += [_shown(finding) for finding in check_state(configuration)]
+        if all(finding.step.outcome != "failed" for finding in findings):
+            findings += [_shown(finding) for finding in check_held_runs(configuration)]
         findings += [_shown(finding) for finding in check_sources(configuration)]
     if not configuration_only and not offline:
         findings += asyncio.run(_online(configuration))

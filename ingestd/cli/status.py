@@ -11,6 +11,7 @@ from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_origin
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.reporting import held_line
 from ingestd.daemon.status import Status, read_status
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.port import PipelineStatus, SinkStatus
@@ -43,6 +44,8 @@ def _print_status(found: Status) -> None:
     for notice in found.notices:
         since = f" (since {moment(notice.since)})" if notice.since is not None else ""
         click.echo(f"{f'source {notice.pipeline}: ' if notice.pipeline else ''}{notice.sentence}{since}")
+    for held in found.held:
+        click.echo(held_line(held))
     for pipeline in found.pipelines:
         click.echo(f"pipeline {pipeline.name}: {_last_run(pipeline)}")
     for name in found.idle:

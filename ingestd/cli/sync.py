@@ -12,6 +12,7 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.one_shot_sync import SyncReport
 from ingestd.daemon.one_shot_sync import sync as run_sync
+from ingestd.daemon.reporting import held_line
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 
@@ -27,8 +28,8 @@ def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: floa
     are delivered, too.
 
     Exit codes, the first that applies: 5 a source is unavailable or can't be used as configured; 4 entries are still pending
-    (timeout, signal, or the service refuses the key); 3 records, entries or whole files of these pipelines are rejected, by this
-    run or an earlier one; 0 everything is delivered.
+    (timeout, signal, or the service refuses the key); 8 the guard holds a run of these pipelines; 3 records, entries or whole
+    files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered.
     """
     try:
         names = chosen_pipelines(configuration, pipelines)
@@ -50,6 +51,8 @@ def _print_report(report: SyncReport) -> None:
     ]
     for sentence in dict.fromkeys(sentences):
         click.echo(redact_text(sentence), err=True)
+    for held in report.held:
+        click.echo(redact_text(held_line(held)), err=True)
     for lane in report.stuck:
         click.echo(redact_text(str(lane)), err=True)
     if report.interrupted == "timeout":

@@ -14,6 +14,7 @@
         MirrorFull            no room now (full disk, I/O error, locked): pause reading, keep delivering, retry
         MirrorCorrupt         the state file is damaged: stop, change nothing
         MirrorNewer           a newer version of the program wrote the state file: use that version
+      RunNotHeld              an operator's command names a run that is not held: report it
 
 The message is a sentence for a person. The fields hold the same facts for programs.
 """
@@ -126,3 +127,7 @@ class MirrorCorrupt(MirrorError):
 
 class MirrorNewer(MirrorError):
     """A newer version of the program wrote the state file."""
+
+
+class RunNotHeld(IngestdError):
+    """The run cannot be approved or discarded. The message says why."""

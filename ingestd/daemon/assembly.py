@@ -119,6 +119,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 sink=pipeline.sink,
                 mirror=mirror.intake,
                 emit=emit_and_note,
+                guard=pipeline.guard,
                 on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
                 lookups=LookupFiles(mappings[pipeline.name].table_sources, base=configuration.base),
             )
@@ -158,6 +159,8 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         command_handler = CommandHandler(
             pipelines=settings.pipelines,
             rejected=mirror.rejected,
+            runs=mirror.intake,
+            held_runs=mirror.status.held_runs,
             checker=checker,
             request_reading=lambda name: supervisor.remap(name, now=name not in timings),
             cursors=cursors,

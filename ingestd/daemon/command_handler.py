@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from ingestd.core.errors import RunNotHeld
 from ingestd.daemon.control.requests import (
     CheckDrift,
+    DecideRun,
     DropRejected,
     Explain,
     Explained,
@@ -16,23 +18,27 @@ from ingestd.daemon.control.requests import (
     Request,
     Response,
     RetryRejected,
+    RunDecided,
     SourceNotices,
 )
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
+from ingestd.mirror.port import HeldRun, Intake
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.settings import PipelineSettings
 from ingestd.settings.drift import Mode
 from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.intake import RunReleased
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRetried
 
 
 class CommandHandler:
     """Executes requests of commands.
 
-    ``request_reading`` is called for each configured pipeline with records to map again. ``explain`` returns why a partition
+    ``request_reading`` is called for each configured pipeline with records to map again. ``held_runs`` blocks.
+    ``explain`` returns why a partition
     waits; it may block. ``notices`` returns notices about the sources for the operator; it does not block.
     """
 
@@ -41,6 +47,8 @@ class CommandHandler:
         *,
         pipelines: Sequence[PipelineSettings],
         rejected: RejectionKeeper,
+        runs: Intake,
+        held_runs: Callable[[], list[HeldRun]],
         checker: DriftChecker,
         request_reading: Callable[[str], None],
         explain: Callable[[Explain], Explained],
@@ -51,6 +59,8 @@ class CommandHandler:
     ) -> None:
         self._pipelines = pipelines
         self._rejected = rejected
+        self._runs = runs
+        self._held_runs = held_runs
         self._checker = checker
         self._request_reading = request_reading
         self._explain = explain
@@ -75,6 +85,8 @@ class CommandHandler:
                 response = SourceNotices(notices=self._notices())
             case MoveCursor():
                 response = await self._cursors.move(request, by=by)
+            case DecideRun():
+                response = await self.decide(request, by=by)
             case Reload():
                 response = await self._reloader.reload(by=by)
         return response
@@ -93,6 +105,40 @@ class CommandHandler:
         count = await self._rejected.drop(selection)
         self._emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
+
+    async def decide(self, request: DecideRun, *, by: str) -> RunDecided:
+        """Approve or discard a held run."""
+        decided = await asyncio.to_thread(self._decide, request, by)
+        if decided.read_again:
+            self._request_reading(decided.pipeline)
+        return decided
+
+    def _decide(self, request: DecideRun, by: str) -> RunDecided:
+        """Approve or discard a held run. Blocks."""
+        held = {one.run: one for one in self._held_runs()}.get(request.run)
+        read_again = False
+        try:
+            if request.decision == "approved":
+                summary = self._runs.approve(request.run)
+                created, updated, removed = summary.created, summary.updated, summary.removed
+                read_again = summary.collided
+            else:
+                discarded = self._runs.discard(request.run)
+                created, updated, removed = discarded.created, discarded.updated, discarded.removed
+        except RunNotHeld as error:
+            return RunDecided(refusal=str(error))
+        pipeline, partition = (held.pipeline, held.partition) if held is not None else ("", "")
+        self._emit(
+            RunReleased(pipeline=pipeline, partition=partition, run=request.run, decision=request.decision, by=by)
+        )
+        return RunDecided(
+            pipeline=pipeline,
+            partition=partition,
+            created=created,
+            updated=updated,
+            removed=removed,
+            read_again=read_again,
+        )
 
     async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
         """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.

@@ -10,8 +10,10 @@ from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.assembly import connect_service, open_connector
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.reporting import held_line
+from ingestd.daemon.status import observe
 from ingestd.intake import LookupFiles
-from ingestd.mirror.sqlite import examine
+from ingestd.mirror.sqlite import examine, state_exists
 from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Step, Verifies
 
@@ -32,6 +34,15 @@ def check_state(configuration: Configuration) -> Iterator[CheckFinding]:
     for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
         step = Step(name="usable", outcome="failed" if found.error else "passed", sentence=found.sentence)
         yield CheckFinding(subject="state", step=step)
+
+
+def check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
+    """Report each held run, because its partition delivers nothing until it is approved, discarded or replaced."""
+    if state_exists(configuration.settings.state):
+        with observe(configuration) as mirror:
+            for held in mirror.held_runs():
+                step = Step(name="held", outcome="skipped", sentence=held_line(held))
+                yield CheckFinding(subject=held.pipeline, step=step)
 
 
 def check_sources(configuration: Configuration) -> Iterator[CheckFinding]:

@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     """`drift`: others added, changed or removed keys of a sink, repaired or not."""
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; the others were compared."""
+    HELD = 8
+    """`sync`: the guard holds a run of these pipelines until it is approved or discarded."""
     STATE_UNUSABLE = 74
     """The state file is damaged, of a newer version, or not accessible for this account. Nothing was changed."""
     STATE_BUSY = 75

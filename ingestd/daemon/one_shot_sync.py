@@ -14,6 +14,7 @@ from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import stop_signals
 from ingestd.delivery.report import LaneReport
 from ingestd.intake import PassReport
+from ingestd.mirror.port import HeldRun
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 
@@ -24,6 +25,7 @@ class SyncReport:
 
     ``delivered``: entries written by this run. ``pending``: pending entries of all sinks.
     ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one.
+    ``held``: held runs of the selected pipelines.
     ``stuck``: sinks with a blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
 
@@ -33,14 +35,17 @@ class SyncReport:
     rejected: int
     stuck: tuple[LaneReport, ...]
     interrupted: str
+    held: tuple[HeldRun, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code: an unread source takes precedence over pending entries, and these over rejections."""
+        """The exit code: an unread source takes precedence over pending entries, these over held runs and rejections."""
         if any(one.away or one.broken for one in self.passes):
             return ExitCode.SOURCE_FAILED
         if self.pending or self.interrupted:
             return ExitCode.PENDING
+        if self.held:
+            return ExitCode.HELD
         return ExitCode.REJECTED if self.rejected else ExitCode.DONE
 
 
@@ -85,6 +90,7 @@ async def sync(
             status = assembly.mirror.status
             rejected = sum(one.rejected for one in status.pipelines() if one.name in names)
             pending = status.pending()
+            held = tuple(one for one in status.held_runs() if one.pipeline in names)
         shutdown.done()
     return SyncReport(
         passes=tuple(passes),
@@ -93,6 +99,7 @@ async def sync(
         rejected=rejected,
         stuck=tuple(stuck),
         interrupted=shutdown.signal,
+        held=held,
     )
 
 

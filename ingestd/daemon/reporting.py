@@ -5,6 +5,23 @@ from __future__ import annotations
 from ingestd.core.clock import moment
 from ingestd.daemon.control.requests import Explained
 from ingestd.mirror.history import History
+from ingestd.mirror.port import HeldRun
+
+
+def held_line(held: HeldRun) -> str:
+    """Return what a held run would do, why it is held, and what to do about it."""
+    changes = f"{held.created} created, {held.updated} updated, {held.removed} removed"
+    if held.state == "approved":
+        todo = f"It was approved but is not written completely; 'ingestd approve {held.run}' writes the rest."
+    else:
+        todo = (
+            f"'ingestd approve {held.run}' delivers it, 'ingestd discard {held.run}' keeps what is delivered; a corrected source "
+            "replaces it."
+        )
+    return (
+        f"run {held.run} of {held.partition} (pipeline {held.pipeline}) is held since {moment(held.since)}: "
+        f"{_counted(held.records, 'new record')}; entries: {changes}. {' '.join(held.reasons)} {todo}"
+    )
 
 
 def partition_sentence(

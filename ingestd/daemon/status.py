@@ -15,7 +15,7 @@ from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import EntryOrigin, PipelineStatus, SinkStatus
+from ingestd.mirror.port import EntryOrigin, HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
 
@@ -27,7 +27,7 @@ class Status:
     ``exists``: False before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
     ``forgotten``: rejections deleted because of the configured limits. ``failed_parts``: parts of the running daemon that
     failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved. Both are
-    empty if no daemon runs.
+    empty if no daemon runs. ``held``: runs that wait for an approval.
     """
 
     configuration: str
@@ -43,6 +43,7 @@ class Status:
     forgotten: Forgotten | None = None
     failed_parts: tuple[FailedPart, ...] = ()
     notices: tuple[OperatorNotice, ...] = ()
+    held: tuple[HeldRun, ...] = ()
 
 
 _RESPONSE_SECONDS = 5.0
@@ -88,6 +89,7 @@ def read_status(configuration: Configuration) -> Status:
             sinks=tuple(mirror.sinks()),
             rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
             forgotten=mirror.forgotten(),
+            held=tuple(mirror.held_runs()),
             failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
             notices=read_notices(state) if pid is not None else (),
         )

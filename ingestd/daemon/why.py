@@ -12,9 +12,10 @@ from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import DaemonEnded
 from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.explanation import explain
-from ingestd.daemon.reporting import partition_sentence
+from ingestd.daemon.reporting import held_line, partition_sentence
 from ingestd.daemon.status import observe
 from ingestd.mirror.history import History
+from ingestd.mirror.port import HeldRun
 from ingestd.mirror.sqlite import state_exists
 from ingestd.sdk import Connector, Locates
 from ingestd.settings import PipelineSettings
@@ -59,6 +60,8 @@ def _names(connector: Connector | None, path: str, cwd: Path) -> list[str]:
 async def _sentence(
     configuration: Configuration, pipeline: PipelineSettings, connector: Connector | None, name: str
 ) -> str:
+    if (held := _held_run(configuration, pipeline.name, name)) is not None:
+        return held_line(held)
     history = _history(configuration, pipeline.name, name)
     cursor = dict(history.cursor) if history is not None and history.cursor is not None else None
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
@@ -79,6 +82,13 @@ def _explain_without_daemon(connector: Connector | None, request: Explain) -> Ex
     except SourceError as error:
         return Explained(waiting=str(error), location="")
     return explain({request.pipeline: connector}, request)
+
+
+def _held_run(configuration: Configuration, pipeline: str, name: str) -> HeldRun | None:
+    if not state_exists(configuration.settings.state):
+        return None
+    with observe(configuration) as mirror:
+        return next((one for one in mirror.held_runs() if (one.pipeline, one.partition) == (pipeline, name)), None)
 
 
 def _history(configuration: Configuration, pipeline: str, name: str) -> History | None:

@@ -11,6 +11,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
 from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
 from ingestd.intake.lookup_files import LookupFiles
@@ -27,6 +28,8 @@ from ingestd.telemetry.catalogue.intake import (
     PartitionSettled,
     PartitionUnchanged,
     RecordsParked,
+    RunHeld,
+    RunReleased,
     SettlingFailed,
     SourceStopped,
 )
@@ -43,7 +46,7 @@ class PassReport:
     empty if all are available. ``broken``: why the source can't be used as configured; empty if it can. ``rejected``: partitions
     that can't be read as configured, each with the reason. ``began``: when the pass began, in seconds since the epoch.
     ``complete``: every partition was read to its end or is unchanged. ``whole``: the source has partitions, and all of them are
-    snapshots with ``deletes: remove``, so it names all its entries.
+    snapshots with ``deletes: remove``, so it names all its entries. ``held``: a partition has a held or discarded run.
     """
 
     pipeline: str
@@ -54,6 +57,7 @@ class PassReport:
     began: float = 0.0
     complete: bool = False
     whole: bool = False
+    held: bool = False
 
 
 @dataclass(slots=True)
@@ -62,13 +66,15 @@ class _ReadPass:
     partitions: list[Partition] = field(default_factory=list)
     rejected: dict[str, str] = field(default_factory=dict)
     away: str = ""
+    held: bool = False
 
 
 class Reader:
     """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
 
     Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
-    ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups.
+    ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
+    whether a run of a snapshot partition is held.
     """
 
     def __init__(
@@ -81,6 +87,7 @@ class Reader:
         sink: SinkAddress,
         mirror: Intake,
         emit: Emit,
+        guard: Guard = DEFAULT_GUARD,
         clock: Callable[[], float] = time.monotonic,
         now: Now = time.time,
         on_pass: Callable[[PassReport], None] = lambda _: None,
@@ -94,6 +101,7 @@ class Reader:
         self._digest = mapping.digest if contract is None else contract.digest_with(mapping.digest)
         self._mirror = mirror
         self._emit = emit
+        self._guard = guard
         self._clock = clock
         self._now = now
         self._on_pass = on_pass
@@ -156,7 +164,8 @@ class Reader:
             broken=broken,
             rejected=tuple(f"{name}: {sentence}" for name, sentence in found.rejected.items()),
             began=began,
-            complete=not failed and self.connector.waiting() is None,
+            complete=not failed and not found.held and self.connector.waiting() is None,
+            held=found.held,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
 
@@ -176,7 +185,7 @@ class Reader:
                 break
             found.partitions.append(partition)
             try:
-                summary = self._read_partition(partition)
+                summary = self._read_partition(partition, found)
             except SourceUnavailable as error:
                 found.away = found.away or str(error)
             except SourceBroken as error:
@@ -254,7 +263,7 @@ class Reader:
             self.connector.again()
         return self.connector.partitions()
 
-    def _read_partition(self, partition: Partition) -> RunSummary | None:
+    def _read_partition(self, partition: Partition, found: _ReadPass) -> RunSummary | None:
         """Read one partition and return the summary, or None if there was nothing to read.
 
         If the differences do not show which record owns a key, the whole partition is read again.
@@ -266,6 +275,8 @@ class Reader:
             self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
             state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._digest)
             summary = self._read(partition, state, whole=True)
+        is_withheld = state.withheld is not None if summary is None else summary.withheld is not None
+        found.held = found.held or is_withheld
         if first is not None and summary is not None:
             self._report_known_content(partition, first.id, is_reread=was_read_before)
         return summary
@@ -285,11 +296,15 @@ class Reader:
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
         contract = ContractCheck(self._contract) if self._contract is not None else None
-        run = Run(self._mirror, self._mapping, partition, state, whole=whole, contract=contract)
+        guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
+        withheld = state.withheld if guard is not None and not whole else None
+        run = Run(self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard)
         started = self._clock()
         summary: RunSummary | None = None
         try:
-            for batch in checked_batches(self.connector.read(partition, None if whole else state.cursor)):
+            for batch in checked_batches(self.connector.read(partition, None if whole else withheld or state.cursor)):
+                if batch.unchanged and withheld is not None:
+                    return None  # the run with this content is held or was discarded
                 if batch.unchanged and (not state.current or self._mapping.facts):
                     # Another partition has changed entries since, or the mapping uses facts: the content alone proves nothing.
                     return self._read(partition, state, whole=True)
@@ -336,6 +351,20 @@ class Reader:
 
     def _report(self, partition: Partition, summary: RunSummary, first_reject: str, seconds: float) -> None:
         seconds = round(seconds, 3)
+        held = summary.withheld
+        if held is not None and held.run == summary.id:
+            sentence = " ".join(
+                (*held.reasons, f"'ingestd approve {held.run}' delivers it; 'ingestd discard {held.run}' does not.")
+            )
+            self._emit(RunHeld(pipeline=self.pipeline, partition=partition.name, run=held.run, sentence=sentence))
+        if held is not None:
+            return
+        if summary.replaces is not None:
+            self._emit(
+                RunReleased(
+                    pipeline=self.pipeline, partition=partition.name, run=summary.replaces, decision="replaced", by=""
+                )
+            )
         if not summary.changed:
             self._emit(
                 PartitionUnchanged(

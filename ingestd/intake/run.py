@@ -9,6 +9,7 @@ import polars as pl
 
 from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
+from ingestd.core.guard import Guard
 from ingestd.core.mapping import Mapped, Mapping
 from ingestd.core.record import NOTICE, Batch, Partition, Reject
 from ingestd.intake.difference import Difference
@@ -23,7 +24,8 @@ transaction and one request, in whatever batches they are."""
 class Run:
     """One reading of one partition. It begins with its first batch and ends with its last.
 
-    ``whole``: map every record, without differences. ``first_reject``: location and reason of the first rejected record.
+    ``whole``: map every record, without differences. ``guard``: decides whether the run is held.
+    ``first_reject``: location and reason of the first rejected record.
     """
 
     def __init__(
@@ -35,12 +37,14 @@ class Run:
         *,
         whole: bool,
         contract: ContractCheck | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._mirror = mirror
         self._mapping = mapping
         self._partition = partition
         self._state = state
         self._whole = whole or state.snapshot is None
+        self._guard = guard
         self._difference = Difference(None if self._whole else state.snapshot)
         self._id: int | None = None
         self._entries: list[pl.DataFrame] = []
@@ -130,7 +134,9 @@ class Run:
 
     def _begin(self) -> int:
         if self._id is None:
-            self._id = self._mirror.begin_run(self._state.id, snapshot=self._partition.snapshot, whole=self._whole)
+            self._id = self._mirror.begin_run(
+                self._state.id, snapshot=self._partition.snapshot, whole=self._whole, guard=self._guard
+            )
         return self._id
 
 

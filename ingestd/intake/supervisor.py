@@ -210,7 +210,7 @@ class _ReaderTask:
         # Polled, because a watch reports nothing about a file on a network share.
         while lookups is not None:
             await asyncio.sleep(_LOOKUP_SECONDS)
-            if not self._to_read and await self._in_thread(lookups.may_differ):
+            if not self._to_read and await self.in_thread(lookups.may_differ):
                 self.wake(read=True)
 
     def acknowledge(self) -> bool:

@@ -28,6 +28,7 @@ from typing import Literal, Protocol, TypeAlias
 import polars as pl
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Position, Reject, Settlement
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
@@ -48,6 +49,8 @@ class PartitionState:
     (``pl.UInt64``, sorted; 8 MB for a million rows). It is None if differences are unreliable: the partition is not
     ``current``, or ``repeats``: two of its records produced the same key.
     ``awaiting``: the cursor that was read completely but is not acknowledged to the connector yet, or None.
+    ``withheld``: the cursor of a reading that is held or was discarded, or None. While the source is unchanged since this cursor,
+    there is nothing to read.
     """
 
     id: int
@@ -57,11 +60,38 @@ class PartitionState:
     snapshot: Callable[[], pl.Series] | None
     repeats: bool
     awaiting: Cursor | None
+    withheld: Cursor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRun:
+    """A run whose entries are stored but not written to the mirror.
+
+    ``since``: when the hold of the partition began, in seconds since the epoch; a later run of the partition replaces the held
+    one and keeps it. ``state``: an ``approved`` run is being written, a ``discarded`` one is only remembered. ``records`` were
+    read. ``created``, ``updated`` and ``removed`` are the numbers of entries that it would change. The names of the members are
+    part of the output of `ingestd status --json`.
+    """
+
+    run: int
+    pipeline: str
+    partition: str
+    since: float
+    reasons: tuple[str, ...]
+    state: Literal["held", "approved", "discarded"]
+    records: int
+    created: int
+    updated: int
+    removed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """The counts of a run: records read, entries by kind of change, records rejected."""
+    """The counts of a run: records read, entries by kind of change, records rejected.
+
+    ``withheld``: the held or discarded run with this content, whose entries were not written. ``replaces``: the number of
+    the held run that this run made obsolete, because it was written.
+    """
 
     id: int
     records: int
@@ -72,6 +102,8 @@ class RunSummary:
     rejected: int
     collided: bool
     """The differences could not decide which record owns a key: read the whole partition again."""
+    withheld: HeldRun | None = None
+    replaces: int | None = None
 
     @property
     def changed(self) -> bool:
@@ -85,8 +117,11 @@ class Intake(Protocol):
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """Return the partition's state under the mapping ``digest``; create the partition if it is new."""
 
-    def begin_run(self, partition: int, *, snapshot: bool, whole: bool) -> int:
-        """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used."""
+    def begin_run(self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None) -> int:
+        """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
+
+        ``guard``: decides at the end of the run of a snapshot partition whether the run is held.
+        """
 
     def commit(
         self,
@@ -115,10 +150,28 @@ class Intake(Protocol):
         ``seen``: all row hashes of a snapshot reading, sorted; with ``deletes`` "remove", entries of missing records are removed.
         None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
         that ``collided`` nothing is recorded as read.
+
+        A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
+        passes deletes the held one. A reading with the content of an approved run passes; one with the content of the
+        held run or of a discarded run is ignored.
         """
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """End a failed run; committed batches remain. ``broken``: reject the partition with the reason."""
+
+    def approve(self, run: int) -> RunSummary:
+        """Write the entries of a held run, as at the end of an ordinary run. A second call completes an interrupted one.
+
+        Raises:
+            RunNotHeld: there is no such held run, or a later run replaced it.
+        """
+
+    def discard(self, run: int) -> HeldRun:
+        """Delete the entries of a held run. The content is not held again until it changes.
+
+        Raises:
+            RunNotHeld: there is no such held run, a later run replaced it, or it was approved.
+        """
 
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
         """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
@@ -377,6 +430,9 @@ class Observable(Protocol):
 
     def pipelines(self) -> list[PipelineStatus]:
         """Return all pipelines that ever ran, by name."""
+
+    def held_runs(self) -> list[HeldRun]:
+        """Return the held runs, also those being written, by number."""
 
     def pending(self) -> int:
         """Return the number of pending entries of all sinks."""

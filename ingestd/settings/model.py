@@ -26,10 +26,12 @@ from pydantic import (
 )
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec
 from ingestd.settings.contract import ContractSettings
 from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, read_drift
 from ingestd.settings.entries import EntriesInput, read_entries
+from ingestd.settings.guard import GuardInput, read_guard
 from ingestd.settings.notation import (
     ON_CHANGE,
     ScheduleInput,
@@ -146,6 +148,23 @@ class PipelineSettings(SettingsPart):
         "the sink was read completely, and only if each has `deletes: remove`. Set `remove` only if nothing else writes to the "
         "sink.",
     )
+
+    guard: Annotated[Guard, PlainValidator(read_guard, json_schema_input_type=GuardInput)] = Field(
+        default_factory=lambda: DEFAULT_GUARD,
+        repr=False,
+        description="Limits beyond which a run of a file or table that was read before is held until `ingestd approve` or "
+        "`ingestd discard`; or off. Default: hold a run that would remove more than half of at least 100 entries.",
+    )
+
+    @model_validator(mode="after")
+    def _refuse_guard_of_incremental(self) -> Self:
+        is_set = "guard" in self.model_fields_set and self.guard != Guard()
+        if is_set and getattr(self.source.options, "incremental", False):
+            raise problem(
+                "A guard compares whole readings, but this source is read incrementally. Remove the setting guard, or read "
+                "the source with mode: snapshot if its connector has it."
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod

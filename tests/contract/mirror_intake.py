@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Reject, Rejected
 from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RejectedEntry, RunSummary
 from tests.contract.mirror_deliverable import SINK, work
@@ -60,10 +61,12 @@ class IntakeStage(ABC):
         version: int = 1,
         rejects: Sequence[tuple[Reject, int | None]] = (),
         unmapped_rows: Sequence[Row] = (),
+        guard: Guard | None = None,
     ) -> RunSummary:
         """Read a snapshot partition; ``unmapped_rows``: records that are present but were not mapped because they are known."""
         state = self.open(name, pipeline=pipeline)
-        run = self.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None if whole is None else whole)
+        is_whole = state.snapshot is None if whole is None else whole
+        run = self.intake.begin_run(state.id, snapshot=True, whole=is_whole, guard=guard)
         for number, rows in enumerate(batches, start=1):
             last = number == len(batches)
             self.intake.commit(

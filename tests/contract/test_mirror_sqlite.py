@@ -15,6 +15,7 @@ from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite
+from tests.contract.mirror_held_runs import HeldRunSuite
 from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
@@ -86,6 +87,12 @@ class TestSqliteMirrorDelivery(DeliverableSuite):
 class TestSqliteMirrorRejections(RejectionSuite):
     @pytest.fixture
     def stage(self, sqlite_stage: SqliteStage) -> RejectionStage:
+        return sqlite_stage
+
+
+class TestSqliteMirrorHeldRuns(HeldRunSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
         return sqlite_stage
 
 

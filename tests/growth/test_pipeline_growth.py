@@ -289,8 +289,8 @@ async def test_four_times_the_data_causes_at_most_4_6_times_the_work(
 ) -> None:
     monkeypatch.setattr("ingestd.intake.run._ENTRIES_IN_COMMIT", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.segments.ITEMS", case.piece)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", case.piece)
-    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher._PAGE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.PAGE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PARTITIONS", FILES // 2)
     monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", FILES // 16)
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", FILES // 8)

@@ -82,6 +82,28 @@ class CursorsMoved(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[str, ...]
 
 
+class DecideRun(msgspec.Struct, frozen=True, kw_only=True, tag="decide_run"):
+    """Approve or discard a held run; the response is `RunDecided`."""
+
+    run: int
+    decision: Literal["approved", "discarded"]
+
+
+class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
+    """The run with the numbers of entries that it changed. ``refusal``: why the run can't be approved or discarded, or empty.
+
+    ``read_again``: an approved run could not be written completely; its source is read again and passes the guard.
+    """
+
+    refusal: str = ""
+    pipeline: str = ""
+    partition: str = ""
+    created: int = 0
+    updated: int = 0
+    removed: int = 0
+    read_again: bool = False
+
+
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
     """Read the configuration and its secrets again; the response is `Reloaded`."""
 
@@ -97,8 +119,10 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: tuple[str, ...] = ()
 
 
-Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | MoveCursor | Reload
-Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | CursorsMoved | Reloaded
+Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | MoveCursor | DecideRun | Reload
+Response: TypeAlias = (
+    Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | CursorsMoved | RunDecided | Reloaded
+)
 
 _RESPONSES: dict[type[Request], Any] = {
     RetryRejected: Retried,
@@ -107,6 +131,7 @@ _RESPONSES: dict[type[Request], Any] = {
     Explain: Explained,
     ReadNotices: SourceNotices,
     MoveCursor: CursorsMoved,
+    DecideRun: RunDecided,
     Reload: Reloaded,
 }
 

@@ -11,21 +11,21 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Reject, Settlement
-from ingestd.mirror.port import PartitionState, RunSummary
+from ingestd.mirror.port import HeldRun, PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.history import content_before
 from ingestd.mirror.sqlite.ownership import note_sources, rename_pipelines
 from ingestd.mirror.sqlite.pruner import Pruner
 from ingestd.mirror.sqlite.rejected_rows import store_rejected_partition, store_rejected_records
+from ingestd.mirror.sqlite.run_effect import PAGE
 from ingestd.mirror.sqlite.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.settlement import resolve, settlement_of
 from ingestd.mirror.sqlite.snapshots import load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
-
-_PAGE = 10_000
-"""Maximum number of entries in one transaction, which takes some tenths of a second."""
 
 _PARTITIONS = 1_000
 """Maximum number of partitions that are read in one transaction."""
@@ -110,6 +110,7 @@ class IntakeStore:
             if retired:
                 connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
+            known = hold_of(connection, identity)
         self._opened.add(identity)
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
@@ -120,14 +121,19 @@ class IntakeStore:
             snapshot=partial(self._snapshot, identity) if current and not repeats else None,
             repeats=bool(repeats),
             awaiting=token if awaiting else None,
+            withheld=known.cursor if known and known.same_mapping and known.retries == retries else None,
         )
 
-    def begin_run(self, partition: int, *, snapshot: bool, whole: bool) -> int:
+    def begin_run(self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None) -> int:
         """See `Intake.begin_run`."""
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped = connection.execute(SQL["partition_context"], (partition,)).fetchone()
+            pipeline, sink, repeats, remapped, was_read = connection.execute(
+                SQL["partition_context"], (partition,)
+            ).fetchone()
+            if not was_read:  # there is nothing to compare with
+                guard = None
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
         # This run supersedes one that could neither finish nor fail because the disk was full.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
@@ -138,10 +144,12 @@ class IntakeStore:
             sink=sink,
             snapshot=snapshot,
             whole=whole,
-            staged=snapshot and bool(repeats or remapped),
+            staged=snapshot and bool(repeats or remapped or guard),
             remapped=bool(remapped),
             has_rejected=has_rejected,
             retries=self._retries.get(partition, 0),
+            guard=guard if snapshot else None,
+            only_guarded=snapshot and not (repeats or remapped),
         )
         return run
 
@@ -165,12 +173,12 @@ class IntakeStore:
         current.repeats = current.repeats or unique.height < entries.height
         changed = 0
         # The cursor of a snapshot moves at the end of its run, so only the last page must be in the transaction of the rejects.
-        while current.snapshot and unique.height > _PAGE:
+        while current.snapshot and unique.height > PAGE:
             with self._state.writing() as connection:
-                written = self._writer.write_or_stage(connection, current, unique[:_PAGE])
+                written = self._writer.write_or_stage(connection, current, unique[:PAGE])
                 self._writer.count(connection, current, written)
             changed += self._writer.note_written(current, written)
-            unique = unique[_PAGE:]
+            unique = unique[PAGE:]
         with self._state.writing() as connection:
             written = self._writer.write_or_stage(connection, current, unique)
             if resolved:
@@ -185,14 +193,27 @@ class IntakeStore:
         self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
     ) -> RunSummary:
         """See `Intake.finish_run`."""
-        summary = self._finisher.finish(self._runs[run], cursor=cursor, seen=seen, deletes=deletes, partial=partial)
+        end = EndOfRun(cursor=cursor, seen=seen, deletes=deletes, partial=partial)
+        summary = self._finisher.finish(self._runs[run], end)
         del self._runs[run]
         return summary
 
+    def approve(self, run: int) -> RunSummary:
+        """See `Intake.approve`."""
+        return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
+
+    def discard(self, run: int) -> HeldRun:
+        """See `Intake.discard`."""
+        return self._finisher.discard(run)
+
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """See `Intake.fail_run`."""
-        current = self._runs.pop(run)
+        current = self._runs[run]
+        if current.staged:
+            self._finisher.end_early(current)
+        del self._runs[run]
         with self._state.writing() as connection:
+            connection.execute(SQL["staging_clear"], (run,))
             connection.execute(SQL["run_end"], (self._now(), reason, run))
             connection.execute(SQL["partition_failed"], (run, current.partition))
             if broken:

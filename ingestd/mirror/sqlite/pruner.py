@@ -105,9 +105,9 @@ class Pruner:
         for name in ("kept_run_create", "kept_partition_create"):
             reader.execute(SQL[name])
         reader.execute("BEGIN")
-        for name in ("entries", "rejected"):
+        for name in ("entries", "rejected", "held"):
             reader.execute(SQL[f"kept_by_{name}"])
-        for name in ("entries", "rejected", "segments", "drift"):
+        for name in ("entries", "rejected", "held", "segments", "drift"):
             reader.execute(SQL[f"kept_partitions_of_{name}"])
         reader.execute(SQL["kept_newest_partitions"], (KEPT,))
         gone = reader.execute(SQL["partitions_to_prune"], (self._now() - ABSENT_SECONDS,)).fetchall()

@@ -40,6 +40,12 @@ INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM rejected
 -- name: kept_partitions_of_rejected
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM rejected
 
+-- name: kept_by_held
+INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM held_run
+
+-- name: kept_partitions_of_held
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM held_run WHERE state <> 'discarded'
+
 -- name: kept_partitions_of_segments
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM segment
 
@@ -72,6 +78,7 @@ SELECT 1 FROM partition p WHERE p.id = :partition AND p.gone IS NOT NULL AND NOT
   AND coalesce(p.last_run, 0) <= :newest
   AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
   AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.partition = p.id)
+  AND NOT EXISTS (SELECT 1 FROM held_run h WHERE h.partition = p.id AND h.state <> 'discarded')
 
 -- name: partition_runs_prune
 DELETE FROM run WHERE id IN (SELECT id FROM run WHERE partition = ? ORDER BY id LIMIT ?)

@@ -7,33 +7,40 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Collection
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 
 import polars as pl
 
-from ingestd.core.record import Cursor, Deletes
-from ingestd.mirror.port import RunSummary
+from ingestd.core.errors import RunNotHeld
+from ingestd.core.guard import RunEffect, hold_reasons
+from ingestd.core.record import Deletes
+from ingestd.mirror.port import HeldRun, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import remove_entries
+from ingestd.mirror.sqlite.held_runs import EndOfRun, decision_about, drop_content, drop_hold, hold, hold_of, read_hold
 from ingestd.mirror.sqlite.ownership import disown, left_over
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rejected_rows import find_corrected, find_vanished
 from ingestd.mirror.sqlite.rejected_store import reopen
+from ingestd.mirror.sqlite.run_effect import PAGE, STAGED, measure_effect
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
-from ingestd.mirror.sqlite.snapshots import RUNS_APART, drop_old_snapshots, load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.snapshots import (
+    RUNS_APART,
+    drop_old_snapshots,
+    load_held_snapshot,
+    load_snapshot,
+    store_snapshot,
+)
 from ingestd.mirror.sqlite.sql import SQL
 
-_PAGE = 10_000
-"""Maximum number of entries in one transaction, which takes some tenths of a second."""
-
 _SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected")
-_STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}
 
 
 class RunFinisher:
-    """Ends complete runs. Thread-safe for different partitions."""
+    """Ends complete runs. Thread-safe; the runs of one pipeline end one after the other."""
 
     def __init__(
         self,
@@ -50,20 +57,129 @@ class RunFinisher:
         self._claimed = claimed_segments
         self._announce = announce
         self._finished: Counter[str] = Counter()
+        self._ending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def finish(
-        self, run: RunState, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
-    ) -> RunSummary:
+    def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
         """End a complete run; see `Intake.finish_run`."""
-        if run.staged:
+        with self._ending[run.pipeline]:
+            collides = run.outdated and not run.whole
+            if run.guard is not None and (end.seen is not None or end.partial) and not collides:
+                with closing(self._state.reader()) as reader:
+                    hashes = end.seen.reinterpret(signed=True) if end.seen is not None else None
+                    measured = measure_effect(reader, run, seen=hashes, deletes=end.deletes)
+                    known = hold_of(reader, run.partition)
+                collides = measured.collides
+                reasons = () if collides else hold_reasons(run.guard, measured.effect)
+                decision = decision_about(known, end.seen) if reasons else None
+                if decision in {"held", "discarded"}:
+                    return self._ignore(run, end)
+                if reasons and decision != "approved":
+                    return self._hold(run, end, measured.effect, reasons)
+            return self._write(run, end, collides=collides)
+
+    def end_early(self, run: RunState) -> None:
+        """Write what a failed run has staged only for the guard, unless the guard would hold it."""
+        if run.guard is None or not run.only_guarded or run.outdated:
+            return
+        with self._ending[run.pipeline]:
+            with closing(self._state.reader()) as reader:
+                measured = measure_effect(reader, run, seen=None, deletes="keep")
+            if not measured.collides and not hold_reasons(run.guard, measured.effect):
+                self._apply_staged(run)
+
+    def approve(self, number: int, open_runs: Callable[[str], Iterable[RunState]]) -> RunSummary:
+        """Write a held run; see `Intake.approve`. ``open_runs`` returns the open runs of a pipeline."""
+        with self._state.writing() as connection:
+            held = read_hold(connection, number)
+        with self._ending[held.pipeline]:
+            with self._state.writing() as connection:
+                run, end = self._approved(connection, number)
+            summary = self._write(run, end, collides=False)
+            for other in open_runs(run.pipeline):
+                other.outdated = True
+        return summary
+
+    def discard(self, number: int) -> HeldRun:
+        """Delete the entries of a held run; see `Intake.discard`."""
+        with self._state.writing() as connection:
+            held = read_hold(connection, number)
+        with self._ending[held.pipeline], self._state.writing() as connection:
+            held = read_hold(connection, number)
+            if held.state != "held":
+                raise RunNotHeld(
+                    f"Run {number} was {held.state} already. "
+                    + (f"'ingestd approve {number}' writes the rest of it." if held.state == "approved" else "")
+                )
+            connection.execute(SQL["held_set_state"], ("discarded", number))
+            drop_content(connection, number)
+        return held
+
+    def _approved(self, connection: sqlite3.Connection, number: int) -> tuple[RunState, EndOfRun]:
+        """Mark a held run as approved, and return what its end needs."""
+        held = read_hold(connection, number)
+        if held.state == "discarded":
+            raise RunNotHeld(
+                f"Run {number} was discarded; its entries are deleted. Save the source again with a change to have it read."
+            )
+        row = connection.execute(SQL["held_context"], (number,)).fetchone()
+        partition, pipeline, sink, cursor, deletes, whole, partial, remapped, mapped, retries, current, same = row
+        if not same:
+            raise RunNotHeld(
+                f"Run {number} was read with another mapping or for another sink. Wait for the next reading of "
+                f"{held.partition}, which replaces it."
+            )
+        connection.execute(SQL["held_set_state"], ("approved", number))
+        run = RunState(
+            id=number,
+            partition=partition,
+            pipeline=pipeline,
+            sink=sink,
+            snapshot=True,
+            whole=bool(whole),
+            staged=True,
+            remapped=bool(remapped),
+            has_rejected=bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]),
+            retries=retries,
+            mapped=mapped,
+            stale=not current and not whole,
+        )
+        seen = None if partial else load_held_snapshot(connection, number)
+        return run, EndOfRun(cursor=json.loads(cursor), seen=seen, deletes=deletes, partial=bool(partial))
+
+    def _hold(self, run: RunState, end: EndOfRun, effect: RunEffect, reasons: tuple[str, ...]) -> RunSummary:
+        """Hold a staged run: nothing of it is written, and its partition's cursor does not move."""
+        with self._state.writing() as connection:
+            held = hold(connection, run, end, effect=effect, reasons=reasons, now=self._now())
+            return self._end_unwritten(connection, run, held)
+
+    def _ignore(self, run: RunState, end: EndOfRun) -> RunSummary:
+        """End a reading with the content of the held or discarded run."""
+        with self._state.writing() as connection:
+            known = hold_of(connection, run.partition)
+            if known is None:
+                raise LookupError(f"the held run of partition {run.partition} disappeared")
+            moved = {"cursor": json.dumps(end.cursor), "retries": run.retries, "run": known.run}
+            connection.execute(SQL["held_move"], moved)
+            connection.execute(SQL["staging_clear"], (run.id,))
+            return self._end_unwritten(connection, run, read_hold(connection, known.run))
+
+    def _end_unwritten(self, connection: sqlite3.Connection, run: RunState, withheld: HeldRun) -> RunSummary:
+        row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
+        return RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=False, withheld=withheld)
+
+    def _write(self, run: RunState, end: EndOfRun, *, collides: bool) -> RunSummary:
+        """Write what is staged, and end the run. ``collides``: it is known that the differences cannot be used."""
+        seen = end.seen
+        if run.staged and not collides:
             self._apply_staged(run)
         hashes = seen.reinterpret(signed=True) if seen is not None else None
         repeats = hashes is not None and _has_replaced_record(run, hashes)
-        collided = not run.whole and (run.took_over or repeats)
+        collided = collides or (not run.whole and (run.took_over or repeats))
         if hashes is not None and not collided:
-            self._remove_unnamed(run, hashes, deletes)
+            self._remove_unnamed(run, hashes, end.deletes)
         if run.has_rejected and not collided:
-            self._delete_rejections(run, seen, partial=partial)
+            self._delete_rejections(run, seen, partial=end.partial)
+        replaces = None
         with self._state.writing() as connection:
             if collided:
                 # The differences do not show which record owns a key: discard them and read the whole partition.
@@ -75,32 +191,38 @@ class RunFinisher:
             if run.staged:
                 connection.execute(SQL["staging_clear"], (run.id,))
             row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
-            summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
-            if partial and summary.changed:
-                connection.execute(SQL["partition_amended"], (run.partition,))
+            if not collided and (seen is not None or end.partial):
+                replaces = drop_hold(connection, run.partition)
+            summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided, replaces=replaces)
             if not collided:
-                end = {
-                    "changed": summary.changed,
-                    "cursor": json.dumps(cursor),
-                    "run": run.id,
-                    "partition": run.partition,
-                }
-                connection.execute(SQL["partition_end"], end)
-                # Retries requested during this run are for the next one.
-                reopen(connection, run.partition, since=run.retries)
-                # Also at the first run after a start, for a daemon that often restarts.
-                if self._finished[run.pipeline] % RUNS_APART == 0:
-                    drop_old_snapshots(connection, run.partition)
-                self._finished[run.pipeline] += 1
+                self._end_reading(connection, run, end, changed=summary.changed)
             connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
         return summary
+
+    def _end_reading(self, connection: sqlite3.Connection, run: RunState, end: EndOfRun, *, changed: bool) -> None:
+        """Store the cursor of a complete reading."""
+        if end.partial and changed:
+            connection.execute(SQL["partition_amended"], (run.partition,))
+        ended = {
+            "changed": changed,
+            "cursor": json.dumps(end.cursor),
+            "run": run.id,
+            "partition": run.partition,
+        }
+        connection.execute(SQL["partition_end"], ended)
+        # Retries requested during this run are for the next one.
+        reopen(connection, run.partition, since=run.retries)
+        # Also at the first run after a start, for a daemon that often restarts.
+        if self._finished[run.pipeline] % RUNS_APART == 0:
+            drop_old_snapshots(connection, run.partition)
+        self._finished[run.pipeline] += 1
 
     def _end_snapshot(self, connection: sqlite3.Connection, run: RunState, seen: pl.Series, *, repeats: bool) -> None:
         """Store the row hashes of a whole reading."""
         if run.remapped and run.whole:
             connection.execute(SQL["partition_mapped"], (run.partition,))
         store_snapshot(connection, run.partition, seen)
-        changes = connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
+        changes = -1 if run.stale else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
 
     def _apply_staged(self, run: RunState) -> None:
@@ -108,10 +230,10 @@ class RunFinisher:
         after, staged = "", 0
         while True:
             with self._state.writing() as connection:
-                rows = connection.execute(SQL["staging_read"], (run.id, after, _PAGE)).fetchall()
+                rows = connection.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall()
                 if not rows:
                     break
-                page = pl.DataFrame(rows, schema=_STAGED, orient="row", infer_schema_length=None)
+                page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
                 written = self._writer.write(connection, run, page)
                 self._writer.count(connection, run, written)
             self._writer.note_written(run, written)
@@ -148,10 +270,10 @@ class RunFinisher:
                 if seen is not None:
                     before = load_snapshot(connection, run.partition)
                     store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
-        for page in pages(vanished, _PAGE):
+        for page in pages(vanished, PAGE):
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_drop"], (json.dumps(page),))
-        for page in pages(corrected, _PAGE):
+        for page in pages(corrected, PAGE):
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
@@ -173,13 +295,13 @@ class RunFinisher:
             self._remove(run, entries["key"].to_list())
             return
         keys = entries.filter(~pl.col("pending"))["key"].to_list()
-        for page in pages(keys, _PAGE):
+        for page in pages(keys, PAGE):
             with self._state.writing() as connection:
                 disown(connection, run.sink, page)
 
     def _remove(self, run: RunState, keys: list[str]) -> None:
         """Queue removals in pages, so that other writers can run between two."""
-        for page in pages(keys, _PAGE):
+        for page in pages(keys, PAGE):
             with self._state.writing() as connection:
                 removed = remove_entries(
                     connection, page, sink=run.sink, partition=run.partition, run=run.id, claimed_segments=self._claimed

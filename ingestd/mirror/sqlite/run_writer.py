@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.entry_writer import Written, write_entries
 from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.sql import SQL
@@ -16,7 +17,12 @@ from ingestd.mirror.sqlite.sql import SQL
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """The state of a run in memory. After a crash the partition is read again from its cursor."""
+    """The state of a run in memory. After a crash the partition is read again from its cursor.
+
+    ``outdated``: a held run of the pipeline was approved since this run began, so its differences are not valid. ``stale``:
+    another partition of the pipeline has changed entries since this run was held. ``only_guarded``: the entries are staged for
+    the guard and for no other reason.
+    """
 
     id: int
     partition: int
@@ -32,6 +38,10 @@ class RunState:
     repeats: bool = False
     took_over: bool = False
     replaced: list[pl.Series] = field(default_factory=list)
+    guard: Guard | None = None
+    only_guarded: bool = False
+    outdated: bool = False
+    stale: bool = False
 
 
 class RunWriter:
@@ -52,7 +62,7 @@ class RunWriter:
         return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
 
     def write_or_stage(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written | None:
-        """Write entries, or stage them until the end of a run with repeated keys."""
+        """Write entries, or stage them until the end of a run with repeated keys or a guard."""
         if entries.height and run.staged:
             connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
             return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import sqlite3
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -20,19 +22,45 @@ RUNS_APART = 64
 
 def load_snapshot(connection: sqlite3.Connection, partition: int) -> pl.Series:
     """Return the hashes of the last whole reading, sorted (``pl.UInt64``); empty if it had no records."""
-    pieces = [
-        pl.read_ipc(io.BytesIO(data))["row_hash"] for (data,) in connection.execute(SQL["snapshot_get"], (partition,))
-    ]
-    return pl.concat(pieces).set_sorted() if pieces else pl.Series("row_hash", [], dtype=pl.UInt64)
+    return _load(connection, "snapshot_get", partition)
+
+
+def load_held_snapshot(connection: sqlite3.Connection, run: int) -> pl.Series:
+    """Return the hashes of a held run, as `load_snapshot` does."""
+    return _load(connection, "held_snapshot_get", run)
 
 
 def store_snapshot(connection: sqlite3.Connection, partition: int, hashes: pl.Series) -> None:
     """Replace the stored hashes of the partition by ``hashes`` (sorted ``pl.UInt64``)."""
     connection.execute(SQL["snapshot_clear"], (partition,))
-    for piece, start in enumerate(range(0, hashes.len(), _PIECE)):
+    for piece, data in enumerate(_pieces(hashes)):
+        connection.execute(SQL["snapshot_add"], (partition, piece, data))
+
+
+def store_held_snapshot(connection: sqlite3.Connection, run: int, hashes: pl.Series) -> None:
+    """Store the hashes of a held run."""
+    for piece, data in enumerate(_pieces(hashes)):
+        connection.execute(SQL["held_snapshot_add"], (run, piece, data))
+
+
+def digest_of(hashes: pl.Series) -> str:
+    """Return a digest of sorted hashes, which identifies the content of a reading."""
+    digest = hashlib.sha256()
+    for data in _pieces(hashes):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _pieces(hashes: pl.Series) -> Iterator[bytes]:
+    for start in range(0, hashes.len(), _PIECE):
         data = io.BytesIO()
         hashes[start : start + _PIECE].alias("row_hash").to_frame().write_ipc(data)
-        connection.execute(SQL["snapshot_add"], (partition, piece, data.getvalue()))
+        yield data.getvalue()
+
+
+def _load(connection: sqlite3.Connection, statement: str, of: int) -> pl.Series:
+    pieces = [pl.read_ipc(io.BytesIO(data))["row_hash"] for (data,) in connection.execute(SQL[statement], (of,))]
+    return pl.concat(pieces).set_sorted() if pieces else pl.Series("row_hash", [], dtype=pl.UInt64)
 
 
 def drop_old_snapshots(connection: sqlite3.Connection, partition: int) -> None:

@@ -40,7 +40,7 @@ WHERE id = :partition
 UPDATE partition SET cursor = ? WHERE id = ?
 
 -- name: partition_context
-SELECT l.name, p.sink, p.repeats, p.remapped FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
+SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
 
 -- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified.
 -- name: partition_end
@@ -212,7 +212,7 @@ SELECT key, value, data_type, row_hash, position FROM staging WHERE run = ? AND 
 DELETE FROM staging WHERE run = ?
 
 -- name: staging_clear_all
-DELETE FROM staging
+DELETE FROM staging WHERE run NOT IN (SELECT run FROM held_run)
 
 -- name: staging_clear_partition
 DELETE FROM staging WHERE run IN (SELECT id FROM run INDEXED BY run_open WHERE partition = ? AND ended IS NULL)

@@ -17,6 +17,7 @@ from ingestd.mirror.history import History
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
+    HeldRun,
     LaneBlocker,
     PipelineStatus,
     RunSummary,
@@ -25,6 +26,7 @@ from ingestd.mirror.port import (
 )
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.cursor_store import read_cursors
+from ingestd.mirror.sqlite.held_runs import held_run
 from ingestd.mirror.sqlite.history import history
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.sql import SQL
@@ -83,6 +85,11 @@ class Observer:
             FailedPart(part=part, sentence=sentence, failures=failures, since=since, retry_at=retry_at)
             for part, sentence, failures, since, retry_at in rows
         ]
+
+    def held_runs(self) -> list[HeldRun]:
+        """See `Observable.held_runs`."""
+        with self._view() as connection:
+            return [held_run(row) for row in connection.execute(SQL["held_list"])]
 
     def pending(self) -> int:
         """See `Observable.pending`."""

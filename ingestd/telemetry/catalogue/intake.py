@@ -35,6 +35,28 @@ class PartitionUnchanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeld(Event):
+    """The guard held a run: none of its entries is delivered until it is approved, or the source is corrected."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+    pipeline: str
+    partition: str
+    run: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReleased(Event):
+    """A run is no longer held. ``by``: the account that approved or discarded it, empty if a later reading passed the guard."""
+
+    pipeline: str
+    partition: str
+    run: int
+    decision: Literal["approved", "discarded", "replaced"]
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsParked(Event):
     """Some records of a partition were rejected; the sentence has the first one's location and reason."""
 

@@ -49,7 +49,7 @@ class Reading:
     def known_content(self) -> list[str]:
         self.events.clear()
         self._reader.read_pass()
-        return [event.sentence.rpartition(" 20")[0] for event in self.events if isinstance(event, ContentKnown)]
+        return [event.sentence.partition(" 20")[0] for event in self.events if isinstance(event, ContentKnown)]
 
 
 @pytest.fixture

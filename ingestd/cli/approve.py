@@ -1,0 +1,42 @@
+"""`ingestd approve`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.requests import DecideRun, RunDecided
+from ingestd.daemon.control_client import execute
+from ingestd.process.logs import configure_logs
+from ingestd.telemetry import log_event
+
+
+@click.command()
+@click.argument("run", type=click.IntRange(min=1))
+@with_configuration_without_secrets
+def approve(configuration: Configuration, run: int) -> None:
+    """Deliver a run that the guard holds.
+
+    'ingestd status' lists the held runs with their numbers and reasons. Exactly the entries of that run are delivered, even if
+    its file is gone. If the source was read again since, with another result, a later run has replaced it, and the command
+    names that run. If a daemon runs, it does this, and sends the entries at once.
+
+    Exit codes: 0 approved, 1 the run is not held.
+    """
+    configure_logs(level="error")
+    response, by_daemon = asyncio.run(execute(configuration, DecideRun(run=run, decision="approved"), emit=log_event))
+    if not isinstance(response, RunDecided):
+        raise TypeError(f"the response to approve is {response!r}")
+    if response.refusal:
+        click.echo(response.refusal, err=True)
+        sys.exit(1)
+    changes = f"{response.created} created, {response.updated} updated, {response.removed} removed"
+    when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
+    again = " Its source is read once more: two of its records produce the same key." if response.read_again else ""
+    click.echo(
+        f"Run {run} of {response.partition} (pipeline {response.pipeline}) is approved; entries: {changes}. {when}{again}"
+    )

@@ -1,0 +1,39 @@
+"""`ingestd discard`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.requests import DecideRun, RunDecided
+from ingestd.daemon.control_client import execute
+from ingestd.process.logs import configure_logs
+from ingestd.telemetry import log_event
+
+
+@click.command()
+@click.argument("run", type=click.IntRange(min=1))
+@with_configuration_without_secrets
+def discard(configuration: Configuration, run: int) -> None:
+    """Delete a run that the guard holds, and keep what is delivered.
+
+    'ingestd status' lists the held runs. The same content is not held again: its file or table is ignored until it changes, and
+    a file stays where it is. If a daemon runs, it does this.
+
+    Exit codes: 0 discarded, 1 the run is not held.
+    """
+    configure_logs(level="error")
+    response, _ = asyncio.run(execute(configuration, DecideRun(run=run, decision="discarded"), emit=log_event))
+    if not isinstance(response, RunDecided):
+        raise TypeError(f"the response to discard is {response!r}")
+    if response.refusal:
+        click.echo(response.refusal, err=True)
+        sys.exit(1)
+    click.echo(
+        f"Run {run} of {response.partition} (pipeline {response.pipeline}) is discarded. Nothing of it is delivered; its "
+        "source is read again when it changes."
+    )

@@ -1,0 +1,73 @@
+"""The effect of a staged run on the mirror's entries, before it is written."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.core.guard import RunEffect, count_near_factors
+from ingestd.core.record import Deletes
+from ingestd.mirror.sqlite.entry_writer import known_entries
+from ingestd.mirror.sqlite.run_writer import RunState
+from ingestd.mirror.sqlite.sql import SQL
+
+PAGE = 10_000
+"""Maximum number of entries in one transaction, which takes some tenths of a second."""
+
+STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}
+"""The columns of ``staging_read``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The effect of a run. ``collides``: its differences do not show which record owns a key."""
+
+    effect: RunEffect
+    collides: bool
+
+
+def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series | None, deletes: Deletes) -> Measured:
+    """Compare the staged entries of a run with the mirror, in pages. ``seen``: the row hashes of a whole reading (Int64)."""
+    before = reader.execute(SQL["entries_count"], (run.sink, run.partition)).fetchone()[0]
+    counts, near, collides, after = Counter[str](), Counter[str](), False, ""
+    while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
+        after = rows[-1][0]
+        page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
+        joined = page.join(known_entries(reader, run.sink, page["key"].to_list()), on="key", how="left")
+        exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
+        equal = (pl.col("old_value") == pl.col("value")) & (pl.col("old_type") == pl.col("data_type"))
+        updated = joined.filter(exists & ~equal.fill_null(value=False))
+        numeric, of_page = count_near_factors(updated["old_value"], updated["value"])
+        counts["created"] += joined.filter(~exists.fill_null(value=False)).height
+        counts["updated"] += updated.height
+        counts["retyped"] += updated.filter(pl.col("old_type") != pl.col("data_type")).height
+        counts["numeric"] += numeric
+        near.update(of_page)
+        own = pl.col("partition") == run.partition
+        collides = collides or bool(updated.filter(~own).height)
+        if seen is not None and not collides:
+            other_record = joined.filter(exists & own & (pl.col("old_hash") != pl.col("row_hash")))
+            collides = bool(other_record["old_hash"].is_in(seen.implode()).any())
+    effect = RunEffect(
+        before=before,
+        created=counts["created"],
+        updated=counts["updated"],
+        removed=_removed(reader, run, seen) if seen is not None and deletes == "remove" else 0,
+        retyped=counts["retyped"],
+        numeric=counts["numeric"],
+        near=dict(near),
+        empty=seen is not None and not seen.len(),
+    )
+    return Measured(effect=effect, collides=collides and not run.whole)
+
+
+def _removed(reader: sqlite3.Connection, run: RunState, seen: pl.Series) -> int:
+    parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
+    rows = reader.execute(SQL["entries_unstaged"], parameters).fetchall()
+    if run.remapped and run.whole:
+        return len(rows)
+    hashes = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")["row_hash"]
+    return int((~hashes.is_in(seen.implode())).sum())

@@ -1,0 +1,206 @@
+"""The promises of every mirror about held runs, as tests that each implementation inherits."""
+
+from __future__ import annotations
+
+import pytest
+
+from ingestd.core.errors import RunNotHeld
+from ingestd.core.guard import Guard
+from ingestd.mirror.port import RunSummary
+from tests.contract.mirror_intake import IntakeStage, Row, entries, hashes, reject, row_hash
+
+GUARD = Guard(removed_percent=20, changed_percent=50, empty=True, factors=True, types=True, minimum=5)
+BEFORE: list[Row] = [(f"k{number}", "1") for number in range(10)]
+HALF = BEFORE[:5]
+
+
+class HeldRunSuite:
+    """Inherit it and define ``stage``."""
+
+    @pytest.fixture
+    def stage(self) -> IntakeStage:
+        raise NotImplementedError
+
+    async def read_before(self, stage: IntakeStage) -> None:
+        """Read and deliver ten entries."""
+        stage.intake.activate(["pipe", "other"])
+        stage.read(BEFORE, deletes="remove", guard=GUARD)
+        await stage.deliver_all()
+
+    def reread(self, stage: IntakeStage, rows: list[Row], version: int = 2, guard: Guard | None = GUARD) -> RunSummary:
+        """Read the partition with ``rows``, of which only the new ones are mapped."""
+        new = [row for row in rows if row not in BEFORE]
+        known = [row for row in rows if row in BEFORE]
+        return stage.read(new, deletes="remove", guard=guard, version=version, unmapped_rows=known)
+
+    async def test_the_first_reading_of_a_partition_is_not_held(self, stage: IntakeStage) -> None:
+        assert stage.read([], deletes="remove", guard=GUARD).withheld is None
+        assert stage.status.held_runs() == []
+
+    async def test_a_held_run_changes_no_entry_and_moves_no_cursor(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        summary = self.reread(stage, HALF)
+        assert summary.withheld is not None
+        assert summary.withheld.reasons == ("It removes 5 of 10 entries (50.0 %); the limit is 20 %.",)
+        assert (summary.withheld.removed, summary.removed, summary.changed) == (5, 0, False)
+        assert await stage.deliver_all() == []
+        state = stage.open()
+        assert (state.cursor, state.withheld) == ({"version": 1}, {"version": 2})
+        assert state.snapshot is not None
+        assert state.snapshot().to_list() == hashes(BEFORE).to_list()
+
+    async def test_a_held_run_is_not_acknowledged_until_it_is_approved_and_delivered(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        for identity, _, cursor in stage.intake.acknowledged_partitions("pipe"):
+            stage.intake.acknowledge(identity, cursor)
+        held = self.reread(stage, HALF)
+        assert stage.intake.acknowledged_partitions("pipe") == []
+        stage.intake.approve(held.id)
+        await stage.deliver_all()
+        assert [cursor for _, _, cursor in stage.intake.acknowledged_partitions("pipe")] == [{"version": 2}]
+
+    async def test_an_approved_run_is_written_as_it_was_read(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, [*HALF, ("new", "7"), ("k9", "2")])
+        stage.restart()
+        stage.intake.activate(["pipe", "other"])
+        assert [one.run for one in stage.status.held_runs()] == [held.id]
+        summary = stage.intake.approve(held.id)
+        assert (summary.created, summary.updated, summary.removed) == (1, 1, 4)
+        assert await stage.deliver_all() == [
+            ("create", "new", "7"), ("delete", "k5", None), ("delete", "k6", None), ("delete", "k7", None),
+            ("delete", "k8", None), ("update", "k9", "2"),
+        ]  # fmt: skip
+        assert stage.status.held_runs() == []
+        assert stage.open().cursor == {"version": 2}
+        with pytest.raises(RunNotHeld, match="is not held"):
+            stage.intake.approve(held.id)
+
+    async def test_a_later_held_run_replaces_the_held_one_and_keeps_its_time(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        first = self.reread(stage, HALF)
+        second = self.reread(stage, HALF[:4], version=3)
+        assert first.withheld is not None
+        assert second.withheld is not None
+        assert second.withheld.since == first.withheld.since
+        assert stage.status.held_runs() == [second.withheld]
+        for operation in (stage.intake.approve, stage.intake.discard):
+            with pytest.raises(RunNotHeld, match=f"run {second.id} replaced it"):
+                operation(first.id)
+        assert stage.intake.approve(second.id).removed == 6
+
+    async def test_a_reading_with_the_content_of_the_held_run_leaves_it_held(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        again = self.reread(stage, HALF, version=3)
+        assert again.withheld == held.withheld
+        assert stage.open().withheld == {"version": 3}
+        stage.intake.approve(held.id)
+        assert stage.open().cursor == {"version": 3}
+        assert len(await stage.deliver_all()) == 5
+
+    async def test_a_run_of_the_repaired_source_passes_and_ends_the_hold(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        summary = self.reread(stage, [*BEFORE[1:], ("k0", "3")], version=3)
+        assert (summary.withheld, summary.replaces, summary.updated, summary.removed) == (None, held.id, 1, 0)
+        assert stage.status.held_runs() == []
+        assert await stage.deliver_all() == [("update", "k0", "3")]
+
+    async def test_a_discarded_content_is_ignored_until_it_changes(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        assert stage.intake.discard(held.id).run == held.id
+        stage.restart()
+        stage.intake.activate(["pipe", "other"])
+        again = self.reread(stage, HALF, version=3)
+        assert again.withheld is not None
+        assert again.withheld.state == "discarded"
+        assert stage.open().withheld == {"version": 3}
+        assert stage.status.held_runs() == []
+        changed = self.reread(stage, HALF[:4], version=4)
+        assert changed.withheld is not None
+        assert changed.withheld.state == "held"
+        assert await stage.deliver_all() == []
+
+    async def test_a_discarded_run_cannot_be_approved(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        stage.intake.discard(held.id)
+        with pytest.raises(RunNotHeld, match="was discarded"):
+            stage.intake.approve(held.id)
+        with pytest.raises(RunNotHeld, match="was discarded already"):
+            stage.intake.discard(held.id)
+
+    async def test_other_partitions_go_on_while_a_run_is_held(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        stage.read([("other", "1")], name="q", guard=GUARD)
+        assert await stage.deliver_all() == [("create", "other", "1")]
+        stage.intake.approve(held.id)
+        assert len(await stage.deliver_all()) == 5
+        assert not stage.open().current, (
+            "another partition changed entries, so the differences of the held run are too old"
+        )
+
+    async def test_a_run_that_began_before_an_approval_is_read_again(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, [*BEFORE[1:], *[(f"new{number}", "1") for number in range(3)], ("k0", "1000")][3:])
+        state = stage.open()
+        running = stage.intake.begin_run(state.id, snapshot=True, whole=False, guard=GUARD)
+        stage.intake.approve(held.id)
+        summary = stage.intake.finish_run(running, cursor={"version": 3}, seen=hashes(BEFORE), deletes="remove")
+        assert summary.collided
+        assert stage.open().snapshot is None
+
+    async def test_a_new_mapping_reads_the_source_again(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = self.reread(stage, HALF)
+        assert stage.open(digest="other mapping").withheld is None
+        with pytest.raises(RunNotHeld, match="another mapping"):
+            stage.intake.approve(held.id)
+
+    async def test_changed_types_and_factors_hold_a_run(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        scaled = self.reread(stage, [(key, "1000") for key, _ in BEFORE], guard=Guard(factors=True))
+        assert scaled.withheld is not None
+        assert scaled.withheld.reasons == (
+            "It multiplies 10 of 10 changed numbers by about 1000, as another unit does.",
+        )
+        state = stage.open()
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=True, guard=Guard(types=True))
+        frame = entries([("k0", "1")])
+        frame = frame.with_columns(data_type=frame["data_type"].str.replace("scalar", "text"))
+        stage.intake.commit(run, entries=frame, records=1, rejects=(), cursor={}, facts={})
+        typed = stage.intake.finish_run(run, cursor={}, seen=hashes(BEFORE), deletes="remove")
+        assert typed.withheld is not None
+        assert typed.withheld.reasons == ("It changes the data type of 1 entry.",)
+
+    async def test_a_reading_without_records_is_held(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        summary = self.reread(stage, [], guard=Guard(empty=True))
+        assert summary.withheld is not None
+        assert summary.withheld.reasons == ("It read no record; the reading before it had 10 entries.",)
+
+    async def test_records_of_a_held_run_are_rejected_at_once(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        bad = ("bad", "x")
+        state = stage.open()
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=False, guard=GUARD)
+        stage.intake.commit(
+            run, entries=entries([]), records=1, rejects=[(reject(2), row_hash(bad))], cursor={}, facts={}
+        )
+        held = stage.intake.finish_run(run, cursor={}, seen=hashes([*HALF, bad]), deletes="remove")
+        assert stage.status.rejected() == 1
+        stage.intake.approve(held.id)
+        assert stage.status.rejected() == 1
+        self.reread(stage, HALF, version=3)
+        assert stage.status.rejected() == 0
+
+    async def test_a_failed_reading_keeps_what_the_guard_lets_pass(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        for rows, expected in (([("k0", "2")], [("update", "k0", "2")]), ([(key, "9") for key, _ in BEFORE], [])):
+            run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False, guard=GUARD)
+            stage.intake.commit(run, entries=entries(rows), records=1, rejects=(), cursor={}, facts={})
+            stage.intake.fail_run(run, "The file is damaged.", broken=True)
+            assert await stage.deliver_all() == expected

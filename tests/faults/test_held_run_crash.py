@@ -1,0 +1,167 @@
+"""A process dies at every statement of a hold, an approval and a discard; the next process ends in the exact state."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ingestd.core.guard import Guard
+from ingestd.mirror.port import RunSummary
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_deliverable import SINK, work
+from tests.contract.mirror_intake import Row, entries, hashes
+from tests.support.crashing_sqlite import die_at
+
+GUARD = Guard(removed_percent=20, changed_percent=20, minimum=5)
+BEFORE: list[Row] = [(f"k{number}", "1") for number in range(6)]
+WRONG: list[Row] = BEFORE[:1]
+AFTER: list[Row] = [*BEFORE[:2], ("k2", "7"), ("k3", "7"), ("new", "7")]
+
+
+def read(mirror: SqliteMirror, rows: list[Row], version: int) -> RunSummary:
+    state = mirror.intake.open_partition("pipe", "p", SINK, "d")
+    known = state.snapshot() if state.snapshot is not None else None
+    new = rows if known is None else [row for row in rows if hashes([row])[0] not in known]
+    run = mirror.intake.begin_run(state.id, snapshot=True, whole=known is None, guard=GUARD)
+    cursor = {"version": version}
+    mirror.intake.commit(run, entries=entries(new), records=len(new), rejects=(), cursor=cursor, facts={})
+    return mirror.intake.finish_run(run, cursor=cursor, seen=hashes(rows), deletes="remove")
+
+
+def deliver(mirror: SqliteMirror, service: dict[str, str | None]) -> None:
+    async def send() -> None:
+        while (claim := await mirror.delivery.claim(1, max_items=2, max_bytes=100_000)) is not None:
+            for kind, key, value in work(claim):
+                if kind == "delete":
+                    service.pop(key, None)
+                else:
+                    service[key] = value
+            await mirror.delivery.acknowledge(claim)
+
+    asyncio.run(send())
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state file with six delivered entries."""
+    path = tmp_path_factory.mktemp("template") / "state.db"
+    mirror = SqliteMirror.open(path)
+    mirror.intake.activate(["pipe"])
+    read(mirror, BEFORE, 1)
+    deliver(mirror, {})
+    mirror.close()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("run_finisher", "run_effect", "intake_store"):
+        monkeypatch.setattr(f"ingestd.mirror.sqlite.{module}.PAGE", 2)
+
+
+def replace_and_approve(mirror: SqliteMirror) -> None:
+    mirror.intake.activate(["pipe"])
+    read(mirror, WRONG, 2)
+    mirror.intake.approve(read(mirror, AFTER, 3).id)
+
+
+def replace_and_discard(mirror: SqliteMirror) -> None:
+    mirror.intake.activate(["pipe"])
+    read(mirror, WRONG, 2)
+    mirror.intake.discard(read(mirror, AFTER, 3).id)
+
+
+def test_after_a_crash_at_any_statement_an_approved_run_is_delivered_exactly(template: Path, tmp_path: Path) -> None:
+    point, reached = 0, True
+    while reached:
+        point += 1
+        place = tmp_path / str(point) / "disk" / "state.db"
+        crash_point = die_at(template, place, point, replace_and_approve)
+        reached = crash_point.reached
+        at = (point, crash_point.statement)
+        mirror = SqliteMirror.open(place)
+        service: dict[str, str | None] = dict(BEFORE)
+        try:
+            mirror.intake.activate(["pipe"])
+            approved = [one for one in mirror.status.held_runs() if one.state == "approved"]
+            if (
+                reached
+                and not approved
+                and mirror.intake.open_partition("pipe", "p", SINK, "d").cursor == {"version": 1}
+            ):
+                deliver(mirror, service)
+                assert service == dict(BEFORE), f"{at}: a run that was not approved was delivered"
+            for one in approved:
+                mirror.intake.approve(one.run)
+            read(mirror, AFTER, 3)
+            for one in mirror.status.held_runs():
+                mirror.intake.approve(one.run)
+            deliver(mirror, service)
+            assert service == dict(AFTER), at
+            assert (mirror.status.held_runs(), mirror.status.pending()) == ([], 0), at
+        finally:
+            mirror.close()
+    assert point > 60, "the crash points cover the work"
+
+
+def test_after_a_crash_at_any_statement_of_an_approval_the_next_reading_completes_it(
+    template: Path, tmp_path: Path
+) -> None:
+    held = tmp_path / "held.db"
+    mirror = SqliteMirror.open(template)
+    mirror.close()
+    held.write_bytes(template.read_bytes())
+    mirror = SqliteMirror.open(held)
+    mirror.intake.activate(["pipe"])
+    number = read(mirror, AFTER, 3).id
+    mirror.close()
+    point, reached = 0, True
+    while reached:
+        point += 1
+        place = tmp_path / str(point) / "disk" / "state.db"
+        crash_point = die_at(held, place, point, lambda mirror: mirror.intake.approve(number))
+        reached = crash_point.reached
+        mirror = SqliteMirror.open(place)
+        service: dict[str, str | None] = dict(BEFORE)
+        try:
+            mirror.intake.activate(["pipe"])
+            states = [one.state for one in mirror.status.held_runs()]
+            read(mirror, AFTER, 4)
+            if states == ["held"]:
+                assert [one.run for one in mirror.status.held_runs()] == [number]
+                continue
+            deliver(mirror, service)
+            assert service == dict(AFTER), (point, crash_point.statement)
+            assert mirror.status.held_runs() == []
+        finally:
+            mirror.close()
+    assert point > 30, "the crash points cover the work"
+
+
+def test_after_a_crash_at_any_statement_a_discarded_run_is_not_delivered(template: Path, tmp_path: Path) -> None:
+    point, reached = 0, True
+    while reached:
+        point += 1
+        place = tmp_path / str(point) / "disk" / "state.db"
+        crash_point = die_at(template, place, point, replace_and_discard)
+        reached = crash_point.reached
+        mirror = SqliteMirror.open(place)
+        service: dict[str, str | None] = dict(BEFORE)
+        try:
+            mirror.intake.activate(["pipe"])
+            assert len(mirror.status.held_runs()) <= 1
+            read(mirror, AFTER, 3)
+            for one in mirror.status.held_runs():
+                mirror.intake.discard(one.run)
+            again = read(mirror, AFTER, 4)
+            assert again.withheld is not None
+            assert again.withheld.state == "discarded"
+            deliver(mirror, service)
+            assert service == dict(BEFORE), (point, crash_point.statement)
+            read(mirror, BEFORE, 5)
+            assert mirror.intake.open_partition("pipe", "p", SINK, "d").withheld is None
+        finally:
+            mirror.close()
+    assert point > 40, "the crash points cover the work"
