@@ -104,9 +104,11 @@ class DatabaseConnector(Connector):
         return sentence if guarantee is None else f"{sentence} {_described(guarantee, self.options.sweep_seconds)}"
 
     def notices(self) -> Iterable[str]:
-        """Return which rows only the sweep follows."""
-        notice = self._created_changes.notice if self._created_changes is not None else ""
-        return [notice] if notice else []
+        """Return the method that finds changes, what would improve it, and which rows only the sweep follows."""
+        changes = self._created_changes
+        if changes is None or changes.guarantee is None:
+            return []
+        return [notice for notice in (_method(changes.guarantee), changes.notice) if notice]
 
     def again(self) -> None:
         """Have the next pass read everything, and log in again if the database refused it; an operator requested that."""
@@ -160,6 +162,11 @@ class DatabaseConnector(Connector):
                 path=self.context.base / address.database if address.family == "sqlite" else None,
             )
         return self._created_changes
+
+
+def _method(guarantee: Guarantee) -> str:
+    """Return the method of a guarantee, and what would improve it."""
+    return f"Changes are found by the method '{guarantee.method}'. {guarantee.improvement}".rstrip()
 
 
 def _described(guarantee: Guarantee, sweep_seconds: float) -> str:
