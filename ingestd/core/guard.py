@@ -1,4 +1,4 @@
-"""The rule that holds a run whose effect is probably a mistake of its source."""
+"""The rule that holds a run with an effect that is probably a mistake of its source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE = 0.01
 """Relative distance to a factor that still counts as near, because converted values are rounded."""
 
 MIN_VALUES = 10
-"""Minimum number of values near one factor. A few values may have such a ratio by chance."""
+"""Minimum number of values near one factor. A few values may have such a ratio without a mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

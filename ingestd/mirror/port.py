@@ -65,7 +65,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRun:
-    """A run whose entries are stored but not written to the mirror.
+    """A run with entries that are stored but do not change the mirror.
 
     ``since``: when the hold of the partition began, in seconds since the epoch; a later run of the partition replaces the held
     one and keeps it. ``state``: an ``approved`` run is being written, a ``discarded`` one is only remembered. ``records`` were
@@ -89,7 +89,7 @@ class HeldRun:
 class RunSummary:
     """The counts of a run: records read, entries by kind of change, records rejected.
 
-    ``withheld``: the held or discarded run with this content, whose entries were not written. ``replaces``: the number of
+    ``withheld``: the held or discarded run with this content; its entries were not written. ``replaces``: the number of
     the held run that this run made obsolete, because it was written.
     """
 

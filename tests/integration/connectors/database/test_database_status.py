@@ -17,7 +17,9 @@ def test_a_source_of_changes_reports_its_method_and_the_improvement(postgresql: 
     assert list(followed.notices()) == []  # it was not read yet
     assert notices(followed) == ["Changes are found by the method 'xmin'."]
     whole = postgresql.connector(query=f"SELECT * FROM {name}", key="id", mode="changes")
-    expected = "Changes are found by the method 'whole'. Set cursor to a column with the time of each row's last change."
+    expected = (
+        "Changes are found by the method 'whole'. Set cursor to a column with the time of each row's last change."
+    )
     assert notices(whole) == [expected]
 
 

@@ -85,6 +85,6 @@ def test_what_is_not_a_number_has_no_ratio() -> None:
 
 
 @pytest.mark.parametrize(("near", "held"), [(MIN_VALUES - 1, False), (MIN_VALUES, True)])
-def test_a_few_values_near_a_factor_are_chance(near: int, held: bool) -> None:
+def test_a_few_values_near_a_factor_are_not_held(near: int, held: bool) -> None:
     moved = RunEffect(before=1, created=0, updated=near, removed=0, numeric=near, near={"25.4": near})
     assert bool(hold_reasons(Guard(factors=True), moved)) is held
