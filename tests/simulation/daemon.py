@@ -35,6 +35,16 @@ from tests.simulation.sources import DirectReader
 EPOCH = 1_700_000_000.0
 
 
+class _NotSimulated:
+    """A part that only commands use which the simulation does not send: those of held runs and of cursors."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"no simulated command uses {name}")
+
+
+_NOT_SIMULATED: Any = _NotSimulated()
+
+
 class Daemon:
     """Runs on its own loop. Requests while it is not running are ignored."""
 
@@ -150,6 +160,9 @@ class Daemon:
         return CommandHandler(
             pipelines=[one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
+            runs=_NOT_SIMULATED,
+            held_runs=_NOT_SIMULATED,
+            cursors=_NOT_SIMULATED,
             checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
             request_reading=lambda name: supervisor.remap(name, now=True),
             explain=lambda request: explain(connectors, request),

@@ -93,7 +93,7 @@ def copy_database(path: Path, to: Path) -> None:
             shutil.copyfile(file, to.with_name(to.name + end))
 
 
-def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], None]) -> CrashPoint:
+def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], object]) -> CrashPoint:
     """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``."""
     crashed = place.parents[1] / "state.db"
     crashed.parent.mkdir()
