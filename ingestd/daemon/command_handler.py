@@ -38,7 +38,8 @@ class CommandHandler:
     """Executes requests of commands.
 
     ``request_reading`` is called for each configured pipeline with records to map again. ``held_runs`` blocks.
-    ``explain`` returns why a partition waits; it may block. ``notices`` returns notices about the sources for the operator; it does not block.
+    ``explain`` returns why a partition waits; it may block. ``notices`` returns notices about the
+    sources for the operator; it does not block.
     """
 
     def __init__(
