@@ -64,6 +64,8 @@ class LookupFiles:
         known = self._known.get(source)
         if known is not None and signature is not None and known.signature == signature:
             return known
+        if path.exists() and not path.is_file():
+            raise SourceUnavailable(f"The lookup file {path} can't be read: it is not a regular file.")
         try:
             with path.open("rb") as file:
                 content = file.read(_BYTES + 1)

@@ -251,7 +251,8 @@ class MirrorModel(RuleBasedStateMachine):
     @rule()
     def the_pipeline_is_renamed(self) -> None:
         """Rename the pipeline; its state is kept."""
-        before, has_read = self.pipeline, bool(self.script.contents) and self.sink_id() is not None
+        before = self.pipeline
+        has_read = any(one.name == before and one.partitions for one in self.mirror.status.pipelines())
         self.mirror.close()
         self.claims.clear()
         self.pipeline = "other" if before == "pipe" else "pipe"

@@ -39,6 +39,12 @@ def test_a_file_that_is_too_large_is_not_used(tmp_path: Path, monkeypatch: pytes
         LookupFiles([SOURCE], base=tmp_path).read()
 
 
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(SourceUnavailable, match="it is not a regular file"):
+        LookupFiles([SOURCE], base=tmp_path).read()
+
+
 def test_content_is_read_again_only_if_time_or_size_changed(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("k,v\n1,2\n")
