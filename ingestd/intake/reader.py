@@ -98,7 +98,6 @@ class Reader:
         self.sink = sink
         self._mapping = mapping
         self._contract = contract
-        self._digest = mapping.digest if contract is None else contract.digest_with(mapping.digest)
         self._mirror = mirror
         self._emit = emit
         self._guard = guard
@@ -114,6 +113,12 @@ class Reader:
         now = connector.context.now
         self._unacknowledged, self._unmoved, self._unreadable, self._away = (Failures(now) for _ in range(4))
         """Why partitions are not acknowledged, not moved after a rejection, not readable, or not available."""
+
+    @property
+    def _digest(self) -> str:
+        """The digest of the mapping, its tables and the contract: partitions that were read with another one are read again."""
+        digest = self._mapping.digest
+        return digest if self._contract is None else self._contract.digest_with(digest)
 
     def stop(self) -> None:
         """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""

@@ -65,6 +65,8 @@ class WatchedSource(ScriptedConnector):
 class DirectReader:
     """Replaces a `Reader` in plans with many sinks: its rows are entries, so it tests no mapping."""
 
+    lookups = None
+
     def __init__(self, pipeline: str, source: WatchedSource, *, mirror: MemoryMirror, sink: SinkAddress) -> None:
         self.pipeline = pipeline
         self.connector = source
