@@ -173,8 +173,9 @@ def _frame(data: memoryview) -> pl.DataFrame:
 
 
 def _send(channel: socket.socket, head: bytes, columns: bytes) -> None:
-    for part in (_SIZES.pack(len(head), len(columns)), head, columns):
-        channel.sendall(part)
+    channel.sendall(_SIZES.pack(len(head), len(columns)) + head)
+    if columns:  # without them the message is complete, and the receiver may have acted on it and ended
+        channel.sendall(columns)
 
 
 def _receive(channel: socket.socket) -> Sequence[memoryview]:
