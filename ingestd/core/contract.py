@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -18,7 +19,7 @@ from ingestd.core.errors import SourceBroken
 from ingestd.core.record import Batch, Reject
 
 ColumnType: TypeAlias = Literal["integer", "decimal", "date", "text"]
-Reaction: TypeAlias = Literal["accept", "reject"]
+Reaction: TypeAlias = Literal["accept", "hold", "reject"]
 
 _WHOLE = r"(0|[1-9][0-9]*)"
 PATTERNS: Mapping[ColumnType, str] = {
@@ -47,6 +48,11 @@ class Contract:
     missing: Reaction = "reject"
     retyped: Reaction = "reject"
 
+    @property
+    def can_hold(self) -> bool:
+        """Return True if a run can be held because of the contract."""
+        return "hold" in {self.new, self.missing, self.retyped}
+
     def digest_with(self, mapping: str) -> str:
         """Return the digest of a mapping under this contract, so that a changed contract has everything read again."""
         text = json.dumps([mapping, asdict(self)], sort_keys=True, default=dict)
@@ -55,10 +61,19 @@ class Contract:
 
 @dataclass(slots=True)
 class ContractCheck:
-    """Checks the batches of one reading. ``notices``: what was accepted although the contract differs."""
+    """Checks the batches of one reading.
+
+    ``notices``: a sentence for each difference from the contract that was not rejected. ``breaches``: those of them that hold
+    the run.
+    """
 
     contract: Contract
     notices: dict[str, str] = field(default_factory=dict)
+    breaches: dict[str, str] = field(default_factory=dict)
+
+    def hold_reasons(self) -> tuple[str, ...]:
+        """Return why the contract holds the run, a sentence each; empty: it does not."""
+        return (*self.breaches.values(), _RENEW) if self.breaches else ()
 
     def apply(self, batch: Batch) -> Batch:
         """Return the batch; rows that break the contract are among its rejects.
@@ -73,7 +88,7 @@ class ContractCheck:
                 self._check_values(batch, name, column, bad)
             elif column.filled and not batch.header:
                 empty = pl.repeat(value=True, n=batch.records.height, dtype=pl.Boolean, eager=True)
-                self._note(batch, empty, name, self.contract.missing, "is empty; the contract needs a value", bad=bad)
+                self._note(batch, empty, name, _FILLED, bad)
         if not bad:
             return batch
         rejects = tuple(
@@ -97,55 +112,91 @@ class ContractCheck:
         columns = batch.records.columns
         new = [name for name in columns if name not in self.contract.columns]
         if new:
-            self._react(self.contract.new, "new", f"The contract has no {_listed(new)}.")
+            self._react("new", new, f"The contract has no {_listed(new)}.")
         missing = [name for name in self.contract.columns if name not in columns] if batch.header else []
         if missing:
-            self._react(
-                self.contract.missing, "missing", f"The source has no {_listed(missing)}, which the contract has."
-            )
+            self._react("missing", missing, f"The source has no {_listed(missing)}, which the contract has.")
 
-    def _react(self, reaction: Reaction, setting: str, sentence: str) -> None:
+    def _react(self, setting: Literal["new", "missing"], names: Sequence[str], sentence: str) -> None:
+        reaction: Reaction = getattr(self.contract, setting)
         if reaction == "reject":
             raise SourceBroken(
                 f"{sentence} Correct the source, or run 'ingestd infer' and change the contract (contract.{setting}: reject)."
             )
-        self.notices.setdefault(sentence, sentence)
+        if reaction == "hold":
+            verb = "is" if len(names) == 1 else "are"
+            sentence = f"C{_listed(names)[1:]} {verb} {setting}."
+        self._keep(sentence, sentence, reaction)
+
+    def _keep(self, name: str, sentence: str, reaction: Reaction) -> None:
+        self.notices.setdefault(name, sentence)
+        if reaction == "hold":
+            self.breaches.setdefault(name, sentence)
 
     def _check_values(self, batch: Batch, name: str, column: ColumnContract, bad: dict[int, tuple[str, str]]) -> None:
         values = batch.records[name]
         is_empty = values.is_null() | (values == "").fill_null(value=True)
         if column.filled:
-            self._note(batch, is_empty, name, self.contract.missing, "is empty; the contract needs a value", bad=bad)
+            self._note(batch, is_empty, name, _FILLED, bad)
         if column.type != "text":
             wrong = ~is_empty & ~values.str.contains(PATTERNS[column.type]).fill_null(value=True)
-            self._note(batch, wrong, name, self.contract.retyped, f"the contract needs the type {column.type}", bad=bad)
+            rule = _Rule(
+                setting="retyped",
+                sentence=f"the contract needs the type {column.type}",
+                breach=lambda row, value: f"is {_type_of(value)} now: {row} has '{value}'",
+            )
+            self._note(batch, wrong, name, rule, bad)
         if column.values:
             wrong = ~is_empty & ~values.is_in(list(column.values)).fill_null(value=True)
-            permitted = ", ".join(column.values)
-            self._note(batch, wrong, name, self.contract.retyped, f"the contract permits {permitted}", bad=bad)
-
-    def _note(
-        self,
-        batch: Batch,
-        wrong: pl.Series,
-        name: str,
-        reaction: Reaction,
-        rule: str,
-        *,
-        bad: dict[int, tuple[str, str]],
-    ) -> None:
-        """Reject the rows where ``wrong`` is true, or note the first of them."""
-        orders = wrong.arg_true().to_list()
-        if not orders:
-            return
-        if reaction == "accept":
-            first = orders[0]
-            self.notices.setdefault(
-                f"{name}: {rule}", f"{batch.positions[first]}: {_described(batch.records, name, first, rule)}."
+            permitted = f"the contract permits {', '.join(column.values)}"
+            rule = _Rule(
+                setting="retyped",
+                sentence=permitted,
+                breach=lambda row, value: f"has another value: {row} has '{value}'; {permitted}",
             )
+            self._note(batch, wrong, name, rule, bad)
+
+    def _note(self, batch: Batch, wrong: pl.Series, name: str, rule: _Rule, bad: dict[int, tuple[str, str]]) -> None:
+        """Reject the rows where ``wrong`` is true, or note the first of them."""
+        orders = wrong.arg_true()
+        if not orders.len():
             return
-        for order in orders:
-            bad.setdefault(order, (name, f"{_described(batch.records, name, order, rule)}."))
+        reaction: Reaction = getattr(self.contract, rule.setting)
+        if reaction == "reject":
+            for order in orders:
+                bad.setdefault(order, (name, f"{_described(batch.records, name, order, rule.sentence)}."))
+            return
+        first = orders[0]
+        position = batch.positions[first]
+        sentence = f"{position}: {_described(batch.records, name, first, rule.sentence)}."
+        if reaction == "hold":
+            row = f"row {position}" if isinstance(position, int) else position
+            value = batch.records[name][first] if name in batch.records.columns else None
+            sentence = f"Column '{name}' {rule.breach(row, value or '')}."
+        self._keep(f"{name}: {rule.sentence}", sentence, reaction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """A rule for values. ``breach`` returns the sentence that holds a run, without the column, from a row and its value."""
+
+    setting: Literal["missing", "retyped"]
+    sentence: str
+    breach: Callable[[str, str], str]
+
+
+_FILLED = _Rule(
+    setting="missing",
+    sentence="is empty; the contract needs a value",
+    breach=lambda row, _: f"is empty in {row}",
+)
+
+_RENEW = "Until the contract permits this ('ingestd infer'), a later reading with other values is held, too."
+
+
+def _type_of(value: str) -> ColumnType:
+    """Return the narrowest type of a value."""
+    return next((name for name, pattern in PATTERNS.items() if re.search(pattern, value)), "text")
 
 
 def _described(records: pl.DataFrame, name: str, order: int, rule: str) -> str:

@@ -69,6 +69,11 @@ class RunEffect:
     near: Mapping[str, int] = field(default_factory=dict)
     empty: bool = False
 
+    @property
+    def changed(self) -> bool:
+        """True if the run would change an entry."""
+        return bool(self.created or self.updated or self.removed)
+
 
 def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
     """Return why a run with this effect is held, a sentence for each limit; empty if it passes."""

@@ -15,10 +15,18 @@ Cursor: TypeAlias = Mapping[str, object]
 Position: TypeAlias = int | str
 """The position of a record in its partition: a row number as in a spreadsheet (the header is row 1), or a primary key."""
 
+CHILD_OF = ", at "
+"""Separates, in the position of a child, that of its record from its path: ``row 3, at parts[2]``."""
+
 Deletes: TypeAlias = Literal["keep", "remove"]
 
 NOTICE = "file.notice"
 """The fact that states for people what a reading assumed or omitted; `ingestd status` and receipts show it."""
+
+
+def position_text(positions: pl.Series) -> pl.Series:
+    """Return positions as text: a row number becomes ``row 3``."""
+    return positions if positions.dtype == pl.String else ("row " + positions.cast(pl.String)).alias(positions.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +71,11 @@ class Batch:
     ``last``: the batch ends the partition. Exactly one batch of each snapshot reading has it.
     ``unchanged``: the source was written again since the cursor, with the same content; no records, and ``last`` is set.
     ``partial``: the reading is not a complete snapshot: it holds changed records of its partition, or amends records of other
-    partitions. No missing record is removed.
+    partitions. No missing record is removed, except those of ``removed``.
     ``resolves``: references (`Rejected.reference`) of rejected records that the records of this batch replace. They are no
     longer rejected when this batch is durable.
+    ``removed``: positions of records that the source has no more. Only for positions that are keys. If the last batch of a
+    `partial` reading has a tuple here, also an empty one, the reading and those before it have found every change.
     ``header``: the columns are those of the whole partition (a header row, a table), not only those that occur in this
     batch. A column that a mapping names and that is absent here is then absent in the whole partition.
     """
@@ -80,6 +90,7 @@ class Batch:
     header: bool = False
     partial: bool = False
     resolves: tuple[str, ...] = ()
+    removed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,20 @@
 """The mapping from records to entries: a pure rule, compiled to column expressions."""
 
+from ingestd.core.mapping.children import PARENT
 from ingestd.core.mapping.compiled import Mapped, Mapping
 from ingestd.core.mapping.specification import EntrySpec, LookupSpec, Table, TableSource
+from ingestd.core.mapping.steps import MappingStep, RecordSteps
 from ingestd.core.template import COLUMN, TemplateError, parse_template
 
 __all__ = [
     "COLUMN",
+    "PARENT",
     "EntrySpec",
     "LookupSpec",
     "Mapped",
     "Mapping",
+    "MappingStep",
+    "RecordSteps",
     "Table",
     "TableSource",
     "TemplateError",

@@ -1,8 +1,10 @@
-"""The name of a column as a column expression."""
+"""The names of columns: as column expressions, and in sentences."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -11,3 +13,17 @@ def column_named(name: str) -> pl.Expr:
     """Return the column with exactly this name; ``pl.col`` takes ``*`` and ``^…$`` as patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)
+
+
+def no_column_sentence(name: str, columns: Sequence[str]) -> str:
+    """Return a sentence about a missing column, with the existing ones and the nearest of them."""
+    near = difflib.get_close_matches(name, columns, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else " Is it the right file, and the right mapping?"
+    return f"There is no column '{name}'; the columns are {listed(columns)}.{hint}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return at most twelve names in quotes, and the number of the others."""
+    quoted = [f"'{name}'" for name in names]
+    shown = ", ".join(quoted[:12])
+    return (shown + f" and {len(quoted) - 12} more" if len(quoted) > 12 else shown) or "none"

@@ -11,31 +11,41 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, reduce
 from itertools import product
-from operator import xor
+from operator import itemgetter, xor
+from typing import TypeAlias
 
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping.column import column_named
-from ingestd.core.mapping.conversion import ValueRefused, ValueRules
-from ingestd.core.mapping.program import ORDER, VALUE, Program, compile_program
-from ingestd.core.mapping.specification import NO_RULES, EntrySpec, Table, TableSource, name_parts
-from ingestd.core.record import Batch, Position, Reject
+from ingestd.core.mapping.child_fields import OBJECT
+from ingestd.core.mapping.children import LIST, POSITION, RECORD, ROW_HASH, ChildFault, expand
+from ingestd.core.mapping.column import column_named, listed, no_column_sentence
+from ingestd.core.mapping.program import ORDER, compile_program
+from ingestd.core.mapping.rule_group import (
+    DEADBAND,
+    FILE,
+    FILE_NAME,
+    FILE_PART,
+    PREAMBLE,
+    UNITS,
+    Faults,
+    RuleGroup,
+    compile_group,
+    map_groups,
+)
+from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
+from ingestd.core.mapping.steps import RecordSteps, find_entry
+from ingestd.core.record import Batch, Position, Reject, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
-_PREFIX = "file."
-_PART = "file.part."
-_NAME = "file.name"
-_UNITS = "units."
 _NO_ENTRIES = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.UInt64}
 _ALWAYS = ("key", "value", "columns", "type")
 """The members of a specification that its digest always has; another one only if it is set."""
@@ -45,52 +55,13 @@ _ALWAYS = ("key", "value", "columns", "type")
 class Mapped:
     """Mapped records.
 
-    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records.
+    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
+    deadband (String).
     ``rejects``: the rejected records, each with its row hash.
     """
 
     entries: pl.DataFrame
     rejects: tuple[tuple[Reject, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    key: Template
-    value: Template
-    type: Template
-    unit: Template
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return tuple(name for part in (self.key, self.value, self.type, self.unit) for name in part.fields)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
-    """The rules of one specification. ``parts``: the form of the file's name. ``values``: what becomes of a value."""
-
-    rules: tuple[_Rule, ...]
-    program: Program | None
-    parts: re.Pattern[str] | None
-    values: ValueRules | None
-
-    def columns_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the fields and facts of some names."""
-        if self.program is None:
-            return tuple(names)
-        return tuple(column for name in names for column in self.program.columns_of(name))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The fields and facts that the rules use."""
-        where = self.program.where.columns if self.program is not None and self.program.where is not None else ()
-        return (*where, *(name for rule in self.rules for name in self.columns_of(rule.fields)))
-
-    def facts(self, facts: MappingOf[str, str]) -> dict[str, str]:
-        """Return the facts of a file that the rules use."""
-        known = {name: facts[name] for name in self.columns if name in facts and name.startswith(_PREFIX)}
-        found = self.parts.fullmatch(facts[_NAME]) if self.parts is not None else None
-        return known | ({f"{_PART}{name}": text for name, text in found.groupdict().items()} if found else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +72,12 @@ class _Names:
     facts: tuple[str, ...]
 
     @classmethod
-    def of(cls, groups: Iterable[_Group]) -> _Names:
-        names = [_NAME if name.startswith(_PART) else name for group in groups for name in group.columns]
+    def of(cls, groups: Iterable[RuleGroup]) -> _Names:
+        names = [FILE_NAME if name.startswith(FILE_PART) else name for group in groups for name in group.record_columns]
         return cls(
-            fields=tuple(dict.fromkeys(name for name in names if not name.startswith(_PREFIX))),
-            facts=tuple(dict.fromkeys(name for name in names if name.startswith(_PREFIX))),
+            fields=tuple(dict.fromkeys(name for name in names if not name.startswith(FILE))),
+            facts=tuple(dict.fromkeys(name for name in names if name.startswith(FILE))),
         )
-
-
-_with_nul = pl.any_horizontal(
-    pl.col("key", "value", "data_type").str.contains("\0", literal=True).fill_null(value=False)
-)
 
 
 class Mapping:
@@ -127,6 +93,9 @@ class Mapping:
         self._tables = {source: dict(tables[source]) for source in self.table_sources} if tables else {}
         self._programs = tuple(compile_program(spec, self._tables) for spec in self._specs)
         self._dynamic = any(spec.selection is not None for spec in self._specs)
+        self._extra = (DEADBAND,) if any(spec.deadband is not None for spec in self._specs) else ()
+        self._each = tuple(dict.fromkeys(spec.each for spec in self._specs if spec.each))
+        self._lists = tuple(dict.fromkeys(each[0] for each in self._each))
         self._groups = self._compile(())
         self._names = _Names.of(self._groups)
 
@@ -165,7 +134,7 @@ class Mapping:
                 if _matches(rule.key, key):
                     template = {"key": rule.key, "dataType": rule.type}.get(member, rule.value)
                     names += group.columns_of(template.fields)
-        return tuple(dict.fromkeys(name for name in names if not name.startswith(_PREFIX)))
+        return tuple(dict.fromkeys(name for name in names if not name.startswith(FILE)))
 
     @cached_property
     def digest(self) -> str:
@@ -191,7 +160,10 @@ class Mapping:
         if not records.height:
             return pl.Series("row_hash", [], dtype=pl.UInt64)
         names = self._names_in(records)
-        columns = _columns(records, names.fields, facts)
+        columns = [
+            _list_column(records, name).alias(name) if name in self._lists else column
+            for name, column in zip(names.fields, _columns(records, names.fields, facts), strict=True)
+        ]
         used = [pl.lit(facts[name]).alias(name) for name in names.facts]
         if not self._dynamic:
             used = [*columns, *used]
@@ -212,32 +184,35 @@ class Mapping:
             SourceBroken: a name is missing; the sentence lists the existing names and the nearest one.
         """
         for name in self.facts:
+            if name.startswith(PREAMBLE) and name not in batch.facts:
+                raise SourceBroken(_no_preamble(name, batch.facts))
             if name not in batch.facts:
-                raise SourceBroken(f"The mapping uses {{{name}}}, but the source provides only {_listed(batch.facts)}.")
+                raise SourceBroken(f"The mapping uses {{{name}}}, but the source provides only {listed(batch.facts)}.")
         for spec, group in zip(self._specs, self._groups, strict=True):
-            if group.parts is not None and not group.parts.fullmatch(batch.facts.get(_NAME, "")):
+            if group.parts is not None and not group.parts.fullmatch(batch.facts.get(FILE_NAME, "")):
                 raise SourceBroken(
-                    f"The file's name '{batch.facts.get(_NAME, '')}' does not have the form '{spec.file_name}' (file_name)."
+                    f"The file's name '{batch.facts.get(FILE_NAME, '')}' does not have the form '{spec.file_name}' (file_name)."
                 )
         if batch.header:
             self._check_columns(batch.records.columns, batch.facts)
 
     def _check_columns(self, columns: Sequence[str], facts: MappingOf[str, str]) -> None:
         for name in self.fields:
-            if name not in columns and name not in facts:
-                raise SourceBroken(_no_unit(name) if name.startswith(_UNITS) else _no_column(name, columns))
+            if name not in columns and name not in facts and not (self._each and name.startswith(UNITS)):
+                raise SourceBroken(_no_unit(name) if name.startswith(UNITS) else no_column_sentence(name, columns))
         for spec, group in zip(self._specs, self._compile(columns), strict=True):
             if spec.selection is None:
                 continue
             unknown = [name for name in spec.selection.excluded if not spec.selection.excludes(name, columns)]
             if unknown:
-                raise SourceBroken(_no_column(unknown[0], columns))
+                raise SourceBroken(no_column_sentence(unknown[0], columns))
             if not group.rules:
-                raise SourceBroken(f"The mapping selects none of the columns {_listed(columns)} (columns).")
+                raise SourceBroken(f"The mapping selects none of the columns {listed(columns)} (columns).")
 
     def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
         """Return no entries, with the columns of `apply`."""
-        return pl.DataFrame(schema={**_NO_ENTRIES, "position": position})
+        extra = dict.fromkeys(self._extra, pl.String)
+        return pl.DataFrame(schema={**_NO_ENTRIES, **extra, "position": position})
 
     def apply(
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
@@ -245,50 +220,67 @@ class Mapping:
         """Return the entries and rejects of some records. The first three arguments have the same height."""
         if not records.height:
             return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
-        names = self._names_in(records)
-        frame = records.with_columns(_columns(records, names.fields, facts)).select(
-            *map(column_named, names.fields),
-            positions.alias("\0position"),
-            hashes.alias("\0row_hash"),
-            pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
-        )
-        frames: list[pl.DataFrame] = []
-        bad: dict[int, tuple[str, str]] = {}
-        for group in self._groups_in(records):
-            bound = group.facts(facts)
-            scope = frame
-            if group.program is not None:
-                scope = frame.with_columns([pl.lit(text).alias(name) for name, text in bound.items()])
-                scope, faulty = group.program.run(scope, [name for rule in group.rules for name in rule.fields])
-                bad = faulty | bad
-            for rule in group.rules:
-                mapped = _apply(group, rule, bound, scope, bad)
-                frames.append(mapped)
-        if not frames:
-            return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
-        entries = frames[0] if len(frames) == 1 else pl.concat(frames).sort(ORDER, maintain_order=True)
+        frame = self._frame(records, positions, hashes, facts)
+        groups = self._groups_in(records)
+        entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
+        children = [_map_children(each, groups, frame, facts) for each in self._each]
+        for one in children:
+            bad = one.record_faults | bad
+        if children:
+            entries = entries.with_columns(position_text(entries["position"]))
+            entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
-        rejects = tuple(
-            (
-                Reject(
-                    position=_position(positions, order),
-                    reason=reason,
-                    field=field,
-                    record=records.row(order, named=True),
-                ),
-                int(hashes[order]),
-            )
-            for order, (reason, field) in sorted(bad.items())
+        found: list[_Rejected] = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
+        found += [one for child in children for one in child.rejected if one[0] not in bad]
+        return Mapped(
+            entries=entries.select(*_NO_ENTRIES, *self._extra, "position"),
+            rejects=tuple(_rejects(found, records, hashes)),
         )
-        return Mapped(entries=entries.select(*_NO_ENTRIES, "position"), rejects=rejects)
 
-    def _compile(self, columns: Sequence[str]) -> tuple[_Group, ...]:
+    def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
+        """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children."""
+        nothing = pl.Series([0], dtype=pl.Int64)
+        frame, groups = self._frame(record, nothing, nothing, facts), self._groups_in(record)
+        children = {each: _expanded(each, groups, frame, facts)[0] for each in self._each}
+        found = None
+        for spec, group in zip(self._specs, groups, strict=True):
+            made = find_entry(spec, group, children.get(group.each, frame), group.facts(facts), key)
+            found = made if made is not None else found  # of equal keys the last one is valid
+        if found is None:
+            return None
+        entry = self.apply(record, nothing, nothing, facts)
+        made_entries = entry.entries.filter(pl.col("key") == key)
+        return RecordSteps(
+            record=found.record,
+            facts=found.facts,
+            steps=found.steps,
+            value=made_entries["value"][-1] if made_entries.height else None,
+            data_type=made_entries["data_type"][-1] if made_entries.height else "",
+            refusal=entry.rejects[0][0].reason if entry.rejects else "",
+        )
+
+    def _frame(
+        self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
+    ) -> pl.DataFrame:
+        """Return the columns of the records that the mapping uses, with the position, row hash and order of each."""
+        names = self._names_in(records)
+        return records.with_columns(_columns(records, names.fields, facts)).select(
+            *map(column_named, names.fields),
+            positions.alias(POSITION),
+            hashes.alias(ROW_HASH),
+            pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
+            *(_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists),
+        )
+
+    def _compile(self, columns: Sequence[str]) -> tuple[RuleGroup, ...]:
         """Return the rules for a batch with these columns."""
-        return tuple(_group(spec, program, columns) for spec, program in zip(self._specs, self._programs, strict=True))
+        return tuple(
+            compile_group(spec, program, columns) for spec, program in zip(self._specs, self._programs, strict=True)
+        )
 
-    def _groups_in(self, records: pl.DataFrame) -> tuple[_Group, ...]:
+    def _groups_in(self, records: pl.DataFrame) -> tuple[RuleGroup, ...]:
         return self._compile(records.columns) if self._dynamic else self._groups
 
     def _names_in(self, records: pl.DataFrame) -> _Names:
@@ -306,76 +298,54 @@ class Mapping:
         return tuple(dict.fromkeys(found))
 
 
-def _group(spec: EntrySpec, program: Program | None, columns: Sequence[str]) -> _Group:
-    key, data_type = parse_template(spec.key), parse_template(spec.type)
-    unit = parse_template(spec.rules.unit.source if spec.rules.unit is not None else "")
-    rules: list[_Rule] = []
-    if spec.selection is not None:
-        columns = spec.selection.of(columns, but=(*key.fields, *data_type.fields))
-    else:
-        columns = spec.columns
-        if not columns:
-            field = Template(text=spec.expression, parts=(Field(VALUE),)) if spec.expression is not None else None
-            value = field or parse_template(spec.value or "")
-            rules.append(_Rule(key=key, value=value, type=data_type, unit=unit))
-    types = {column: parse_template(text) for column, text in spec.types}
-    for column in columns:
-        bound = {COLUMN: column}
-        rules.append(
-            _Rule(
-                key=key.bind(bound),
-                value=Template(text=f"{{{column}}}", parts=(Field(column),)),
-                type=types.get(column, data_type).bind(bound),
-                unit=unit.bind(bound),
-            )
-        )
-    return _Group(
-        rules=tuple(rules),
-        program=program,
-        parts=name_parts(spec.file_name) if spec.file_name is not None else None,
-        values=spec.rules if spec.rules != NO_RULES else None,
+_Rejected: TypeAlias = tuple[int, Position, str, str]
+"""The value of `ORDER` of a record; the position of it or its child; reason and field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MappedChildren:
+    """``rejected``: the children without entries. ``record_faults``: why whole records are rejected."""
+
+    entries: pl.DataFrame
+    rejected: list[_Rejected]
+    record_faults: Faults
+
+
+def _map_children(
+    each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
+) -> _MappedChildren:
+    """Map the children of some records by the rules that are for them."""
+    children, faults = _expanded(each, groups, frame, facts)
+    entries, bad = map_groups([group for group in groups if group.each == each], children, facts)
+    entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
+    rejected: list[_Rejected] = [
+        (children[RECORD][row], children[POSITION][row], *fault) for row, fault in sorted(bad.items())
+    ]
+    rejected += [(one.record, one.position, one.reason, one.field) for one in faults if one.position]
+    return _MappedChildren(
+        entries=entries.with_columns(children[RECORD].gather(entries[ORDER]).alias(ORDER)),
+        rejected=rejected,
+        record_faults={one.record: (one.reason, one.field) for one in faults if not one.position},
     )
 
 
-def _apply(
-    group: _Group, rule: _Rule, bound: MappingOf[str, str], scope: pl.DataFrame, bad: dict[int, tuple[str, str]]
-) -> pl.DataFrame:
-    """Return the entries of one rule; add the rejected records to ``bad``."""
-    key, value, data_type = (template.bind(bound) for template in (rule.key, rule.value, rule.type))
-    mapped = scope.select(
-        _text(key).alias("key"), _text(value).alias("value"), _text(data_type).alias("data_type"),
-        pl.col("\0row_hash").alias("row_hash"), pl.col("\0position").alias("position"), pl.col(ORDER),
-        _has_fields(key, data_type).alias("\0has_fields"),
-        *([_text(rule.unit.bind(bound)).alias("\0unit")] if group.values is not None else ()),
-    )  # fmt: skip
-    valid = mapped.select(pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul).to_series()
-    if not valid.all():
-        invalid = ~valid
-        for row, record in zip(
-            mapped.filter(invalid).iter_rows(named=True), scope.filter(invalid).iter_rows(named=True), strict=True
-        ):
-            bad.setdefault(row[ORDER], _reason(key, data_type, row["key"], record))
-    mapped = mapped.filter(valid & mapped["value"].is_not_null())
-    if group.values is None:
-        return mapped
-    fields = group.columns_of(rule.value.fields)
-    return _converted(mapped, group.values, fields[0] if fields else "", bad).drop("\0unit")
+def _expanded(
+    each: tuple[str, ...], groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
+) -> tuple[pl.DataFrame, tuple[ChildFault, ...]]:
+    """Return the children of some records with the names that their rules use, and what is wrong with lists."""
+    names = dict.fromkeys(name for group in groups if group.each == each for name in group.child_names)
+    found = expand(frame.with_columns(pl.col(f"{LIST}{each[0]}").alias(LIST)), each, tuple(names))
+    units = {name: text for name, text in facts.items() if name in names and name.startswith(UNITS)}
+    return found.frame.with_columns([pl.lit(text).alias(name) for name, text in units.items()]), found.faults
 
 
-def _converted(mapped: pl.DataFrame, rules: ValueRules, field: str, bad: dict[int, tuple[str, str]]) -> pl.DataFrame:
-    """Return the entries with converted values; add the records with a refused value to ``bad``."""
-    known: dict[tuple[str, str | None], str | None] = {}
-    values: list[str | None] = []
-    for value, unit, order in mapped.select("value", "\0unit", ORDER).iter_rows():
-        try:
-            if (value, unit) not in known:
-                known[value, unit] = rules.convert(value, unit)
-            values.append(known[value, unit])
-        except ValueRefused as refused:
-            values.append(None)
-            bad.setdefault(order, (f"In '{field}': {refused}" if field else str(refused), field))
-    converted = mapped.with_columns(pl.Series("value", values, dtype=pl.String))
-    return converted.filter(pl.col("value").is_not_null())
+def _rejects(found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series) -> Iterator[tuple[Reject, int]]:
+    """Yield rejects in the order of the records. Only the first one of a record has its fields, which may be large."""
+    last = -1
+    for order, position, reason, field in sorted(found, key=itemgetter(0)):
+        record = records.row(order, named=True) if order != last else {}
+        last = order
+        yield Reject(position=position, reason=reason, field=field, record=record), int(hashes[order])
 
 
 def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> str:
@@ -391,14 +361,17 @@ def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> s
     return pattern
 
 
+def _no_preamble(name: str, facts: MappingOf[str, str]) -> str:
+    known = [one.removeprefix(PREAMBLE) for one in facts if one.startswith(PREAMBLE)]
+    names = f"the rows name {listed(known)}" if known else "set 'preamble: true' in its format if it has such rows"
+    return (
+        f"The mapping uses {{{name}}}, but no row above the header of '{facts.get(FILE_NAME, '')}' gives "
+        f"'{name.removeprefix(PREAMBLE)}' a value; {names}."
+    )
+
+
 def _no_unit(name: str) -> str:
     return f"The mapping uses {{{name}}}, but the source has no such unit; set 'units_row: true' in its format."
-
-
-def _no_column(name: str, columns: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, columns, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else " Is it the right file, and the right mapping?"
-    return f"There is no column '{name}'; the columns are {_listed(columns)}.{hint}"
 
 
 def _hash_of_value(name: str, column: pl.Expr) -> pl.Expr:
@@ -412,50 +385,24 @@ def _matches(template: Template, text: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
+def _list_column(records: pl.DataFrame, name: str) -> pl.Expr:
+    """Return a column of lists. A record that has an object instead has the fields of that; it gets the text `OBJECT`."""
+    column = column_named(name) if name in records.columns else pl.lit(None, dtype=pl.String)
+    inner = [column_named(one).is_not_null() for one in records.columns if one.startswith(f"{name}.")]
+    return pl.coalesce(column, pl.when(pl.any_horizontal(inner)).then(pl.lit(OBJECT))) if inner else column
+
+
 def _columns(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, str]) -> list[pl.Expr]:
     """Return the named columns. A missing one is the fact of this name, such as ``units.mass``, or null."""
     existing = set(records.columns)
     return [
         column_named(name)
         if name in existing
-        else pl.lit(facts.get(name) if name.startswith(_UNITS) else None, dtype=pl.String).alias(name)
+        else pl.lit(facts.get(name) if name.startswith(UNITS) else None, dtype=pl.String).alias(name)
         for name in names
     ]
-
-
-def _text(template: Template) -> pl.Expr:
-    """Return the template as a column of text; null if a field is null."""
-    parts = [pl.lit(part.text) if isinstance(part, Literal) else column_named(part.name) for part in template.parts]
-    if not parts:
-        return pl.lit("")
-    return parts[0] if len(parts) == 1 else pl.concat_str(parts)
-
-
-def _has_fields(*templates: Template) -> pl.Expr:
-    """Return whether a record has text in every field that the templates name."""
-    names = [name for template in templates for name in template.fields]
-    filled = [(column_named(name) != "").fill_null(value=False) for name in names]
-    return pl.all_horizontal(filled) if filled else pl.lit(value=True)
-
-
-def _reason(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
-    for template, use in ((key, "key"), (data_type, "type")):
-        for name in template.fields:
-            if record[name] is None:
-                return f"The record has no '{name}', which the {use} '{template.text}' needs.", name
-            if record[name] == "":
-                return f"'{name}' is empty; the {use} '{template.text}' needs it.", name
-    if made:
-        return "The record contains the character U+0000, which no entry can contain.", ""
-    return f"The key '{key.text}' is empty.", key.fields[0] if key.fields else ""
 
 
 def _position(positions: pl.Series, index: int) -> Position:
     position = positions[index]
     return position if isinstance(position, str) else int(position)
-
-
-def _listed(names: Iterable[str]) -> str:
-    listed = [f"'{name}'" for name in names]
-    shown = ", ".join(listed[:12])
-    return (shown + f" and {len(listed) - 12} more" if len(listed) > 12 else shown) or "none"

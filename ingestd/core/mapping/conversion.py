@@ -114,7 +114,7 @@ class ValueRules:
         if self.maximum is not None and exact > Fraction(self.maximum):
             raise ValueRefused(f"'{text}' is more than the maximum, {self.maximum}{shown}.")
         if self.decimals is not None:
-            return _fixed(exact, self.decimals)
+            return fixed_text(exact, self.decimals)
         if self.digits is not None:
             rounded = _significant(exact, self.digits)
             return plain if plain and rounded == exact else _plain(rounded, text)
@@ -152,7 +152,7 @@ def _without_groups(text: str, point: str, group: str) -> str | None:
     return text
 
 
-def _fixed(value: Fraction, decimals: int) -> str:
+def fixed_text(value: Fraction, decimals: int) -> str:
     """Return a number with exactly so many decimals; a half is rounded away from zero."""
     digits = str(_rounded(abs(value) * 10**decimals)).rjust(decimals + 1, "0")
     sign = "-" if value < 0 and digits.strip("0") else ""
@@ -191,7 +191,7 @@ def _plain(value: Fraction, text: str) -> str:
         rest, fives = rest // 5, fives + 1
     if rest != 1:
         raise ValueRefused(f"'{text}' has no exact result in the other unit; set 'digits' or 'decimals' to round.")
-    return _fixed(value, max(twos, fives))
+    return fixed_text(value, max(twos, fives))
 
 
 def _date(text: str, rule: DateRule) -> str:

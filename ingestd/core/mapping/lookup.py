@@ -9,8 +9,8 @@ from ingestd.core.mapping.specification import LookupSpec, Table
 from ingestd.core.mapping.typed import RecordFault, Typed
 
 
-def define_lookup(compiler: Compiler, name: str, lookup: LookupSpec, table: Table) -> Typed:
-    """Compile a lookup, which expressions use by its name.
+def define_lookup(compiler: Compiler, name: str, lookup: LookupSpec, table: Table) -> tuple[Typed, Typed]:
+    """Compile a lookup, which expressions use by its name. Return its key and its value.
 
     Raises:
         ExpressionError: the expression of ``by`` can't be compiled.
@@ -28,4 +28,4 @@ def define_lookup(compiler: Compiler, name: str, lookup: LookupSpec, table: Tabl
         )
         faults = (*faults, fault)
     compiler.named[name] = Typed(expr=value, kind="text", columns=found.columns, faults=faults)
-    return compiler.named[name]
+    return Typed(expr=text, kind="text", columns=found.columns), compiler.named[name]

@@ -18,11 +18,15 @@ ORDER = "\0order"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """``outputs``: the compiled expressions by name. ``where``: the condition of the records that make entries."""
+    """``outputs``: the compiled expressions by name. ``where``: the condition of the records that make entries.
+
+    ``lookup_keys``: the keys of the lookups, by their names.
+    """
 
     steps: tuple[pl.Expr, ...]
     where: Typed | None
     outputs: Mapping[str, Typed]
+    lookup_keys: Mapping[str, Typed]
 
     def columns_of(self, name: str) -> tuple[str, ...]:
         """Return the fields of a name: those of its expression, or the field itself."""
@@ -33,8 +37,7 @@ class Program:
 
         A reason has the record's value of `ORDER` as key; its value is a sentence and a field.
         """
-        for step in self.steps:
-            frame = frame.with_columns(step)
+        frame = self._with_steps(frame)
         outputs = {name: self.outputs[name] for name in dict.fromkeys(used) if name in self.outputs}
         included = self.where.expr.fill_null(value=False) if self.where is not None else pl.lit(value=True)
         faults = list(self.where.faults) if self.where is not None else []
@@ -52,6 +55,17 @@ class Program:
             frame = frame.filter(included)
         return frame.with_columns([output.text().alias(name) for name, output in outputs.items()]), bad
 
+    def evaluate(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return all records with a column of text for each output, also records that make no entries."""
+        return self._with_steps(frame).with_columns(
+            [output.text().alias(name) for name, output in self.outputs.items()]
+        )
+
+    def _with_steps(self, frame: pl.DataFrame) -> pl.DataFrame:
+        for step in self.steps:
+            frame = frame.with_columns(step)
+        return frame
+
 
 def compile_program(spec: EntrySpec, tables: Mapping[TableSource, Table]) -> Program | None:
     """Compile the expressions of a specification; None if it has none. A table that is not in ``tables`` is empty.
@@ -67,14 +81,15 @@ def compile_program(spec: EntrySpec, tables: Mapping[TableSource, Table]) -> Pro
 
     compiler = expression_compiler()
     outputs: dict[str, Typed] = {}
+    keys: dict[str, Typed] = {}
     for name, lookup in spec.lookup:
-        outputs[name] = define_lookup(compiler, name, lookup, tables.get(lookup.table, {}))
+        keys[name], outputs[name] = define_lookup(compiler, name, lookup, tables.get(lookup.table, {}))
     for name, text in spec.let:
         outputs[name] = compiler.define(name, text)
     where = compiler.condition(spec.where) if spec.where is not None else None
     if spec.expression is not None:
         outputs[VALUE] = compiler.compile(spec.expression)
-    return Program(steps=tuple(compiler.steps), where=where, outputs=outputs)
+    return Program(steps=tuple(compiler.steps), where=where, outputs=outputs, lookup_keys=keys)
 
 
 def _first(faults: list[RecordFault]) -> pl.Expr:

@@ -68,7 +68,9 @@ class EntrySpec:
 
     With columns the key contains ``{column}``. ``types``: data types of single columns instead of ``type``. ``where``: only
     records for which this expression is true. ``lookup``: values of tables by name. ``let``: named expressions. ``file_name``:
-    the form of the file's name, with parts in braces. ``rules``: what becomes of a value.
+    the form of the file's name, with parts in braces. ``rules``: what becomes of a value. ``each``: the field with the list of
+    children that are the records, and the fields of the lists within its items. ``deadband``: how far a number may be from the
+    value that was sent without being sent; a number, or a percentage such as ``1%``.
     """
 
     key: str
@@ -83,6 +85,8 @@ class EntrySpec:
     file_name: str | None = None
     rules: ValueRules = field(default=NO_RULES)
     lookup: tuple[tuple[str, LookupSpec], ...] = ()
+    each: tuple[str, ...] = ()
+    deadband: str | None = None
 
 
 def name_parts(form: str) -> re.Pattern[str]:

@@ -1,0 +1,329 @@
+"""Groups of the records of a partition: from records to states, from states to the records of groups.
+
+A *state* is a row about some records of one group: its sums, counts and chosen texts. `Aggregation.merge` makes one state of
+all states of a group, so the states of a large partition can be merged in parts. The states of a group must be merged in the
+order of the records; the result does not depend on how the records are divided into batches.
+
+A group with a rejected record is rejected: an aggregate without one of its records is another number. A rejected record
+without a known group may belong to any group, so it rejects the whole partition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from collections.abc import Mapping as MappingOf
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from ingestd.core.errors import SourceBroken
+from ingestd.core.groups.operand import EXPECTED, SCALE, mean_text, read_operands, sum_text
+from ingestd.core.groups.row_rejects import RowRejects, group_reason, located, place_of, unknown_group
+from ingestd.core.groups.specification import AggregateSpec, Comparison, GroupSpec
+from ingestd.core.mapping.column import column_named, no_column_sentence
+from ingestd.core.mapping.program import ORDER, Program, compile_program
+from ingestd.core.mapping.specification import EntrySpec
+from ingestd.core.mapping.typed import any_fault
+from ingestd.core.record import Batch, Reject
+
+_FACT = "file."
+_UNITS = "units."
+_ROWS, _FIRST, _LAST, _REASON, _REJECTED = "\0rows", "\0first", "\0last", "\0reason", "\0rejected"
+_LIMB = pl.lit(SCALE, dtype=pl.Int128)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedRecords:
+    """Groups as records: ``positions`` locates the first and the last record of each. ``rejects``: the rejected groups."""
+
+    records: pl.DataFrame
+    positions: pl.Series
+    rejects: tuple[Reject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Aggregate:
+    """An aggregate with the names of the columns of its state."""
+
+    name: str
+    spec: AggregateSpec
+
+    def column(self, part: str) -> str:
+        return f"\0{part}\0{self.name}"
+
+    @property
+    def sums(self) -> bool:
+        return self.spec.function in {"sum", "mean"}
+
+    def merged(self) -> list[pl.Expr]:
+        """Return the columns of the state of several states, as aggregates of a group."""
+        if self.spec.function == "count" or self.sums:
+            parts = ("high", "low", "count") if self.sums else ("count",)
+            return [pl.col(self.column(part)).sum() for part in parts]
+        text, is_last = pl.col(self.column("text")), self.spec.function == "last"
+        if self.spec.compares is None:
+            known = text.drop_nulls()
+            return [known.last() if is_last else known.first()]
+        compared = pl.col(self.column("compared"))
+        best = compared.max() if self.spec.function in {"max", "last"} else compared.min()
+        chosen = text.filter(compared == best)
+        return [best, chosen.last() if is_last else chosen.first()]
+
+    def result(self, states: pl.DataFrame) -> pl.Series:
+        """Return the text of the aggregate for each group; null if none of its records has a value."""
+        if self.spec.function == "count":
+            return states[self.column("count")].cast(pl.String).alias(self.name)
+        if not self.sums:
+            return states[self.column("text")].alias(self.name)
+        rows = states.select(self.column("high"), self.column("low"), self.column("count")).iter_rows()
+        mean = self.spec.function == "mean"
+        texts = [
+            None
+            if not count
+            else mean_text(high * SCALE + low, count, self.spec.decimals)
+            if mean
+            else sum_text(high * SCALE + low)
+            for high, low, count in rows
+        ]
+        return pl.Series(self.name, texts, dtype=pl.String)
+
+
+class Aggregation:
+    """A compiled group stage. Immutable."""
+
+    def __init__(self, spec: GroupSpec) -> None:
+        """Compile ``spec``.
+
+        Raises:
+            ExpressionError: an expression can't be compiled.
+        """
+        self.spec = spec
+        self._program = _compile(spec)
+        self._aggregates = tuple(_Aggregate(name=name, spec=one) for name, one in spec.take)
+        used = (*spec.by, *(name for one in self._aggregates for name in (one.spec.field, one.spec.order) if name))
+        self._used = tuple(dict.fromkeys(used))
+        where = self._program.where.columns if self._program is not None and self._program.where is not None else ()
+        self._sources = self._sources_of((*where, *self._used))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts of a batch that the stage uses, such as ``file.stem``."""
+        return tuple(name for name in self._sources if name.startswith(_FACT))
+
+    def digest_with(self, mapping: str) -> str:
+        """Return the digest of a mapping of these groups, so that a changed group stage has everything read again."""
+        text = json.dumps([mapping, asdict(self.spec)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def check_header(self, batch: Batch) -> None:
+        """Check that the partition has the columns and facts that the stage uses.
+
+        Raises:
+            SourceBroken: a name is missing.
+        """
+        for name in self._sources:
+            is_fact = name.startswith((_FACT, _UNITS))
+            if name not in batch.facts and (is_fact or (batch.header and name not in batch.records.columns)):
+                raise SourceBroken(no_column_sentence(name, batch.records.columns))
+
+    def states(self, batch: Batch) -> tuple[pl.DataFrame, tuple[Reject, ...]]:
+        """Return a state for each record, in their order, and the rejected records.
+
+        The rejected records of the batch are among them, and the rejected records of known groups have a state, too.
+
+        Raises:
+            SourceBroken: the group of a rejected record is unknown.
+        """
+        rejects = RowRejects(batch)
+        frame = self._included(self._frame(batch.records, batch.positions, batch.facts), rejects)
+        for name in self.spec.by:
+            for order in frame.filter(~_is_filled(name))[ORDER]:
+                rejects.add(order, f"The record has no '{name}', which its group needs.", name)
+        frame = frame.filter(pl.all_horizontal(_is_filled(name) for name in self.spec.by))
+        rejects.names_group = True
+        columns = [column for one in self._aggregates for column in self._operands(one, frame, rejects)]
+        states = self._stated(frame, rejects.reasons).with_columns(columns)
+        found = (*batch.rejects, *rejects.in_order())
+        if batch.rejects:
+            states = pl.concat([self._stated_rejects(batch), states], how="diagonal").select(states.columns)
+            if batch.positions.dtype == pl.Int64:
+                states = states.sort(pl.col(_FIRST).cast(pl.Int64, strict=False), maintain_order=True)
+        return states, found
+
+    def merge(self, states: pl.DataFrame) -> pl.DataFrame:
+        """Return one state for each group, in the order of their first records."""
+        return states.group_by(list(self.spec.by), maintain_order=True).agg(
+            pl.col(_ROWS).sum(),
+            pl.col(_FIRST).drop_nulls().first(),
+            pl.col(_LAST).drop_nulls().last(),
+            pl.col(_REASON).drop_nulls().first(),
+            pl.col(_REJECTED).sum(),
+            *(column for one in self._aggregates for column in one.merged()),
+        )
+
+    def records(self, states: pl.DataFrame, *, numbered: bool) -> GroupedRecords:
+        """Return the groups of merged states as records. ``numbered``: the records are rows, and their positions numbers."""
+        bad = states[_REJECTED] > 0
+        good = states.filter(~bad)
+        fields = [good[name] for name in self.spec.by] + [one.result(good) for one in self._aggregates]
+        rejects = tuple(
+            Reject(
+                position=position,
+                reason=group_reason(row[_REASON], row[_REJECTED]),
+                record={name: row[name] for name in self.spec.by},
+            )
+            for row, position in zip(
+                states.filter(bad).iter_rows(named=True), _locations(states.filter(bad), numbered=numbered), strict=True
+            )
+        )
+        return GroupedRecords(
+            records=pl.DataFrame(fields), positions=_locations(good, numbered=numbered), rejects=rejects
+        )
+
+    def _sources_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the fields and facts of the source that some names need."""
+        program = self._program
+        found = (source for name in names for source in (program.columns_of(name) if program is not None else (name,)))
+        return tuple(dict.fromkeys(found))
+
+    def _frame(self, records: pl.DataFrame, positions: pl.Series, facts: MappingOf[str, str]) -> pl.DataFrame:
+        existing = [name for name in self._sources if name in records.columns]
+        frame = positions.cast(pl.String).to_frame(_FIRST).hstack([records[name] for name in existing])
+        frame = frame.with_columns(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
+            *(
+                pl.lit(facts.get(name), dtype=pl.String).alias(name)
+                for name in self._sources
+                if name not in records.columns
+            ),
+        )
+        for step in self._program.steps if self._program is not None else ():
+            frame = frame.with_columns(step)
+        return frame
+
+    def _included(self, frame: pl.DataFrame, rejects: RowRejects) -> pl.DataFrame:
+        """Return the records that ``where`` includes or fails for, with the texts of ``let``.
+
+        Raises:
+            SourceBroken: the group of a record can't be computed.
+        """
+        program = self._program
+        if program is None:
+            return frame
+        outputs = {name: program.outputs[name] for name in self._used if name in program.outputs}
+        faults = [fault for output in outputs.values() for fault in output.faults]
+        of_group = [fault for name in self.spec.by if name in outputs for fault in outputs[name].faults]
+        if program.where is not None:
+            included = program.where.expr.fill_null(value=False)
+            frame = frame.filter(included | any_fault(program.where.faults))
+            faults = [*program.where.faults, *faults]
+        rejects.names_group = True
+        for fault in faults:
+            for record in frame.filter(fault.bad.fill_null(value=False)).iter_rows(named=True):
+                reason, field = fault.reason(record), fault.columns[0] if fault.columns else ""
+                if any(fault is one for one in of_group):
+                    raise SourceBroken(unknown_group(rejects.place(record[ORDER]), reason))
+                rejects.add(record[ORDER], reason, field)
+        rejects.names_group = False
+        return frame.with_columns([output.text().alias(name) for name, output in outputs.items()])
+
+    def _stated(self, frame: pl.DataFrame, reasons: MappingOf[int, str]) -> pl.DataFrame:
+        """Return the part of the states that is not about aggregates. ``reasons``: of rejected records, by their `ORDER`."""
+        known = pl.col(ORDER).replace_strict(reasons, default=None, return_dtype=pl.String) if reasons else pl.lit(None)
+        return frame.select(
+            *map(column_named, self.spec.by),
+            pl.lit(1, dtype=pl.Int64).alias(_ROWS),
+            pl.col(_FIRST),
+            pl.col(_FIRST).alias(_LAST),
+            known.cast(pl.String).alias(_REASON),
+        ).with_columns(pl.col(_REASON).is_not_null().cast(pl.Int64).alias(_REJECTED))
+
+    def _stated_rejects(self, batch: Batch) -> pl.DataFrame:
+        """Return the part of the states of the records that the connector or the contract has rejected.
+
+        The group of such a record is known if the reason is about one field, and this field does not name the group. A
+        line with a surplus separator, for example, may have its texts in other fields.
+
+        Raises:
+            SourceBroken: the group of such a record is unknown.
+        """
+        keys = [name for name in self._sources_of(self.spec.by) if name not in batch.facts]
+        for found in batch.rejects:
+            if not found.field or found.field in keys or any(name not in found.record for name in keys):
+                raise SourceBroken(unknown_group(place_of(found.position), found.reason))
+        columns = {name: [found.record.get(name) for found in batch.rejects] for name in self._sources}
+        records = pl.DataFrame(
+            {name: texts for name, texts in columns.items() if name not in batch.facts},
+            schema_overrides=dict.fromkeys((name for name in columns if name not in batch.facts), pl.String),
+        )
+        positions = pl.Series([str(found.position) for found in batch.rejects], dtype=pl.String)
+        frame = self._frame(records, positions, batch.facts)
+        outputs = self._program.outputs if self._program is not None else {}
+        frame = frame.with_columns([outputs[name].text().alias(name) for name in self.spec.by if name in outputs])
+        frame = frame.filter(pl.all_horizontal(_is_filled(name) for name in self.spec.by))
+        return self._stated(frame, {order: located(found) for order, found in enumerate(batch.rejects)})
+
+    def _operands(self, one: _Aggregate, frame: pl.DataFrame, rejects: RowRejects) -> list[pl.Series]:
+        """Return the columns of an aggregate in the states of single records."""
+        spec = one.spec
+        if spec.field is None:
+            return [pl.repeat(1, frame.height, dtype=pl.Int64, eager=True).alias(one.column("count"))]
+        texts = _values(frame, spec.field)
+        if spec.function == "count":
+            return [texts.is_not_null().cast(pl.Int64).alias(one.column("count"))]
+        if one.sums:
+            numbers = _read(frame, spec.field, texts, "number", rejects).to_frame("all")
+            limbs = numbers.select(
+                (pl.col("all") // _LIMB).alias(one.column("high")),
+                pl.col("all").mod(_LIMB).alias(one.column("low")),
+                pl.col("all").is_not_null().cast(pl.Int64).alias(one.column("count")),
+            )
+            return limbs.get_columns()
+        if spec.compares is None:
+            return [texts.alias(one.column("text"))]
+        by = _values(frame, spec.compares)
+        for order in frame[ORDER].filter(texts.is_not_null() & by.is_null()):
+            rejects.add(
+                order, f"The record has no '{spec.compares}', which orders the values of '{spec.field}'.", spec.compares
+            )
+        compared = _read(frame, spec.compares, by, spec.compared, rejects).to_frame("all")
+        with_text = compared.select(pl.when(texts.is_not_null()).then(pl.col("all"))).to_series()
+        return [with_text.alias(one.column("compared")), texts.alias(one.column("text"))]
+
+
+def _compile(spec: GroupSpec) -> Program | None:
+    return compile_program(EntrySpec(key="", where=spec.where, let=spec.let), {})
+
+
+def _is_filled(name: str) -> pl.Expr:
+    return (column_named(name) != "").fill_null(value=False)
+
+
+def _values(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Return the texts of a field; empty text is no value."""
+    return frame.select(pl.when(_is_filled(name)).then(column_named(name))).to_series()
+
+
+def _read(frame: pl.DataFrame, name: str, texts: pl.Series, compared: Comparison, rejects: RowRejects) -> pl.Series:
+    """Return the texts as operands; reject the records with another text."""
+    operands = read_operands(texts, compared)
+    for at in (texts.is_not_null() & operands.is_null()).arg_true():
+        sentence = f"'{name}' is used as {EXPECTED[compared]}. Here '{name}' is '{texts[at]}'."
+        rejects.add(frame[ORDER][at], sentence, name)
+    return operands
+
+
+def _locations(states: pl.DataFrame, *, numbered: bool) -> pl.Series:
+    """Return the first and the last position of each group, and the number of its records."""
+    word, one = ("rows ", "row ") if numbered else ("", "")
+    count = pl.col(_ROWS).cast(pl.String)
+    several = [pl.lit(word), pl.col(_FIRST), pl.lit(" to "), pl.col(_LAST), pl.lit(" ("), count]
+    unit = pl.lit(" rows)" if numbered else " records)")
+    return states.select(
+        pl.when(pl.col(_ROWS) > 1)
+        .then(pl.concat_str(*several, unit))
+        .otherwise(pl.concat_str(pl.lit(one), pl.col(_FIRST)))
+        .alias("position")
+    ).to_series()

@@ -1,0 +1,48 @@
+"""The specification of a group stage: what a configuration says, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Function: TypeAlias = Literal["first", "last", "min", "max", "mean", "sum", "count"]
+Comparison: TypeAlias = Literal["number", "date", "instant", "text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateSpec:
+    """One field of a group.
+
+    ``field``: the field of the records; None counts the records. ``order``: of ``first`` and ``last``, the field that orders
+    the records; None: the order of the partition. ``compared``: how ``min``, ``max`` and ``order`` compare. ``decimals``: the
+    number of decimals of a mean; None: all, as far as there is an end.
+    """
+
+    function: Function
+    field: str | None
+    order: str | None = None
+    compared: Comparison = "number"
+    decimals: int | None = None
+
+    @property
+    def compares(self) -> str | None:
+        """The field with the values that are compared; None if the function compares nothing."""
+        return self.field if self.function in {"min", "max"} else self.order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """The records with the same texts in ``by`` are a group; ``take`` has its other fields by name.
+
+    ``where``: only records for which this expression is true. ``let``: named expressions over the fields of one record.
+    """
+
+    by: tuple[str, ...]
+    take: tuple[tuple[str, AggregateSpec], ...]
+    where: str | None = None
+    let: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields of a group, in their order."""
+        return (*self.by, *(name for name, _ in self.take))

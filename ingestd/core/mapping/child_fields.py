@@ -1,0 +1,160 @@
+"""The fields of the items of a JSON list, as exact text.
+
+They are as those of a record of a JSON file: nested names are joined by dots, numbers keep their characters, and a list is its
+JSON text. If only simple fields are needed, one call decodes all items by columns. Otherwise each item is read alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+CHILD = "child"
+"""The text of an item itself: a text, the characters of a number, or the JSON text of a list or an object."""
+
+OBJECT = "{"
+"""The text of the list of an item or a record that has an object instead."""
+
+_VALUES = msgspec.json.Decoder(list[Any], float_hook=str)
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+_MINUS_ZERO = re.compile(rb"-0(?![.eE\d])")
+_NONE = type(None)
+_PLAIN = frozenset({str, int, bool, _NONE})
+
+
+class ChildUnreadable(ValueError):
+    """An item that can't be used; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildFields:
+    """One value for each item: ``columns`` by field, and ``lists``, the texts of the lists within the items.
+
+    ``faults``: the sentences about unreadable items, by their index.
+    """
+
+    columns: Mapping[str, Sequence[str | None]]
+    lists: Sequence[str | None]
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+
+def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str | None) -> ChildFields:
+    """Return the fields ``names`` of some items, and the lists in their field ``nested``."""
+    if not names and nested is None:
+        return ChildFields(columns={}, lists=[None] * len(items))
+    return _read_together(items, names, nested) or _read_alone(items, names, nested)
+
+
+def _read_together(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str | None) -> ChildFields | None:
+    """Return the fields of items with simple values; None if one of them is not simple."""
+    fields = names if nested is None else (*names, nested)
+    joined = b"[%b]" % b",".join(map(bytes, items))
+    if any("." in name for name in fields) or _MINUS_ZERO.search(joined):
+        return None
+    try:
+        if list(fields) == [CHILD]:
+            text = _column(_VALUES.decode(joined))
+            return None if text is None else ChildFields(columns={CHILD: text}, lists=[None] * len(items))
+        if CHILD in fields or nested in names:
+            return None
+        children = _decoder_for(tuple(names), nested).decode(joined)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    columns: dict[str, Sequence[str | None]] = {}
+    for at, name in enumerate(names):
+        values = _column(list(map(attrgetter(f"f{at}"), children)))
+        if values is None:
+            return None
+        columns[name] = values
+    lists = [_list_text(bytes(child.nested)) for child in children] if nested is not None else [None] * len(items)
+    return ChildFields(columns=columns, lists=lists)
+
+
+@lru_cache(maxsize=64)
+def _decoder_for(names: tuple[str, ...], nested: str | None) -> msgspec.json.Decoder[Any]:
+    fields: list[tuple[str, Any, Any]] = [(f"f{at}", Any, None) for at in range(len(names))]
+    rename = {f"f{at}": name for at, name in enumerate(names)}
+    if nested is not None:
+        fields.append(("nested", msgspec.Raw, msgspec.Raw(b"null")))
+        rename["nested"] = nested
+    structure = msgspec.defstruct("ChildObject", fields, rename=rename, gc=False)
+    return msgspec.json.Decoder(list[structure], float_hook=str)  # type: ignore[valid-type]
+
+
+def _column(values: list[Any]) -> Sequence[str | None] | None:
+    """Return decoded values as text; None if one is a list or an object."""
+    types = set(map(type, values))
+    if not types <= _PLAIN:
+        return None
+    if types <= {str, _NONE}:
+        return values
+    return [value if value is None or isinstance(value, str) else _plain(value) for value in values]
+
+
+def _plain(value: int) -> str:
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def _read_alone(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str | None) -> ChildFields:
+    found: list[dict[str, str | None]] = []
+    lists: list[str | None] = []
+    faults: dict[int, str] = {}
+    wanted = {*names}
+    for row, item in enumerate(items):
+        try:
+            fields, inner = _read_one(bytes(item), wanted, nested)
+        except ChildUnreadable as error:
+            fields, inner, faults[row] = {}, None, str(error)
+        found.append(fields)
+        lists.append(inner)
+    return ChildFields(columns={name: [one.get(name) for one in found] for name in names}, lists=lists, faults=faults)
+
+
+def _read_one(text: bytes, wanted: set[str], nested: str | None) -> tuple[dict[str, str | None], str | None]:
+    """Return the wanted fields of an item, and the text of its list."""
+    fields: dict[str, str | None] = {}
+    inner: str | None = None
+    try:
+        for name, value in _members(text, ""):
+            if name == nested:
+                inner = _list_text(value)
+            if name not in wanted or value[:1] == b"{":
+                continue
+            if name in fields:
+                raise ChildUnreadable(
+                    f"The child has two fields with the name '{name}' after nested names are joined by dots."
+                )
+            fields[name] = _value(value)
+        if CHILD in wanted:
+            fields[CHILD] = _value(text)
+    except RecursionError:
+        raise ChildUnreadable("The child is nested too deeply.") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ChildUnreadable(f"The child can't be read: {error}.") from None
+    return fields, _list_text(text) if nested == CHILD else inner
+
+
+def _members(text: bytes, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the members of an object, and of the objects within, with their joined names."""
+    if text[:1] == b"{":
+        for name, raw in _OBJECT.decode(text).items():
+            yield prefix + name, bytes(raw)
+            yield from _members(bytes(raw), f"{prefix}{name}.")
+
+
+def _value(text: bytes) -> str | None:
+    if text[:1] == b'"':
+        return _TEXT.decode(text)
+    return None if text == b"null" else text.decode()
+
+
+def _list_text(text: bytes) -> str | None:
+    """Return the text of a list; a text in quotes may be one, too."""
+    return OBJECT if text[:1] == b"{" else _value(text)

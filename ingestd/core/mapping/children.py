@@ -1,0 +1,166 @@
+"""Children: the items of JSON lists in the fields of records, each as a record of its own.
+
+A list may be in an item of another list, to any depth. The levels are expanded one after the other, by columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+
+import msgspec
+import polars as pl
+
+from ingestd.core.mapping.child_fields import OBJECT, ChildFields, read_fields
+from ingestd.core.mapping.column import column_named
+from ingestd.core.mapping.program import ORDER
+from ingestd.core.record import CHILD_OF, position_text
+
+INDEX = "index"
+"""The number of a child in its list, from 1."""
+
+PARENT = "parent."
+"""The prefix of the names of the record, or of the child, that has the list."""
+
+LIST, POSITION, ROW_HASH = "\0list", "\0position", "\0row_hash"
+RECORD = "\0record"
+"""The value of `ORDER` of the record of a child."""
+
+PATH = "\0path"
+"""The path of a child in its record, such as ``parts[2].properties[1]``."""
+
+MOST_CHILDREN = 1_000_000
+"""A record with a longer list is rejected."""
+
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildFault:
+    """A record or child that has no children, because its list can't be used.
+
+    ``record``: its value of `ORDER`. ``position``: the position of the child; empty: it is the record itself.
+    """
+
+    record: int
+    position: str
+    reason: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Children:
+    """``frame``: one row for each child, with the wanted names, and `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`."""
+
+    frame: pl.DataFrame
+    faults: tuple[ChildFault, ...]
+
+
+def level_of(name: str, depth: int) -> tuple[int, str]:
+    """Return the level of a name among ``depth`` lists, and the field there; level 0 is the record itself."""
+    level = depth
+    while level and name.startswith(PARENT):
+        level, name = level - 1, name.removeprefix(PARENT)
+    return level, name
+
+
+def record_fields(each: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields of a record that its children with these names need."""
+    levels = [level_of(name, len(each)) for name in names]
+    return (each[0], *(field for level, field in levels if not level))
+
+
+def expand(records: pl.DataFrame, each: Sequence[str], names: Sequence[str]) -> Children:
+    """Return the children of some records.
+
+    ``records``: the fields that `record_fields` names, and `LIST`, `POSITION`, `ROW_HASH` and `ORDER`. ``each``: the field
+    with the list, and those of the lists within its items. ``names``: the names to provide.
+    """
+    wanted = [(name, *level_of(name, len(each))) for name in dict.fromkeys(names)]
+    faults: list[ChildFault] = []
+    level = records.select(
+        *(column_named(field).alias(name) for name, depth, field in wanted if not depth),
+        pl.col(LIST),
+        position_text(records[POSITION]).alias(POSITION),
+        pl.col(ROW_HASH),
+        pl.col(ORDER).alias(RECORD),
+        pl.lit("").alias(PATH),
+    )
+    for depth, field in enumerate(each, start=1):
+        fields = {name: found for name, at, found in wanted if at == depth}
+        level = _expand_level(level, field, fields, each[depth:], faults)
+    frame = level.drop(LIST).with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
+        pl.concat_str(POSITION, pl.lit(CHILD_OF), PATH).alias(POSITION),
+    )
+    return Children(frame=frame, faults=tuple(faults))
+
+
+def _expand_level(
+    level: pl.DataFrame,
+    field: str,
+    wanted: dict[str, str],
+    below: Sequence[str],
+    faults: list[ChildFault],
+) -> pl.DataFrame:
+    """Return the items of the lists of one level. ``wanted``: their fields by name. ``below``: the lists of deeper levels."""
+    items: list[msgspec.Raw] = []
+    counts: list[int] = []
+    problems: dict[int, str] = {}
+    for row, text in enumerate(level[LIST]):
+        found, problem = _items(text)
+        counts.append(len(found))
+        items += found
+        if problem:
+            problems[row] = f"'{field}' {problem}"
+    faults += _faults(level, problems, field)
+    owners = pl.Series(list(chain.from_iterable(map(repeat, range(len(counts)), counts))), dtype=pl.UInt32)
+    numbers = pl.Series(INDEX, list(chain.from_iterable(range(1, count + 1) for count in counts)), dtype=pl.Int64)
+    number = numbers.cast(pl.String)
+    children = level[owners].with_columns(
+        pl.concat_str(
+            pl.when(pl.col(PATH) != "").then(pl.col(PATH) + ".").otherwise(pl.lit("")),
+            pl.lit(f"{field}[") + number + "]",
+        ).alias(PATH)
+    )
+    names = [one for one in wanted.values() if one != INDEX]
+    read = read_fields(items, names, below[0] if below else None)
+    faults += _faults(children, read.faults, "")
+    return children.with_columns(*_columns(read, wanted, number)).filter(_usable(read, children.height))
+
+
+def _faults(level: pl.DataFrame, reasons: Mapping[int, str], field: str) -> Iterator[ChildFault]:
+    for row, reason in reasons.items():
+        record, path, position = level[row, RECORD], level[row, PATH], level[row, POSITION]
+        yield ChildFault(
+            record=record, position=f"{position}{CHILD_OF}{path}" if path else "", reason=reason, field=field
+        )
+
+
+def _columns(read: ChildFields, wanted: dict[str, str], number: pl.Series) -> Iterator[pl.Series]:
+    yield pl.Series(LIST, read.lists, dtype=pl.String)
+    for name, field in wanted.items():
+        yield number.alias(name) if field == INDEX else pl.Series(name, read.columns[field], dtype=pl.String)
+
+
+def _usable(read: ChildFields, height: int) -> pl.Series:
+    return pl.Series([row not in read.faults for row in range(height)], dtype=pl.Boolean)
+
+
+def _items(text: str | None) -> tuple[Sequence[msgspec.Raw], str]:
+    """Return the items of a list, and the problem with it as the end of a sentence; empty if there is none."""
+    if text is None or text == "null":
+        return (), ""
+    if text == OBJECT:
+        return (), "is an object, and 'each' needs a list."
+    try:
+        items = _ITEMS.decode(text)
+    except RecursionError:
+        return (), "is nested too deeply."
+    except (msgspec.MsgspecError, ValueError):
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        return (), f"is no JSON list, and 'each' needs one; it is '{shown}'."
+    if len(items) > MOST_CHILDREN:
+        return (), f"has {len(items)} items; the limit is {MOST_CHILDREN}."
+    return items, ""

@@ -1,0 +1,237 @@
+"""The rules of one entry mapping, compiled to column expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+from ingestd.core.mapping.children import POSITION, ROW_HASH, record_fields
+from ingestd.core.mapping.column import column_named
+from ingestd.core.mapping.conversion import ValueRefused, ValueRules
+from ingestd.core.mapping.program import ORDER, VALUE, Program
+from ingestd.core.mapping.specification import NO_RULES, EntrySpec, name_parts
+from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
+
+FILE = "file."
+FILE_PART = "file.part."
+FILE_NAME = "file.name"
+PREAMBLE = "file.preamble."
+DEADBAND = "deadband"
+"""The column of the dead-band of an entry."""
+UNITS = "units."
+
+Faults: TypeAlias = dict[int, tuple[str, str]]
+"""Why records are rejected: a sentence and a field, by the record's value of `ORDER`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRule:
+    """The templates of one entry."""
+
+    key: Template
+    value: Template
+    type: Template
+    unit: Template
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names in the templates."""
+        return tuple(name for part in (self.key, self.value, self.type, self.unit) for name in part.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleGroup:
+    """The rules of one specification.
+
+    ``parts``: the form of the file's name. ``values``: what becomes of a value. ``each``: the lists of the children that the
+    rules are for; empty: the rules are for records.
+    """
+
+    rules: tuple[EntryRule, ...]
+    program: Program | None
+    parts: re.Pattern[str] | None
+    values: ValueRules | None
+    each: tuple[str, ...]
+    deadband: str | None
+
+    def columns_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the fields and facts of some names."""
+        if self.program is None:
+            return tuple(names)
+        return tuple(column for name in names for column in self.program.columns_of(name))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields and facts that the rules use, and those of expressions that no rule uses: they are computed, too."""
+        used = tuple(name for rule in self.rules for name in self.columns_of(rule.fields))
+        if self.program is None:
+            return used
+        where = self.program.where.columns if self.program.where is not None else ()
+        return (*where, *used, *(name for output in self.program.outputs.values() for name in output.columns))
+
+    @property
+    def child_names(self) -> tuple[str, ...]:
+        """The names that the rules use of children, and of the children and the record above them."""
+        return tuple(name for name in self.columns if not name.startswith(FILE))
+
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """The fields of a record, and the facts, that the rules use."""
+        if not self.each:
+            return self.columns
+        facts = (name for name in self.columns if name.startswith((FILE, UNITS)))
+        return (*record_fields(self.each, self.child_names), *facts)
+
+    def facts(self, facts: MappingOf[str, str]) -> dict[str, str]:
+        """Return the facts of a file that the rules use."""
+        known = {name: facts[name] for name in self.columns if name in facts and name.startswith(FILE)}
+        found = self.parts.fullmatch(facts[FILE_NAME]) if self.parts is not None else None
+        return known | ({f"{FILE_PART}{name}": text for name, text in found.groupdict().items()} if found else {})
+
+
+_with_nul = pl.any_horizontal(
+    pl.col("key", "value", "data_type").str.contains("\0", literal=True).fill_null(value=False)
+)
+
+
+def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[str]) -> RuleGroup:
+    """Return the rules of a specification for a batch with these columns."""
+    key, data_type = parse_template(spec.key), parse_template(spec.type)
+    unit = parse_template(spec.rules.unit.source if spec.rules.unit is not None else "")
+    rules: list[EntryRule] = []
+    if spec.selection is not None:
+        columns = spec.selection.of(columns, but=(*key.fields, *data_type.fields))
+    else:
+        columns = spec.columns
+        if not columns:
+            field = Template(text=spec.expression, parts=(Field(VALUE),)) if spec.expression is not None else None
+            value = field or parse_template(spec.value or "")
+            rules.append(EntryRule(key=key, value=value, type=data_type, unit=unit))
+    types = {column: parse_template(text) for column, text in spec.types}
+    for column in columns:
+        bound = {COLUMN: column}
+        rules.append(
+            EntryRule(
+                key=key.bind(bound),
+                value=Template(text=f"{{{column}}}", parts=(Field(column),)),
+                type=types.get(column, data_type).bind(bound),
+                unit=unit.bind(bound),
+            )
+        )
+    return RuleGroup(
+        rules=tuple(rules),
+        program=program,
+        parts=name_parts(spec.file_name) if spec.file_name is not None else None,
+        values=spec.rules if spec.rules != NO_RULES else None,
+        each=spec.each,
+        deadband=spec.deadband,
+    )
+
+
+def map_groups(
+    groups: Iterable[RuleGroup], frame: pl.DataFrame, facts: MappingOf[str, str]
+) -> tuple[pl.DataFrame, Faults]:
+    """Return the entries of some records, with position and `ORDER`, and the faults of records by their value of `ORDER`.
+
+    The entries of records with faults are among them.
+    """
+    frames: list[pl.DataFrame] = []
+    bad: Faults = {}
+    for group in groups:
+        bound = group.facts(facts)
+        scope = frame
+        if group.program is not None:
+            scope, faulty = group.program.run(
+                with_facts(frame, bound), [name for rule in group.rules for name in rule.fields]
+            )
+            bad = faulty | bad
+        frames += [_apply(group, rule, bound, scope, bad) for rule in group.rules]
+    if not frames:
+        return _no_entries(frame), bad
+    entries = frames[0] if len(frames) == 1 else pl.concat(frames).sort(ORDER, maintain_order=True)
+    return entries.drop("\0has_fields"), bad
+
+
+def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.clear().select(
+        *(pl.lit("").alias(name) for name in ("key", "value", "data_type")),
+        pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"), pl.col(ORDER), pl.lit("").alias(DEADBAND),
+    )  # fmt: skip
+
+
+def _apply(
+    group: RuleGroup, rule: EntryRule, bound: MappingOf[str, str], scope: pl.DataFrame, bad: Faults
+) -> pl.DataFrame:
+    """Return the entries of one rule; add the rejected records to ``bad``."""
+    key, value, data_type = (template.bind(bound) for template in (rule.key, rule.value, rule.type))
+    mapped = scope.select(
+        template_text(key).alias("key"), template_text(value).alias("value"), template_text(data_type).alias("data_type"),
+        pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"), pl.col(ORDER),
+        pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND), _has_fields(key, data_type).alias("\0has_fields"),
+        *([template_text(rule.unit.bind(bound)).alias("\0unit")] if group.values is not None else ()),
+    )  # fmt: skip
+    valid = mapped.select(pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul).to_series()
+    if not valid.all():
+        invalid = ~valid
+        for row, record in zip(
+            mapped.filter(invalid).iter_rows(named=True), scope.filter(invalid).iter_rows(named=True), strict=True
+        ):
+            bad.setdefault(row[ORDER], _reason(key, data_type, row["key"], record))
+    mapped = mapped.filter(valid & mapped["value"].is_not_null())
+    if group.values is None:
+        return mapped
+    fields = group.columns_of(rule.value.fields)
+    return _converted(mapped, group.values, fields[0] if fields else "", bad).drop("\0unit")
+
+
+def _converted(mapped: pl.DataFrame, rules: ValueRules, field: str, bad: Faults) -> pl.DataFrame:
+    """Return the entries with converted values; add the records with a refused value to ``bad``."""
+    known: dict[tuple[str, str | None], str | None] = {}
+    values: list[str | None] = []
+    for value, unit, order in mapped.select("value", "\0unit", ORDER).iter_rows():
+        try:
+            if (value, unit) not in known:
+                known[value, unit] = rules.convert(value, unit)
+            values.append(known[value, unit])
+        except ValueRefused as refused:
+            values.append(None)
+            bad.setdefault(order, (f"In '{field}': {refused}" if field else str(refused), field))
+    converted = mapped.with_columns(pl.Series("value", values, dtype=pl.String))
+    return converted.filter(pl.col("value").is_not_null())
+
+
+def with_facts(frame: pl.DataFrame, bound: MappingOf[str, str]) -> pl.DataFrame:
+    """Return a frame with a column for each fact."""
+    return frame.with_columns([pl.lit(text).alias(name) for name, text in bound.items()])
+
+
+def template_text(template: Template) -> pl.Expr:
+    """Return the template as a column of text; null if a field is null."""
+    parts = [pl.lit(part.text) if isinstance(part, Literal) else column_named(part.name) for part in template.parts]
+    if not parts:
+        return pl.lit("")
+    return parts[0] if len(parts) == 1 else pl.concat_str(parts)
+
+
+def _has_fields(*templates: Template) -> pl.Expr:
+    """Return whether a record has text in every field that the templates name."""
+    names = [name for template in templates for name in template.fields]
+    filled = [(column_named(name) != "").fill_null(value=False) for name in names]
+    return pl.all_horizontal(filled) if filled else pl.lit(value=True)
+
+
+def _reason(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
+    for template, use in ((key, "key"), (data_type, "type")):
+        for name in template.fields:
+            if record[name] is None:
+                return f"The record has no '{name}', which the {use} '{template.text}' needs.", name
+            if record[name] == "":
+                return f"'{name}' is empty; the {use} '{template.text}' needs it.", name
+    if made:
+        return "The record contains the character U+0000, which no entry can contain.", ""
+    return f"The key '{key.text}' is empty.", key.fields[0] if key.fields else ""
