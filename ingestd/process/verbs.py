@@ -1,10 +1,11 @@
-"""A command line with a module for each verb, loaded when it is needed: `--version` need not load what `run` does."""
+"""A command line with a module for each verb. A module is imported when its verb is used, so the other verbs cost nothing."""
 
 from __future__ import annotations
 
 import errno
 import importlib
 import signal
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import click
@@ -18,8 +19,8 @@ OUTPUT_UNWRITABLE = 73
 class Verbs(click.Group):
     """Finds each verb in the module of its name, under the same name. A subclass says which there are, and where."""
 
-    verbs: ClassVar[tuple[str, ...]]
-    """In the order in which a newcomer meets them."""
+    verbs: ClassVar[Mapping[str, str]]
+    """The beginning of each verb's help, in the order in which a newcomer meets them: a list then imports no verb."""
     package: ClassVar[str]
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -46,6 +47,11 @@ class Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The verbs."""
         return list(self.verbs)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the list of verbs."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.verbs.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """The verb, or None, for which click has a sentence."""

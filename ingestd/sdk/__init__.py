@@ -41,24 +41,40 @@ Guarantees of the runtime:
 
 from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
-from ingestd.core.record import NOTICE, Batch, Cursor, Deletes, Partition, Position, Reject, Rejected, Settlement
+from ingestd.core.record import (
+    CHILD_OF,
+    NOTICE,
+    Batch,
+    Cursor,
+    Deletes,
+    Partition,
+    Position,
+    Reject,
+    Rejected,
+    Settlement,
+)
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
 from ingestd.sdk.batches import pack
 from ingestd.sdk.connector import (
     Connector,
     Explains,
     Holds,
+    Listens,
     Locates,
     Notices,
+    ReadsCopies,
     ReadsSamples,
+    Resumes,
     Rewinds,
     SourceContext,
     Step,
+    SuggestsSetup,
     Verifies,
     Watches,
 )
 
 __all__ = [
+    "CHILD_OF",
     "NOTICE",
     "Batch",
     "Connector",
@@ -67,14 +83,17 @@ __all__ = [
     "Explains",
     "FileClaim",
     "Holds",
+    "Listens",
     "Locates",
     "Notices",
     "Partition",
     "Position",
+    "ReadsCopies",
     "ReadsSamples",
     "RecordUnreadable",
     "Reject",
     "Rejected",
+    "Resumes",
     "Rewinds",
     "SettleLater",
     "Settlement",
@@ -83,6 +102,7 @@ __all__ = [
     "SourceError",
     "SourceUnavailable",
     "Step",
+    "SuggestsSetup",
     "Verifies",
     "Watches",
     "child_environment",

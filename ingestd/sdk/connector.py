@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +22,30 @@ class SourceContext:
 
     ``pipeline`` is the pipeline's name. ``base`` is the folder of the configuration file; relative paths are resolved against
     it. ``now`` returns seconds since the epoch. ``log`` writes a sentence about the source as a whole to the log; it is for
-    facts that an operator needs and no error reports.
+    facts that an operator needs and no error reports. ``kept`` is the private folder of the pipeline; see `keep`.
     """
 
     pipeline: str
     base: Path
     now: Callable[[], float]
     log: Callable[[str], None] = field(default=lambda _: None)
+    kept: Path | None = None
+
+    def keep(self, name: str) -> Path | None:
+        """Return the path of a file that the connector keeps beside the state file; None if the runtime keeps nothing.
+
+        The file exists and only its owner may read it (mode 0600). It may be old or missing after a crash, a restored backup or
+        another name of the pipeline: store in it to which cursor it belongs. Open it only in `Connector.read`.
+
+        Raises:
+            OSError: the folder or the file can't be created.
+        """
+        if self.kept is None:
+            return None
+        self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.kept / name
+        path.touch(mode=0o600)
+        return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +151,29 @@ class Watches(Protocol):
 
 
 @runtime_checkable
+class Listens(Protocol):
+    """Capability: reports changes between the runs of the pipeline's schedule, which remains."""
+
+    def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call ``wake``, from any thread, when the source may have changed, while the context is open.
+
+        Neither end of the context may wait for the source. Does nothing if the options do not request it.
+        """
+
+
+@runtime_checkable
+class SuggestsSetup(Protocol):
+    """Capability: knows what an administrator may install for the source; `ingestd database sql` prints it."""
+
+    def setup_sql(self) -> str:
+        """Return statements with comments. Calls no server, and shows no password.
+
+        Raises:
+            SourceBroken: there are no statements for the configured names.
+        """
+
+
+@runtime_checkable
 class Verifies(Protocol):
     """Capability: checks its access before anything runs; `ingestd check` prints the steps."""
 
@@ -200,6 +240,14 @@ class Rewinds(Protocol):
 
 
 @runtime_checkable
+class Resumes(Protocol):
+    """Capability: stops after a refusal, such as of a password, until an operator or `ingestd reload` requests an attempt."""
+
+    def resume(self) -> None:
+        """Try again at the next pass. Called from any thread; must not block."""
+
+
+@runtime_checkable
 class ReadsSamples(Protocol):
     """Capability: reads any file with the source's format; `ingestd test` uses it."""
 
@@ -208,4 +256,16 @@ class ReadsSamples(Protocol):
 
         Raises:
             SourceBroken: the file can't be read in the source's format.
+        """
+
+
+@runtime_checkable
+class ReadsCopies(Protocol):
+    """Capability: keeps a copy of what was read, such as an archived file; `ingestd trace --steps` reads it."""
+
+    def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch | RecordUnreadable]:
+        """Yield the partition ``name`` as it was read with these ``facts``; nothing if there is no copy. Nothing is moved.
+
+        Raises:
+            SourceUnavailable, SourceBroken: the copy can't be read.
         """
