@@ -111,16 +111,32 @@ class RunSummary:
         return bool(self.created or self.updated or self.removed or self.rejected)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """The records of a partial reading.
+
+    ``positions``: those of the records that were read or found removed; None: there are too many. ``keys``: the entries that the
+    records produce now. ``is_complete``: it and the readings before it have found every change.
+    """
+
+    positions: pl.Series | None
+    keys: pl.Series
+    is_complete: bool
+
+
 class Intake(Protocol):
     """The intake's interface of the mirror. Methods block: call them in a thread."""
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """Return the partition's state under the mapping ``digest``; create the partition if it is new."""
 
-    def begin_run(self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None) -> int:
+    def begin_run(
+        self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
+    ) -> int:
         """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used.
 
-        ``guard``: decides at the end of the run of a snapshot partition whether the run is held.
+        ``guard``: decides at the end of the run of a snapshot partition whether the run is held. It has no effect on the first
+        run of the partition. ``can_hold``: the caller may pass reasons to `finish_run`.
         """
 
     def commit(
@@ -137,13 +153,22 @@ class Intake(Protocol):
         """Commit one batch and return the number of changed entries.
 
         ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
-        the order of the records; of equal keys the last wins. ``rejects``: each with its row hash, None if the record
-        could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of rejections of the
-        pipeline that are resolved now; a reference that matches no current rejection is ignored.
+        the order of the records; of equal keys the last wins. A column ``deadband`` (String, null: none) may state how far the
+        value may be from that of the mirror without being sent; see `is_within_band`. ``rejects``: each with its row hash,
+        None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
+        rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
         """
 
     def finish_run(
-        self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
+        self,
+        run: int,
+        *,
+        cursor: Cursor,
+        seen: pl.Series | None,
+        deletes: Deletes,
+        partial: bool = False,
+        reasons: Sequence[str] = (),
+        amendment: Amendment | None = None,
     ) -> RunSummary:
         """End a complete run.
 
@@ -151,13 +176,22 @@ class Intake(Protocol):
         None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
         that ``collided`` nothing is recorded as read.
 
+        ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry passes all the same.
+
+        ``amendment``: the records of a ``partial`` run, if they have keys. Earlier rejections at their positions are deleted.
+        With ``deletes`` "remove", so are entries there that no record produces any more. A complete amendment collides if the
+        positions of the entries do not show which record produces each, or if the guard would hold the removal.
+
         A run that the guard holds changes no entry and moves no cursor, and replaces the held run of the partition. A run that
         passes deletes the held one. A reading with the content of an approved run passes; one with the content of the
         held run or of a discarded run is ignored.
         """
 
-    def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
-        """End a failed run; committed batches remain. ``broken``: reject the partition with the reason."""
+    def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
+        """End a failed run; committed batches remain. ``broken``: reject the partition with the reason.
+
+        ``reasons``: why the caller would hold the run; its batches are then discarded.
+        """
 
     def approve(self, run: int) -> RunSummary:
         """Write the entries of a held run, as at the end of an ordinary run. A second call completes an interrupted one.
@@ -372,7 +406,10 @@ class SinkStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
-    """The counts of a pipeline; times are seconds since the epoch. ``notice``: what its last reading guessed or skipped."""
+    """The counts of a pipeline; times are seconds since the epoch. ``notice``: what its last reading guessed or skipped.
+
+    ``within_deadband``: the number of entries with a value that differs from the last one read, within the dead-band.
+    """
 
     name: str
     partitions: int
@@ -381,6 +418,7 @@ class PipelineStatus:
     rejected: int
     failure: str
     notice: str = ""
+    within_deadband: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +426,11 @@ class EntryOrigin:
     """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
 
     ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty
-    for an entry that was found in the service and that no source has named.
+    for an entry that was found in the service and that no source has named. ``run``: the number of the reading; 0: none.
+    ``rejected``: the service rejected the value. ``row_hash``: that of the record (`Mapping.row_hashes`) as a signed integer.
+    ``digest``: that of the partition's mapping. ``delivered_at``: when the service acknowledged the request with the entry, by
+    ``operation`` with ``status``; None if it is not known. Times are seconds since the epoch. ``last_read``: a later value of
+    the source that was not sent, because it is within the dead-band; None: there is none.
     """
 
     workspace: str
@@ -403,6 +445,14 @@ class EntryOrigin:
     partition: str
     read_at: float | None
     facts: Mapping[str, str]
+    run: int = 0
+    rejected: bool = False
+    row_hash: int = 0
+    digest: str = ""
+    delivered_at: float | None = None
+    operation: str = ""
+    status: int | None = None
+    last_read: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,19 @@
 """The mirror in SQLite."""
 
+from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.examination import damage_named, examine
 from ingestd.mirror.sqlite.failures import state_exists
 from ingestd.mirror.sqlite.mirror import SqliteMirror
+from ingestd.mirror.sqlite.state_copy import EntryDifference, StateCopy
 from ingestd.mirror.sqlite.status_store import Observer
 
-__all__ = ["Observer", "SqliteMirror", "damage_named", "examine", "state_exists"]
+__all__ = [
+    "EntryDifference",
+    "Observer",
+    "SqliteMirror",
+    "StateCopy",
+    "StateFile",
+    "damage_named",
+    "examine",
+    "state_exists",
+]

@@ -11,6 +11,7 @@ import polars as pl
 
 from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, known_entries, write_rows
+from ingestd.mirror.sqlite.former_values import keep_found
 from ingestd.mirror.sqlite.segments import acknowledge_entries, leave, queue
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -18,9 +19,12 @@ _PAGE = 50_000
 
 
 def adopt_entries(
-    connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: Collection[int]
+    connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: Collection[int], at: float
 ) -> int:
-    """Compare the service's entries (key, value, data_type) with the mirror. Return the number of those already delivered."""
+    """Compare the service's entries (key, value, data_type) with the mirror. Return the number of those already delivered.
+
+    ``at``: now.
+    """
     found = entries.unique(subset="key", keep="last").sort("key")
     joined = found.join(
         known_entries(connection, sink, found["key"].to_list()), on="key", how="left", maintain_order="left"
@@ -37,7 +41,9 @@ def adopt_entries(
     equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
     delivered = pending.filter(equal.fill_null(value=False))
     acknowledge_entries(connection, sink, delivered["key"].to_list(), delivered["segment"].unique().to_list())
-    _make_updates(connection, sink, pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create")))
+    differing = pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create"))
+    keep_found(connection, differing.select("key", "value", "data_type"), sink=sink, at=at)
+    _make_updates(connection, sink, differing)
     return delivered.height
 
 

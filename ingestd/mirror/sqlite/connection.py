@@ -14,12 +14,12 @@ import re
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
-from ingestd.mirror.sqlite.failures import ReadingConnection, named_errors, unopenable
+from ingestd.mirror.sqlite.failures import ReadingConnection, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.write_lock import WriteLock
 
 _APPLICATION_ID = 0x494E4744  # "INGD"
@@ -118,6 +118,19 @@ class StateFile:
         with named_errors(self.path):
             return _read_only(self.path, self._factory)
 
+    def copy_to(self, target: Path) -> None:
+        """Copy the content to the empty file ``target``."""
+        with closing(self.reader()) as reader:
+            _copy(reader, target)
+
+    def replace_by(self, source: Path) -> None:
+        """Replace the whole content by that of another state file, in one durable transaction.
+
+        After a crash the file has either the former content or the new one. Read connections see the new content.
+        """
+        with self._guard, named_errors(self.path), closing(_read_only(source, sqlite3.Connection)) as other:
+            other.backup(self._writer)
+
     def close(self) -> None:
         """Close the file and release its lock. Without it nothing is lost, but the next start is slower."""
         with self._guard:
@@ -151,6 +164,27 @@ def open_read_only(path: Path) -> sqlite3.Connection:
         _refuse_older(_refuse_foreign(connection, path), path)
         undo.pop_all()
     return connection
+
+
+def copy_unlocked(path: Path, target: Path) -> None:
+    """Copy a state file that another process may use to the empty file ``target``; copy nothing if there is none.
+
+    The copy is one consistent state. Writers are not delayed.
+
+    Raises:
+        MirrorNewer, MirrorCorrupt, MirrorFull, MirrorError: as in `StateFile`.
+    """
+    if not state_exists(path):
+        return
+    with named_errors(path, opened=False), closing(_read_only(path, sqlite3.Connection)) as connection:
+        _refuse_foreign(connection, path)
+        _copy(connection, target)
+
+
+def _copy(connection: sqlite3.Connection, target: Path) -> None:
+    with named_errors(target), closing(sqlite3.connect(target)) as copy:
+        copy.execute("PRAGMA synchronous = OFF")
+        connection.backup(copy)
 
 
 def _read_only(path: Path, factory: type[sqlite3.Connection]) -> sqlite3.Connection:

@@ -26,6 +26,7 @@ class CursorStore:
             "cursor": json.dumps(dict(cursor)) if cursor is not None else None,
         }
         with self._state.writing() as connection:
+            connection.execute(SQL["cursor_of_held_forget"], row)
             return connection.execute(SQL["cursor_set"], row).rowcount > 0
 
 

@@ -12,3 +12,8 @@ ORDER BY p.name
 -- name: cursor_set
 UPDATE partition SET cursor = :cursor
 WHERE name = :partition AND pipeline = (SELECT id FROM pipeline WHERE name = :pipeline)
+
+-- A held run no longer shows that there is nothing to read.
+-- name: cursor_of_held_forget
+UPDATE held_run SET retries = -1
+WHERE partition = (SELECT id FROM partition WHERE name = :partition AND pipeline = (SELECT id FROM pipeline WHERE name = :pipeline))

@@ -231,7 +231,7 @@ class DeliveryStore:
         acknowledged = 0
         for page in entries.iter_slices(_PAGE):
             with self._state.writing() as connection:
-                acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed)
+                acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed, at=self._now())
         return acknowledged
 
     def _acknowledge(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
@@ -244,10 +244,11 @@ class DeliveryStore:
             )
             for part in claim.parts
         ]
-        segments = [part.segment for part in parts]
+        segments, at = [part.segment for part in parts], self._now()
 
         def write() -> None:
             with self._state.writing() as connection:
+                _note_delivered(connection, segments, at, attempt)
                 for part in parts:
                     if not part.whole:
                         self._acknowledge_keys(connection, claim_sink, [part.segment], part.keys)
@@ -270,10 +271,12 @@ class DeliveryStore:
     ) -> None:
         sink, segments = claim.sink, [part.segment for part in claim.parts]
         rejections = {entry.key: entry for entry in rejected}
-        keys = [*delivered, *rejections]
+        keys, at = [*delivered, *rejections], self._now()
 
         def write() -> None:
             with self._state.writing() as connection:
+                if delivered:
+                    _note_delivered(connection, segments, at, attempt)
                 if rejections:
                     origins = connection.execute(
                         SQL["entries_origin"], (sink, json.dumps(list(rejections)), json.dumps(segments))
@@ -349,6 +352,13 @@ class _Delivered:
     segment: int
     whole: bool
     keys: Sequence[str]
+
+
+def _note_delivered(
+    connection: sqlite3.Connection, segments: Sequence[int], at: float, attempt: DeliveryAttempt | None
+) -> None:
+    operation, status = (attempt.operation, attempt.status) if attempt is not None else ("", None)
+    connection.execute(SQL["delivered_add"], (at, operation, status, json.dumps(list(segments))))
 
 
 def _unless_full(write: Callable[[], None]) -> None:

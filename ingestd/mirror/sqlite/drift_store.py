@@ -18,6 +18,7 @@ from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.comparison import Comparison
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, remove_entries, write_rows
+from ingestd.mirror.sqlite.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.ownership import unexplained_of
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.segments import queue
@@ -234,6 +235,7 @@ class DriftStore:
                         partition=ADOPTED,
                         run=0,
                         claimed_segments=self._claimed,
+                        at=self._now(),
                         any_partition=True,
                     )
                     if still
@@ -257,6 +259,7 @@ class DriftStore:
         return repaired + self._for_added(sink, self._remove_again) if remove_added else repaired
 
     def _remove_again(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+        keep_found(connection, page.select("key", "value", "data_type"), sink=sink, at=self._now(), ending="removed")
         gone = page.with_columns(
             pl.lit(None, dtype=pl.String).alias("value"),
             pl.lit(0).alias("row_hash"),
@@ -277,7 +280,10 @@ class DriftStore:
         def send(connection: sqlite3.Connection, sink: int, found: pl.DataFrame) -> None:
             nonlocal repaired
             page = self._confirmed(connection, found, snapshots) if confirmed else found
-            queue_again(connection, sink, "update", page.filter(pl.col("what") == "changed"))
+            changed = page.filter(pl.col("what") == "changed")
+            foreign = changed.select("key", pl.col("found").alias("value"), pl.col("found_type").alias("data_type"))
+            keep_found(connection, foreign, sink=sink, at=self._now())
+            queue_again(connection, sink, "update", changed)
             queue_again(connection, sink, "create", page.filter(pl.col("what") == "removed"))
             _set_reaction(connection, sink, "sent again", page)
             repaired += page.height
@@ -337,20 +343,28 @@ class DriftStore:
         return pl.concat(kept) if kept else page.clear()
 
     def _adopt(self, sink: int, pipelines: Collection[str]) -> int:
-        adopted = self._for_named(sink, json.dumps(list(pipelines)), _adopt_named)
+        adopted = self._for_named(sink, json.dumps(list(pipelines)), self._adopt_named)
         return adopted + self._for_added(sink, _adopt_added)
+
+    def _adopt_named(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+        keep_former(
+            connection,
+            page["key"].to_list(),
+            sink=sink,
+            run=0,
+            at=self._now(),
+            ending="adopted",
+            claimed_segments=self._claimed,
+        )
+        changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
+        connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
+        removed = page.filter(pl.col("what") == "removed")["key"]
+        connection.executemany(SQL["entries_adopt_removal"], ((sink, key) for key in removed))
+        _set_reaction(connection, sink, "adopted", page)
 
 
 _Do: TypeAlias = Callable[[sqlite3.Connection, int, pl.DataFrame], None]
 """Changes the mirror for a page of findings of a sink, inside a write transaction."""
-
-
-def _adopt_named(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
-    changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
-    connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
-    removed = page.filter(pl.col("what") == "removed")["key"]
-    connection.executemany(SQL["entries_adopt_removal"], ((sink, key) for key in removed))
-    _set_reaction(connection, sink, "adopted", page)
 
 
 def _adopt_added(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:

@@ -11,8 +11,12 @@ from itertools import repeat
 
 import polars as pl
 
+from ingestd.core.deadband import is_within_band
+from ingestd.mirror.former_values import Ending
 from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.former_values import keep_former
 from ingestd.mirror.sqlite.ownership import explaining_partitions
+from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.segments import leave, queue
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -23,8 +27,11 @@ _KNOWN = {
     "segment": pl.Int64,
     "removed": pl.Int64,
     "partition": pl.Int64,
+    "old_run": pl.Int64,
     "old_hash": pl.Int64,
+    "old_position": pl.String,
     "kind": pl.String,
+    "last_read": pl.String,
 }
 
 ADOPTED = 0
@@ -35,7 +42,8 @@ ADOPTED = 0
 class Written:
     """The result of writing some entries.
 
-    ``replaced``: former row hashes of entries that now come from another record of the same partition.
+    ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: those
+    of them that an earlier run has written. ``moved``: an entry of the partition now comes from a record with another key.
     ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries that were not written
     because another active pipeline owns them.
     """
@@ -44,6 +52,8 @@ class Written:
     updated: int
     unchanged: int
     replaced: pl.Series
+    replaced_before: pl.Series
+    moved: bool
     took_over: bool
     foreign: tuple[tuple[str, str], ...]
 
@@ -62,10 +72,17 @@ def write_entries(
     run: int,
     pipeline: str,
     claimed_segments: Collection[int],
+    at: float,
+    ending: Ending = "replaced",
+    repeated: RepeatedKeys | None = None,
 ) -> Written:
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
-    ``claimed_segments``: the segments in open claims.
+    A value within the dead-band (column ``deadband``, if there is one) of the mirror's value is not sent: the entry keeps its
+    value, and ``last_read`` is the new one.
+
+    ``claimed_segments``: the segments in open claims. ``at``: now. ``ending``: why a value that differs ends.
+    ``repeated`` notes the keys with different values.
     """
     known = _known(connection, sink, entries)
     if known is None:
@@ -73,20 +90,28 @@ def write_entries(
         _store(connection, fresh, "create", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
         _resolve(connection, sink, partition, fresh)  # a rejected removal has no row
         nothing = pl.Series("old_hash", [], dtype=pl.Int64)
-        return Written(created=entries.height, updated=0, unchanged=0, replaced=nothing, took_over=False, foreign=())
+        return Written(
+            created=entries.height, updated=0, unchanged=0, replaced=nothing, replaced_before=nothing, moved=False,
+            took_over=False, foreign=(),
+        )  # fmt: skip
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     foreign = _foreign(connection, joined, pipeline)
     if foreign:
         joined = joined.filter(~pl.col("key").is_in([key for key, _ in foreign]))
     exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
-    equal = exists & (pl.col("old_value") == pl.col("value")) & (pl.col("old_type") == pl.col("data_type"))
-    joined = joined.with_columns(equal.fill_null(value=False).alias("equal"))
+    joined = compare_with_known(connection, sink, joined)
     same, changed = joined.filter("equal"), joined.filter(~pl.col("equal"))
-    touched = same.filter((pl.col("partition") == partition) & (pl.col("old_hash") != pl.col("row_hash")))
+    if repeated is not None:
+        repeated.note_changed(connection, run, sink, changed.filter(exists))
+    has_keys = joined["position"].dtype == pl.String  # and not row numbers
+    moves = pl.col("old_position").ne_missing(pl.col("position")) if has_keys else pl.lit(value=False)
+    own = pl.col("partition") == partition
+    touched = same.filter(own & ((pl.col("old_hash") != pl.col("row_hash")) | moves))
     if touched.height:
-        connection.executemany(
-            SQL["entries_set_record"], zip(touched["row_hash"], repeat(sink), touched["key"], strict=False)
-        )
+        columns = (touched[name] for name in ("row_hash", "position"))
+        connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), touched["key"], strict=False))
+    reread = same.filter(pl.col("last_read").ne_missing(pl.col("within")))
+    connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
     # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
     others = same.filter(pl.col("partition") != partition)["partition"].unique().to_list()
     explained = explaining_partitions(connection, sink, others) if others else set()
@@ -99,6 +124,8 @@ def write_entries(
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
     )
+    ended = changed.filter(pl.col("partition").is_not_null())["key"].to_list()
+    keep_former(connection, ended, sink=sink, run=run, at=at, ending=ending, claimed_segments=claimed_segments)
     # A pending create remains a create. The service knows every other entry that has a row in the mirror.
     is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
     pending = changed.with_columns(
@@ -110,14 +137,47 @@ def write_entries(
             _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, changed)
     of_partition = pl.concat([touched, changed.filter(exists & (pl.col("partition") == partition))])
+    replaced = of_partition.filter(pl.col("old_hash") != pl.col("row_hash"))
     created = changed.filter(pl.col("partition").is_null()).height
     return Written(
         created=created,
         updated=changed.height - created,
         unchanged=same.height,
-        replaced=of_partition.filter(pl.col("old_hash") != pl.col("row_hash"))["old_hash"],
+        replaced=replaced["old_hash"],
+        replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
+        moved=bool(joined.filter(exists & own & moves).height),
         took_over=bool(changed.filter(exists & (pl.col("partition") != partition)).height),
         foreign=foreign,
+    )
+
+
+def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:
+    """Return entries, joined with `known_entries`, with two more columns.
+
+    ``equal``: the entry need not be sent. ``within``: its value, if that differs from the mirror's within the dead-band.
+    """
+    exists = (pl.col("partition").is_not_null() & (pl.col("removed") == 0)).fill_null(value=False)
+    alike = (exists & (pl.col("old_type") == pl.col("data_type"))).fill_null(value=False)
+    equal = (alike & (pl.col("old_value") == pl.col("value"))).fill_null(value=False)
+    joined = joined.with_columns(equal.alias("equal"), pl.lit(None, dtype=pl.String).alias("within"))
+    if "deadband" not in joined.columns:
+        return joined
+    near = {
+        key: value
+        for key, value, sent, band in joined.filter(alike & ~pl.col("equal") & pl.col("deadband").is_not_null())
+        .select("key", "value", "old_value", "deadband")
+        .iter_rows()
+        if sent is not None and value is not None and is_within_band(sent, value, band)
+    }
+    if near and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
+        # The service does not have the mirror's value of an entry that it rejected.
+        for (key,) in connection.execute(SQL["rejected_entries_of_keys"], (sink, json.dumps(list(near)))):
+            near.pop(key, None)
+    if not near:
+        return joined
+    within = pl.col("key").replace_strict(near, default=None, return_dtype=pl.String)
+    return joined.with_columns(within.alias("within")).with_columns(
+        (pl.col("equal") | pl.col("within").is_not_null()).alias("equal")
     )
 
 
@@ -129,11 +189,12 @@ def remove_entries(
     partition: int,
     run: int,
     claimed_segments: Collection[int],
+    at: float,
     any_partition: bool = False,
 ) -> int:
     """Make the removal of those ``keys`` (sorted) pending that belong to the partition. Return their number.
 
-    ``any_partition``: also remove keys of other partitions.
+    ``any_partition``: also remove keys of other partitions. ``at``: now.
     """
     known = known_entries(connection, sink, keys)
     gone = (
@@ -147,6 +208,15 @@ def remove_entries(
             pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"),
         )
         .sort("key")
+    )
+    keep_former(
+        connection,
+        gone["key"].to_list(),
+        sink=sink,
+        run=run,
+        at=at,
+        ending="removed",
+        claimed_segments=claimed_segments,
     )
     _store(connection, gone, "delete", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, gone)
@@ -188,7 +258,7 @@ def write_rows(
 def _foreign(connection: sqlite3.Connection, joined: pl.DataFrame, pipeline: str) -> tuple[tuple[str, str], ...]:
     partitions = joined["partition"].drop_nulls().unique().to_list()
     owners = connection.execute(SQL["partition_owners"], (json.dumps(partitions),)).fetchall()
-    others = {partition: name for partition, name, active in owners if active and name != pipeline}
+    others = {partition: name for partition, name, active, _ in owners if active and name != pipeline}
     if not others:
         return ()
     theirs = joined.filter(pl.col("partition").is_in(list(others)) & (pl.col("removed") == 0))

@@ -12,7 +12,7 @@ import polars as pl
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect
 from ingestd.core.record import Cursor, Deletes
-from ingestd.mirror.port import HeldRun
+from ingestd.mirror.port import Amendment, HeldRun
 from ingestd.mirror.sqlite.run_writer import RunState
 from ingestd.mirror.sqlite.snapshots import digest_of, store_held_snapshot
 from ingestd.mirror.sqlite.sql import SQL
@@ -20,12 +20,14 @@ from ingestd.mirror.sqlite.sql import SQL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndOfRun:
-    """How a complete reading ended; see `Intake.finish_run`."""
+    """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`."""
 
     cursor: Cursor
     seen: pl.Series | None
     deletes: Deletes
     partial: bool = False
+    reasons: tuple[str, ...] = ()
+    amendment: Amendment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import polars as pl
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.record import Cursor, Deletes, Reject, Settlement
-from ingestd.mirror.port import HeldRun, PartitionState, RunSummary
+from ingestd.mirror.port import Amendment, HeldRun, PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.history import content_before
@@ -124,12 +124,14 @@ class IntakeStore:
             withheld=known.cursor if known and known.same_mapping and known.retries == retries else None,
         )
 
-    def begin_run(self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None) -> int:
+    def begin_run(
+        self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
+    ) -> int:
         """See `Intake.begin_run`."""
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped, was_read = connection.execute(
+            pipeline, sink, repeats, remapped, was_read, exact = connection.execute(
                 SQL["partition_context"], (partition,)
             ).fetchone()
             if not was_read:  # there is nothing to compare with
@@ -144,12 +146,14 @@ class IntakeStore:
             sink=sink,
             snapshot=snapshot,
             whole=whole,
-            staged=snapshot and bool(repeats or remapped or guard),
+            staged=snapshot and bool(repeats or remapped or guard or can_hold),
             remapped=bool(remapped),
             has_rejected=has_rejected,
             retries=self._retries.get(partition, 0),
-            guard=guard if snapshot else None,
+            guard=guard or (Guard() if can_hold else None) if snapshot else None,
             only_guarded=snapshot and not (repeats or remapped),
+            repeated_keys=self._finisher.repeated_keys(partition),
+            positions_exact=bool(exact),
         )
         return run
 
@@ -170,7 +174,10 @@ class IntakeStore:
         unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
         unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
         current.mapped += entries.height
-        current.repeats = current.repeats or unique.height < entries.height
+        if unique.height < entries.height:
+            current.repeats = True
+            if current.snapshot:
+                current.repeated_keys.note_commit(ordered)
         changed = 0
         # The cursor of a snapshot moves at the end of its run, so only the last page must be in the transaction of the rejects.
         while current.snapshot and unique.height > PAGE:
@@ -190,10 +197,20 @@ class IntakeStore:
         return changed + self._writer.note_written(current, written)
 
     def finish_run(
-        self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
+        self,
+        run: int,
+        *,
+        cursor: Cursor,
+        seen: pl.Series | None,
+        deletes: Deletes,
+        partial: bool = False,
+        reasons: Sequence[str] = (),
+        amendment: Amendment | None = None,
     ) -> RunSummary:
         """See `Intake.finish_run`."""
-        end = EndOfRun(cursor=cursor, seen=seen, deletes=deletes, partial=partial)
+        end = EndOfRun(
+            cursor=cursor, seen=seen, deletes=deletes, partial=partial, reasons=tuple(reasons), amendment=amendment
+        )
         summary = self._finisher.finish(self._runs[run], end)
         del self._runs[run]
         return summary
@@ -206,14 +223,15 @@ class IntakeStore:
         """See `Intake.discard`."""
         return self._finisher.discard(run)
 
-    def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
+    def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
         """See `Intake.fail_run`."""
         current = self._runs[run]
-        if current.staged:
+        if current.staged and not reasons:
             self._finisher.end_early(current)
         del self._runs[run]
         with self._state.writing() as connection:
             connection.execute(SQL["staging_clear"], (run,))
+            current.repeated_keys.store_notice(connection, run)
             connection.execute(SQL["run_end"], (self._now(), reason, run))
             connection.execute(SQL["partition_failed"], (run, current.partition))
             if broken:

@@ -1,11 +1,12 @@
 """Pruning: deletes rows of removed partitions and of unreferenced runs, in short transactions.
 
-These rows are kept at any age: the partition and the run of every desired entry, rejection and drift finding, which explain
-them; each partition's last run, and its last run with content; a pipeline's newest partitions, to recognise repeated content;
-and the newest runs.
+These rows are kept at any age: the partition and the run of every desired entry, former value, rejection and drift finding,
+which explain them; each partition's last run, and its last run with content; a pipeline's newest partitions, to recognise
+repeated content; and the newest runs.
 
-No new reference to an old run or partition is created; an existing one only moves between an entry and its rejection. So a row
-without a reference in one snapshot of the mirror can be deleted at any later time, without a lock.
+No new reference to an old run or partition is created; an existing one only moves between an entry, its rejection and its former
+values. The same holds for segments. So a row without a reference in one snapshot of the mirror can be deleted at any later
+time, without a lock.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ class Pruner:
             self._busy.release()
 
     def _prune(self, reader: sqlite3.Connection, newest: int) -> Pruned:
-        partitions, runs = self._unreferenced(reader, newest)
+        partitions, runs, segments = self._unreferenced(reader, newest)
+        for page in pages(segments, _PAGE):
+            with self._state.writing() as connection:
+                connection.execute(SQL["delivered_prune"], (json.dumps(page),))
         pruned_runs = 0
         for page in pages(runs, _PAGE):
             with self._state.writing() as connection:
@@ -99,21 +103,23 @@ class Pruner:
             connection.execute(SQL["pruning_done"], (newest + max(RUNS_APART, left // 2),))
         return Pruned(partitions=pruned, runs=pruned_runs)
 
-    def _unreferenced(self, reader: sqlite3.Connection, newest: int) -> tuple[list[int], list[int]]:
-        """Return unreferenced partitions and runs. Only their ids are in memory; the rest is in SQLite's temporary file."""
+    def _unreferenced(self, reader: sqlite3.Connection, newest: int) -> tuple[list[int], list[int], list[int]]:
+        """Return unreferenced partitions, runs and segments. Only ids are in memory; the rest is in SQLite's temporary file."""
         reader.execute("PRAGMA temp_store = FILE")
-        for name in ("kept_run_create", "kept_partition_create"):
+        for name in ("kept_run_create", "kept_partition_create", "kept_segment_create"):
             reader.execute(SQL[name])
         reader.execute("BEGIN")
-        for name in ("entries", "rejected", "held"):
+        reader.execute(SQL["kept_segments_of_entries"])
+        for name in ("entries", "former", "rejected", "held"):
             reader.execute(SQL[f"kept_by_{name}"])
-        for name in ("entries", "rejected", "held", "segments", "drift"):
+        for name in ("entries", "former", "rejected", "held", "segments", "drift"):
             reader.execute(SQL[f"kept_partitions_of_{name}"])
         reader.execute(SQL["kept_newest_partitions"], (KEPT,))
         gone = reader.execute(SQL["partitions_to_prune"], (self._now() - ABSENT_SECONDS,)).fetchall()
         runs = reader.execute(SQL["runs_to_prune"], (newest - RUNS_KEPT,)).fetchall()
+        segments = reader.execute(SQL["delivered_to_prune"]).fetchall()
         reader.execute("COMMIT")
-        return [identity for (identity,) in gone], [identity for (identity,) in runs]
+        return _firsts(gone), _firsts(runs), _firsts(segments)
 
     def _prune_partition(self, partition: int, newest: int) -> int | None:
         """Delete a partition with its rows and return the number of runs; None if the partition is back."""
@@ -130,3 +136,7 @@ class Pruner:
                     connection.execute(SQL["wait_clear"], (partition,))
                     connection.execute(SQL["partition_prune"], (partition,))
                     return runs
+
+
+def _firsts(rows: list[tuple[int]]) -> list[int]:
+    return [identity for (identity,) in rows]

@@ -28,11 +28,23 @@ CREATE TEMP TABLE kept_run (id INTEGER PRIMARY KEY)
 -- name: kept_partition_create
 CREATE TEMP TABLE kept_partition (id INTEGER PRIMARY KEY)
 
+-- name: kept_segment_create
+CREATE TEMP TABLE kept_segment (id INTEGER PRIMARY KEY)
+
 -- name: kept_by_entries
 INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM entry
 
 -- name: kept_partitions_of_entries
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM entry
+
+-- name: kept_segments_of_entries
+INSERT OR IGNORE INTO temp.kept_segment (id) SELECT abs(segment) FROM entry
+
+-- name: kept_by_former
+INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM former
+
+-- name: kept_partitions_of_former
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM former
 
 -- name: kept_by_rejected
 INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM rejected
@@ -68,6 +80,13 @@ SELECT r.id FROM run r WHERE r.id <= ? AND r.ended IS NOT NULL AND r.id NOT IN (
   AND r.id IS NOT (SELECT last_run FROM partition p WHERE p.id = r.partition)
   AND (r.facts = '{}' OR r.failure <> '' OR EXISTS (
     SELECT 1 FROM run n WHERE n.partition = r.partition AND n.id > r.id AND n.facts <> '{}' AND n.failure = ''))
+
+-- The times of deliveries of segments that no entry refers to. A segment with a row is still pending in parts.
+-- name: delivered_to_prune
+SELECT d.segment FROM delivered d WHERE d.segment NOT IN (SELECT id FROM temp.kept_segment)
+
+-- name: delivered_prune
+DELETE FROM delivered WHERE segment IN (SELECT value FROM json_each(?))
 
 -- name: runs_prune
 DELETE FROM run WHERE id IN (SELECT value FROM json_each(?))

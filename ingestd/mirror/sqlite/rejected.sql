@@ -19,6 +19,13 @@ WHERE partition = ? AND subject = 'record' AND row_hash IS NULL AND run < ? AND 
 -- name: rejected_rows
 SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ?
 
+-- Earlier rejections of records that a partial reading has read again, or found removed.
+-- name: rejected_at_positions
+DELETE FROM rejected WHERE id IN (
+  SELECT r.id FROM json_each(:positions) j CROSS JOIN rejected r INDEXED BY rejected_by_position
+    ON r.partition = :partition AND r.position = j.value AND typeof(r.position) = 'text'
+  WHERE r.subject = 'record' AND r.run < :run)
+
 -- name: rejected_drop
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
 
@@ -41,6 +48,10 @@ DELETE FROM rejected WHERE sink = ? AND key IS NOT NULL AND subject = 'entry'
 -- Rejections of entries and conflicts have a key; those of records have none.
 -- name: rejected_any_entry
 SELECT 1 FROM rejected WHERE sink = ? AND key IS NOT NULL LIMIT 1
+
+-- The given keys (a JSON list) that the service has rejected.
+-- name: rejected_entries_of_keys
+SELECT key FROM rejected WHERE sink = ? AND key IN (SELECT value FROM json_each(?)) AND subject = 'entry'
 
 -- name: rejected_partition
 DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition' RETURNING id, at, times

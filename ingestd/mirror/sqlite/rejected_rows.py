@@ -11,6 +11,7 @@ import polars as pl
 
 from ingestd.core.record import Position, Reject
 from ingestd.mirror.port import ColumnsOf, RejectedEntry
+from ingestd.mirror.sqlite.repeated_keys import describe_location
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -95,7 +96,7 @@ def store_conflicts(
     conflicts: Sequence[tuple[str, str]],
     entries: pl.DataFrame,
 ) -> None:
-    """Store rejections of entries that another pipeline writes; the sentence names both pipelines."""
+    """Store rejections of entries that another pipeline writes; the sentence names both pipelines and locations."""
     if not conflicts:
         return
     owners = dict(conflicts)
@@ -103,13 +104,20 @@ def store_conflicts(
         SQL["rejected_conflicts_before"], (location.sink, location.partition, json.dumps(list(owners)))
     ).fetchall()
     before = {key: _Past(id=identity, at=at, times=times) for key, identity, at, times in rows}
+    keys = json.dumps(list(owners))
+    at_owner = {key: rest for key, *rest in connection.execute(SQL["entry_locations"], (keys, location.sink))}
+    partitions = json.dumps([location.partition, *{partition for partition, _ in at_owner.values()}])
+    names = {row[0]: row[3] for row in connection.execute(SQL["partition_owners"], (partitions,))}
     for entry in entries.filter(pl.col("key").is_in(list(owners))).iter_rows(named=True):
+        owner, (partition, position) = owners[entry["key"]], at_owner[entry["key"]]
+        theirs = describe_location(names[partition], position)
+        ours = describe_location(names[location.partition], entry["position"])
         _add(
             connection,
             location,
             subject="conflict",
-            reason=f"Pipelines '{owners[entry['key']]}' and '{pipeline}' both write the key '{entry['key']}' of this sink; "
-            f"the value of '{owners[entry['key']]}' is kept. Give one of them another key or sink.",
+            reason=f"Pipelines '{owner}' and '{pipeline}' both write the key '{entry['key']}' of this sink: '{owner}' at "
+            f"{theirs}, '{pipeline}' at {ours}. The value of '{owner}' is kept. Give one of them another key or sink.",
             key=entry["key"],
             value=entry["value"],
             data_type=entry["data_type"],

@@ -10,14 +10,21 @@ import polars as pl
 
 from ingestd.core.guard import RunEffect, count_near_factors
 from ingestd.core.record import Deletes
-from ingestd.mirror.sqlite.entry_writer import known_entries
+from ingestd.mirror.sqlite.entry_writer import compare_with_known, known_entries
 from ingestd.mirror.sqlite.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
 PAGE = 10_000
 """Maximum number of entries in one transaction, which takes some tenths of a second."""
 
-STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}
+STAGED = {
+    "key": pl.String,
+    "value": pl.String,
+    "data_type": pl.String,
+    "row_hash": pl.Int64,
+    "position": None,
+    "deadband": pl.String,
+}
 """The columns of ``staging_read``."""
 
 
@@ -38,8 +45,8 @@ def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series
         page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
         joined = page.join(known_entries(reader, run.sink, page["key"].to_list()), on="key", how="left")
         exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
-        equal = (pl.col("old_value") == pl.col("value")) & (pl.col("old_type") == pl.col("data_type"))
-        updated = joined.filter(exists & ~equal.fill_null(value=False))
+        joined = compare_with_known(reader, run.sink, joined)
+        updated = joined.filter(exists & ~pl.col("equal"))
         numeric, of_page = count_near_factors(updated["old_value"], updated["value"])
         counts["created"] += joined.filter(~exists.fill_null(value=False)).height
         counts["updated"] += updated.height

@@ -11,13 +11,15 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
+from dataclasses import replace
 
 import polars as pl
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
 from ingestd.core.record import Deletes
-from ingestd.mirror.port import HeldRun, RunSummary
+from ingestd.mirror.port import Amendment, HeldRun, RunSummary
+from ingestd.mirror.sqlite.amendment import find_unnamed, is_undecided
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import remove_entries
 from ingestd.mirror.sqlite.held_runs import EndOfRun, decision_about, drop_content, drop_hold, hold, hold_of, read_hold
@@ -25,6 +27,7 @@ from ingestd.mirror.sqlite.ownership import disown, left_over
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.rejected_rows import find_corrected, find_vanished
 from ingestd.mirror.sqlite.rejected_store import reopen
+from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.run_effect import PAGE, STAGED, measure_effect
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.snapshots import (
@@ -57,7 +60,12 @@ class RunFinisher:
         self._claimed = claimed_segments
         self._announce = announce
         self._finished: Counter[str] = Counter()
+        self._repeated: dict[int, RepeatedKeys] = {}
         self._ending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def repeated_keys(self, partition: int) -> RepeatedKeys:
+        """Return the repeated keys for a run that begins, with those of a collided run of the same content."""
+        return self._repeated.pop(partition, None) or RepeatedKeys(partition)
 
     def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
         """End a complete run; see `Intake.finish_run`."""
@@ -68,13 +76,17 @@ class RunFinisher:
                     hashes = end.seen.reinterpret(signed=True) if end.seen is not None else None
                     measured = measure_effect(reader, run, seen=hashes, deletes=end.deletes)
                     known = hold_of(reader, run.partition)
-                collides = measured.collides
-                reasons = () if collides else hold_reasons(run.guard, measured.effect)
+                    unnamed = find_unnamed(reader, run, end)
+                effect = replace(measured.effect, removed=measured.effect.removed + len(unnamed))
+                reasons = (*hold_reasons(run.guard, effect), *(end.reasons if effect.changed else ()))
+                # What a partial reading removes can't be held: a whole one decides.
+                collides = measured.collides or bool(reasons and unnamed)
+                reasons = () if collides else reasons
                 decision = decision_about(known, end.seen) if reasons else None
                 if decision in {"held", "discarded"}:
                     return self._ignore(run, end)
                 if reasons and decision != "approved":
-                    return self._hold(run, end, measured.effect, reasons)
+                    return self._hold(run, end, effect, reasons)
             return self._write(run, end, collides=collides)
 
     def end_early(self, run: RunState) -> None:
@@ -141,7 +153,9 @@ class RunFinisher:
             has_rejected=bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]),
             retries=retries,
             mapped=mapped,
+            repeated_keys=RepeatedKeys(partition),
             stale=not current and not whole,
+            approved=True,
         )
         seen = None if partial else load_held_snapshot(connection, number)
         return run, EndOfRun(cursor=json.loads(cursor), seen=seen, deletes=deletes, partial=bool(partial))
@@ -164,6 +178,7 @@ class RunFinisher:
             return self._end_unwritten(connection, run, read_hold(connection, known.run))
 
     def _end_unwritten(self, connection: sqlite3.Connection, run: RunState, withheld: HeldRun) -> RunSummary:
+        run.repeated_keys.store_notice(connection, run.id)
         row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
         return RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=False, withheld=withheld)
 
@@ -173,23 +188,32 @@ class RunFinisher:
         if run.staged and not collides:
             self._apply_staged(run)
         hashes = seen.reinterpret(signed=True) if seen is not None else None
-        repeats = hashes is not None and _has_replaced_record(run, hashes)
-        collided = collides or (not run.whole and (run.took_over or repeats))
+        repeats = _is_any_in(run.replaced, hashes)
+        collided = (
+            collides
+            or _lacks_location(run, hashes)
+            or (not run.whole and (run.took_over or repeats))
+            or is_undecided(run, end)
+        )
         if hashes is not None and not collided:
             self._remove_unnamed(run, hashes, end.deletes)
         if run.has_rejected and not collided:
             self._delete_rejections(run, seen, partial=end.partial)
+        if end.amendment is not None and not collided:
+            self._amend(run, end, end.amendment)
         replaces = None
         with self._state.writing() as connection:
             if collided:
                 # The differences do not show which record owns a key: discard them and read the whole partition.
                 connection.execute(SQL["partition_doubted"], (run.partition,))
+                self._repeated[run.partition] = run.repeated_keys
             else:
                 if seen is not None:
                     self._end_snapshot(connection, run, seen, repeats=repeats)
                 connection.execute(SQL["rejected_partition"], (run.partition,)).fetchall()
             if run.staged:
                 connection.execute(SQL["staging_clear"], (run.id,))
+            run.repeated_keys.store_notice(connection, run.id)
             row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
             if not collided and (seen is not None or end.partial):
                 replaces = drop_hold(connection, run.partition)
@@ -203,6 +227,8 @@ class RunFinisher:
         """Store the cursor of a complete reading."""
         if end.partial and changed:
             connection.execute(SQL["partition_amended"], (run.partition,))
+        if end.partial and (run.repeats or end.amendment is None or end.amendment.positions is None):
+            connection.execute(SQL["partition_positions"], (0, run.partition, 0))
         ended = {
             "changed": changed,
             "cursor": json.dumps(end.cursor),
@@ -224,6 +250,8 @@ class RunFinisher:
         store_snapshot(connection, run.partition, seen)
         changes = -1 if run.stale else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
+        exact = int(run.whole and not (run.repeats or repeats or run.moved))
+        connection.execute(SQL["partition_positions"], (exact, run.partition, exact))
 
     def _apply_staged(self, run: RunState) -> None:
         """Write the staged entries at the end of a run: the last value of each repeated key."""
@@ -239,6 +267,17 @@ class RunFinisher:
             self._writer.note_written(run, written)
             after, staged = rows[-1][0], staged + len(rows)
         run.repeats = staged < run.mapped
+
+    def _amend(self, run: RunState, end: EndOfRun, amendment: Amendment) -> None:
+        """Remove what the records of a partial reading do not produce any more: entries, and earlier rejections."""
+        with closing(self._state.reader()) as reader:
+            unnamed = find_unnamed(reader, run, end)
+        self._remove(run, unnamed)
+        if run.has_rejected and amendment.positions is not None:
+            for page in pages(amendment.positions.to_list(), PAGE):
+                row = {"partition": run.partition, "run": run.id, "positions": json.dumps(page)}
+                with self._state.writing() as connection:
+                    connection.execute(SQL["rejected_at_positions"], row)
 
     def _remove_unnamed(self, run: RunState, hashes: pl.Series, deletes: Deletes) -> None:
         """Remove or release the entries that a whole reading with these row hashes does not name."""
@@ -304,13 +343,27 @@ class RunFinisher:
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
                 removed = remove_entries(
-                    connection, page, sink=run.sink, partition=run.partition, run=run.id, claimed_segments=self._claimed
+                    connection,
+                    page,
+                    sink=run.sink,
+                    partition=run.partition,
+                    run=run.id,
+                    claimed_segments=self._claimed,
+                    at=self._now(),
                 )
                 self._writer.count(connection, run, None, removed=removed)
             if removed:
                 self._announce(run.sink)
 
 
-def _has_replaced_record(run: RunState, hashes: pl.Series) -> bool:
+def _is_any_in(replaced: list[pl.Series], hashes: pl.Series | None) -> bool:
     """Return True if another record has replaced the entry of a record in this reading."""
-    return bool(run.replaced) and bool(pl.concat(run.replaced).is_in(hashes.implode()).any())
+    return hashes is not None and bool(replaced) and bool(pl.concat(replaced).is_in(hashes.implode()).any())
+
+
+def _lacks_location(run: RunState, hashes: pl.Series | None) -> bool:
+    """Return True if a key has different values in this reading, but the location of one of them is not known.
+
+    An equal entry keeps the location of an earlier run. A second reading of the partition is staged, so it has both locations.
+    """
+    return not run.staged and not run.repeated_keys and _is_any_in(run.replaced_before, hashes)

@@ -12,6 +12,7 @@ import polars as pl
 from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.entry_writer import Written, write_entries
 from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
+from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -21,7 +22,9 @@ class RunState:
 
     ``outdated``: a held run of the pipeline was approved since this run began, so its differences are not valid. ``stale``:
     another partition of the pipeline has changed entries since this run was held. ``only_guarded``: the entries are staged for
-    the guard and for no other reason.
+    the guard and for no other reason. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots
+    only. ``positions_exact``: at the begin, each entry had the position of the only record that produced it. ``moved``: an entry
+    now comes from a record with another key.
     """
 
     id: int
@@ -34,12 +37,17 @@ class RunState:
     remapped: bool
     has_rejected: bool
     retries: int
+    repeated_keys: RepeatedKeys
     mapped: int = 0
     repeats: bool = False
     took_over: bool = False
     replaced: list[pl.Series] = field(default_factory=list)
+    replaced_before: list[pl.Series] = field(default_factory=list)
     guard: Guard | None = None
     only_guarded: bool = False
+    approved: bool = False
+    positions_exact: bool = False
+    moved: bool = False
     outdated: bool = False
     stale: bool = False
 
@@ -64,6 +72,7 @@ class RunWriter:
     def write_or_stage(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written | None:
         """Write entries, or stage them until the end of a run with repeated keys or a guard."""
         if entries.height and run.staged:
+            run.repeated_keys.note_staged(connection, run.id, entries)
             connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
             return None
         return self.write(connection, run, entries) if entries.height else None
@@ -78,6 +87,9 @@ class RunWriter:
             run=run.id,
             pipeline=run.pipeline,
             claimed_segments=self._claimed,
+            at=self._now(),
+            ending="approved" if run.approved else "replaced",
+            repeated=run.repeated_keys if run.snapshot else None,
         )
         store_conflicts(connection, self.location(run), run.pipeline, written.foreign, entries)
         return written
@@ -110,6 +122,8 @@ class RunWriter:
         if written and written.replaced.len():
             # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.
             connection.execute(SQL["partition_amended"], (run.partition,))
+        if written and written.moved:
+            connection.execute(SQL["partition_positions"], (0, run.partition, 0))
 
     def note_written(self, run: RunState, written: Written | None) -> int:
         """Wake the delivery, and return the number of changes. Call it after the commit.
@@ -119,8 +133,11 @@ class RunWriter:
         if written is None:
             return 0
         run.took_over = run.took_over or written.took_over
+        run.moved = run.moved or written.moved
         if written.replaced.len():
             run.replaced.append(written.replaced)
+        if written.replaced_before.len():
+            run.replaced_before.append(written.replaced_before)
         if written.changed:
             self._announce(run.sink)
         return written.changed

@@ -33,14 +33,14 @@ SELECT retries FROM partition WHERE id = ?
 -- `remapped`: the next whole reading finds the keys that the former mapping produced in this sink and the new one does not.
 -- name: partition_restart
 UPDATE partition SET remapped = (sink = :sink AND digest <> '' AND (remapped OR digest <> :digest)), sink = :sink,
-  digest = :digest, cursor = NULL, valid_through = -1, repeats = 0
+  digest = :digest, cursor = NULL, valid_through = -1, repeats = 0, positions_exact = 0
 WHERE id = :partition
 
 -- name: partition_advance
 UPDATE partition SET cursor = ? WHERE id = ?
 
 -- name: partition_context
-SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
+SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.positions_exact FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
 
 -- If a reading changed nothing and ended at the same cursor as the last one, the connector is not notified.
 -- name: partition_end
@@ -52,6 +52,10 @@ UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?
 
 -- name: partition_amended
 UPDATE partition SET valid_through = -1 WHERE id = ?
+
+-- 1: after a whole reading. 0: another record has produced an entry, and it is not known whether the former one still does.
+-- name: partition_positions
+UPDATE partition SET positions_exact = ? WHERE id = ? AND positions_exact <> ?
 
 -- name: partition_doubted
 UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
@@ -135,6 +139,9 @@ UPDATE run SET records = records + :records, created = created + :created, updat
   facts = coalesce(:facts, facts)
 WHERE id = :run
 
+-- name: run_add_notice
+UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, :path), '') || ' ' || :sentence)) WHERE id = :run
+
 -- name: run_end
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected
@@ -149,12 +156,25 @@ SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
 
 -- The rows of the given keys (a JSON list), with the kind of the segment of each pending one.
 -- name: entries_of_keys
-SELECT e.key, e.value, e.data_type, e.segment, e.removed, e.partition, e.row_hash, s.kind
+SELECT e.key, e.value, e.data_type, e.segment, e.removed, e.partition, e.run, e.row_hash, CAST(e.position AS TEXT), s.kind,
+  e.last_read
 FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value LEFT JOIN segment s ON s.id = e.segment
 
 -- name: partition_owners
-SELECT p.id, l.name, l.active FROM partition p JOIN pipeline l ON l.id = p.pipeline
+SELECT p.id, l.name, l.active, p.name FROM partition p JOIN pipeline l ON l.id = p.pipeline
 WHERE p.id IN (SELECT value FROM json_each(?))
+
+-- The names of those partitions that the source of a partition's pipeline still has.
+-- name: partitions_present
+SELECT id, name FROM partition WHERE id IN (SELECT value FROM json_each(?2)) AND gone IS NULL
+  AND +pipeline = (SELECT pipeline FROM partition WHERE id = ?1)
+
+-- name: entry_location
+SELECT value, data_type, position FROM entry WHERE sink = ? AND key = ?
+
+-- The partition and the position of each of the given keys (a JSON list).
+-- name: entry_locations
+SELECT e.key, e.partition, e.position FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
 
 -- name: segment_add
 INSERT INTO segment (sink, partition, kind, items, live, bytes, over, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
@@ -182,11 +202,15 @@ INSERT INTO entry (key, value, data_type, row_hash, position, sink, segment, rem
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, segment = excluded.segment,
   removed = excluded.removed, partition = excluded.partition, run = excluded.run, row_hash = excluded.row_hash,
-  position = excluded.position
+  position = excluded.position, last_read = NULL
 
--- Another record produces an equal entry: only the row hash changes.
+-- A record with a value within the dead-band: the entry keeps the value that was sent.
+-- name: entries_set_read
+UPDATE entry SET last_read = ? WHERE sink = ? AND key = ?
+
+-- Another record produces an equal entry. A position that is a row number belongs to the run that wrote the entry.
 -- name: entries_set_record
-UPDATE entry SET row_hash = ? WHERE sink = ? AND key = ?
+UPDATE entry SET row_hash = ?, position = CASE WHEN typeof(position) = 'text' THEN ? ELSE position END WHERE sink = ? AND key = ?
 
 -- A source names an equal entry of no other source: the entry now belongs to its partition.
 -- name: entries_set_owner
@@ -198,15 +222,24 @@ UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_e
 -- name: entries_of_partition
 SELECT key, row_hash FROM entry WHERE sink = ? AND partition = ? AND NOT removed ORDER BY key
 
+-- name: entries_at_positions
+SELECT e.key FROM json_each(:positions) j CROSS JOIN entry e INDEXED BY entry_by_position
+  ON e.partition = :partition AND e.position = j.value AND typeof(e.position) = 'text'
+WHERE e.sink = :sink AND NOT e.removed
+
 -- name: staging_write
-INSERT INTO staging (run, key, value, data_type, row_hash, position)
-SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> 'row_hash', value ->> 'position'
+INSERT INTO staging (run, key, value, data_type, row_hash, position, deadband)
+SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> 'row_hash', value ->> 'position',
+  value ->> 'deadband'
 FROM json_each(?) WHERE true
 ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, row_hash = excluded.row_hash,
-  position = excluded.position
+  position = excluded.position, deadband = excluded.deadband
 
 -- name: staging_read
-SELECT key, value, data_type, row_hash, position FROM staging WHERE run = ? AND key > ? ORDER BY key LIMIT ?
+SELECT key, value, data_type, row_hash, position, deadband FROM staging WHERE run = ? AND key > ? ORDER BY key LIMIT ?
+
+-- name: staging_of_keys
+SELECT s.key, s.value, s.data_type, s.position FROM json_each(?) j CROSS JOIN staging s ON s.run = ? AND s.key = j.value
 
 -- name: staging_clear
 DELETE FROM staging WHERE run = ?
@@ -277,7 +310,8 @@ LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT m
 ORDER BY k.workspace, k.name
 
 -- name: status_pipelines
-SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE r.partition = p.id)), 0), max(p.last_run)
+SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE r.partition = p.id)), 0),
+  coalesce(sum((SELECT count(*) FROM entry e WHERE e.partition = p.id AND e.last_read IS NOT NULL)), 0), max(p.last_run)
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
 -- name: status_run
@@ -287,8 +321,11 @@ SELECT id, started, ended, records, created, updated, unchanged, removed, reject
 SELECT coalesce(sum(pending), 0) FROM sink
 
 -- name: origins
-SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started, r.facts
+SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started,
+  r.facts, e.run, EXISTS (SELECT 1 FROM rejected x WHERE x.sink = e.sink AND x.key = e.key AND x.subject = 'entry'), e.row_hash,
+  d.at, d.operation, d.status, p.digest, e.last_read
 FROM sink k CROSS JOIN entry e ON e.sink = k.id AND e.key = ? LEFT JOIN segment s ON s.id = e.segment
+LEFT JOIN delivered d ON d.segment = abs(e.segment) AND s.id IS NULL AND e.run <> 0
 LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = e.run
 ORDER BY k.workspace, k.name
 

@@ -7,12 +7,14 @@ import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
 from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.history import History
 from ingestd.mirror.port import (
     DeliveryAttempt,
@@ -26,6 +28,7 @@ from ingestd.mirror.port import (
 )
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.cursor_store import read_cursors
+from ingestd.mirror.sqlite.former_values import read_former
 from ingestd.mirror.sqlite.held_runs import held_run
 from ingestd.mirror.sqlite.history import history
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
@@ -35,7 +38,8 @@ from ingestd.mirror.sqlite.sql import SQL
 class Observer:
     """All read interfaces of the mirror over a read connection. Thread-safe.
 
-    Implements `Observable`, `FailedPartReader`, `RejectionReader`, `DriftReader`, `HistoryReader` and `CursorReader`.
+    Implements `Observable`, `FailedPartReader`, `FormerValueReader`, `RejectionReader`, `DriftReader`, `HistoryReader` and
+    `CursorReader`.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -75,7 +79,10 @@ class Observer:
             runs = {
                 run: connection.execute(SQL["status_run"], (run,)).fetchone() for *_, run in rows if run is not None
             }
-        return [_pipeline(name, partitions, rejected, runs.get(run)) for name, partitions, rejected, run in rows]
+        return [
+            replace(_pipeline(name, partitions, rejected, runs.get(run)), within_deadband=within)
+            for name, partitions, rejected, within, run in rows
+        ]
 
     def failed_parts(self) -> list[FailedPart]:
         """See `FailedPartReader.failed_parts`."""
@@ -185,10 +192,16 @@ class Observer:
             EntryOrigin(
                 workspace=row[0], sink=row[1], key=row[2], value=row[3], data_type=row[4], removed=bool(row[5]),
                 pending=bool(row[6]), position=row[7], pipeline=row[8] or "", partition=row[9] or "", read_at=row[10],
-                facts=json.loads(row[11] or "{}"),
+                facts=json.loads(row[11] or "{}"), run=row[12], rejected=bool(row[13]), row_hash=row[14], delivered_at=row[15],
+                operation=row[16] or "", status=row[17], digest=row[18] or "", last_read=row[19],
             )
             for row in rows
         ]  # fmt: skip
+
+    def former_values(self, key: str) -> list[FormerValue]:
+        """See `FormerValueReader.former_values`."""
+        with self._view() as connection:
+            return read_former(connection, key)
 
     def history(self, pipeline: str, partition: str) -> History | None:
         """See `HistoryReader.history`."""

@@ -1,0 +1,138 @@
+"""Keys that a reading names with different values, and the locations of both.
+
+The records of one reading are compared with each other, whatever their distance: those of one commit in memory, earlier ones in
+the staging table or in the entries. They are also compared with entries of other partitions that their source still has.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ingestd.core.record import NOTICE, Position
+from ingestd.mirror.sqlite.sql import SQL
+
+_COUNTED = 1000
+"""Keys are counted up to this number, so that a file with only repeated keys needs no memory for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """A value of a key. ``partition``: the name of the other partition that it comes from; empty: the one that is read."""
+
+    value: str | None
+    data_type: str
+    position: Position | None
+    partition: str = ""
+
+
+@dataclass(slots=True)
+class RepeatedKeys:
+    """The keys with different values in a reading of a partition. The sentence names the first one that was found."""
+
+    partition: int
+    _keys: set[str] = field(default_factory=set)
+    _first: tuple[str, _Version, _Version] | None = None
+
+    def __bool__(self) -> bool:
+        return self._first is not None
+
+    def note_commit(self, ordered: pl.DataFrame) -> None:
+        """Compare the entries of one commit; ``ordered`` by key, equal keys in the order of the records."""
+        former = {name: pl.col(name).shift(1) for name in ("key", "value", "data_type", "position")}
+        differs = pl.col("value").ne_missing(former["value"]) | pl.col("data_type").ne_missing(former["data_type"])
+        renamed = [former[name].alias(f"former_{name}") for name in ("value", "data_type", "position")]
+        found = ordered.with_columns(renamed).filter((pl.col("key") == former["key"]) & differs)
+        for key, *versions in found.select(
+            "key", "former_value", "former_data_type", "former_position", "value", "data_type", "position"
+        ).iter_rows():
+            self._note(key, _version(versions[:3]), _version(versions[3:]))
+
+    def note_staged(self, connection: sqlite3.Connection, run: int, entries: pl.DataFrame) -> None:
+        """Compare entries (unique keys) with those that the run has staged before."""
+        rows = connection.execute(SQL["staging_of_keys"], (json.dumps(entries["key"].to_list()), run)).fetchall()
+        staged = {key: _version(version) for key, *version in rows}
+        columns = entries.filter(pl.col("key").is_in(list(staged))) if staged else entries.clear()
+        for key, *version in columns.select("key", "value", "data_type", "position").iter_rows():
+            self._note(key, staged[key], _version(version))
+
+    def note_changed(self, connection: sqlite3.Connection, run: int, sink: int, changed: pl.DataFrame) -> None:
+        """Compare changed entries with the rows that they will replace.
+
+        ``changed``: existing entries with their new values, and the columns ``partition`` and ``old_run`` of the rows. Values of
+        the run itself and of partitions that the pipeline's source still has are versions of the same key.
+        """
+        others = changed.filter(pl.col("partition") != self.partition)["partition"].unique().to_list()
+        present = {}
+        if others:
+            present = dict(
+                connection.execute(SQL["partitions_present"], (self.partition, json.dumps(others))).fetchall()
+            )
+        own = (pl.col("partition") == self.partition) & (pl.col("old_run") == run)
+        found = changed.filter(own | pl.col("partition").is_in(list(present)))
+        for key, partition, *version in found.select("key", "partition", "value", "data_type", "position").iter_rows():
+            if self._is_reported(key):
+                value, data_type, position = connection.execute(SQL["entry_location"], (sink, key)).fetchone()
+                former = _Version(
+                    value=value, data_type=data_type, position=position, partition=present.get(partition, "")
+                )
+                self._note(key, former, _version(version))
+            else:
+                self._count(key)
+
+    def store_notice(self, connection: sqlite3.Connection, run: int) -> None:
+        """Add the sentence to the notice of the run."""
+        if self:
+            ((_, _, _, name),) = connection.execute(SQL["partition_owners"], (json.dumps([self.partition]),))
+            row = {"run": run, "path": f'$."{NOTICE}"', "sentence": self.sentence(name)}
+            connection.execute(SQL["run_add_notice"], row)
+
+    def sentence(self, partition: str) -> str:
+        """Return a sentence about one key with both locations; empty if no key has different values.
+
+        ``partition``: the name of the partition that is read.
+        """
+        if self._first is None:
+            return ""
+        key, former, last = self._first
+        count = len(self._keys) - 1
+        number = f"More than {count - 1}" if count == _COUNTED else str(count)
+        others = f" {number} other key{' is' if count == 1 else 's are'} repeated, too." if count else ""
+        typed = former.value == last.value
+        return (
+            f"'{key}' has different {'types' if typed else 'values'}: {_described(former, partition, typed=typed)} "
+            f"and {_described(last, partition, typed=typed)}; the last one is delivered.{others}"
+        )
+
+    def _is_reported(self, key: str) -> bool:
+        return self._first is None or self._first[0] == key
+
+    def _count(self, key: str) -> None:
+        if len(self._keys) <= _COUNTED:
+            self._keys.add(key)
+
+    def _note(self, key: str, former: _Version, last: _Version) -> None:
+        if (former.value, former.data_type) == (last.value, last.data_type):
+            return
+        if self._is_reported(key):
+            self._first = (key, former, last)
+        self._count(key)
+
+
+def describe_location(partition: str, position: Position | None) -> str:
+    """Return the location of a record for people."""
+    row = f"row {position}" if isinstance(position, int) else str(position or "an unknown row")
+    return f"{partition}, {row}"
+
+
+def _version(columns: list[object] | tuple[object, ...]) -> _Version:
+    value, data_type, position = columns
+    return _Version(value=value, data_type=data_type, position=position)  # type: ignore[arg-type]
+
+
+def _described(version: _Version, partition: str, *, typed: bool) -> str:
+    suffix = f" ({version.data_type})" if typed else ""
+    return f"'{version.value}'{suffix} at {describe_location(version.partition or partition, version.position)}"
