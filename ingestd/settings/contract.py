@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ingestd.core.contract import ColumnContract, ColumnType, Contract, Reaction
 from ingestd.settings.part import SettingsPart
-from ingestd.settings.validation import problem
-
-ReactionSetting: TypeAlias = Literal["accept", "hold", "reject"]
 
 
 class ColumnSettings(SettingsPart):
@@ -29,28 +26,20 @@ class ContractSettings(SettingsPart):
     """The columns of a source. `ingestd infer` writes it."""
 
     columns: dict[str, ColumnSettings] = Field(min_length=1, description="The columns by name.")
-    new: ReactionSetting = Field(
+    new: Reaction = Field(
         default="accept",
         description="What happens with a column that the contract lacks. accept: read on, with a notice in `ingestd status`; "
-        "reject: reject the file or table.",
+        "hold: hold the run until `ingestd approve` or `ingestd discard`; reject: reject the file or table.",
     )
-    missing: ReactionSetting = Field(
+    missing: Reaction = Field(
         default="reject",
-        description="What happens without a column of the contract: accept or reject the file or table. An empty value of a "
-        "filled column: accept or reject the record.",
+        description="What happens without a column of the contract: accept, hold or reject the file or table. An empty value "
+        "of a filled column: accept it, hold the run, or reject the record.",
     )
-    retyped: ReactionSetting = Field(
-        default="reject", description="What happens with a record with a value of another type: accept it or reject it."
+    retyped: Reaction = Field(
+        default="reject",
+        description="What happens with a record with a value of another type: accept it, hold the run, or reject the record.",
     )
-
-    @field_validator("new", "missing", "retyped")
-    @classmethod
-    def _check(cls, reaction: ReactionSetting) -> ReactionSetting:
-        if reaction == "hold":
-            raise problem(
-                "hold is not available for a contract yet. Use reject: nothing is removed until it is corrected."
-            )
-        return reaction
 
     def contract(self) -> Contract:
         """Return the contract that the intake checks."""
@@ -58,10 +47,4 @@ class ContractSettings(SettingsPart):
             name: ColumnContract(type=one.type, filled=one.filled, values=tuple(one.values))
             for name, one in self.columns.items()
         }
-        return Contract(
-            columns=columns, new=_reaction(self.new), missing=_reaction(self.missing), retyped=_reaction(self.retyped)
-        )
-
-
-def _reaction(setting: ReactionSetting) -> Reaction:
-    return "accept" if setting == "accept" else "reject"
+        return Contract(columns=columns, new=self.new, missing=self.missing, retyped=self.retyped)

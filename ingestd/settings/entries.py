@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationInfo, field_validator
 
-from ingestd.core.mapping import COLUMN, EntrySpec, LookupSpec, TableSource, parse_template
+from ingestd.core.mapping import COLUMN, PARENT, EntrySpec, LookupSpec, TableSource, parse_template
 from ingestd.core.mapping.conversion import ValueRules
 from ingestd.core.mapping.specification import ColumnSelection, name_parts
 from ingestd.core.mapping.typed import ExpressionError
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _PART = "file.part."
 _RESERVED = ("units.", "file.")
+
+MOST_LISTS = 16
+"""The limit for the number of lists within each other in ``each``."""
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -85,7 +88,7 @@ class LookupSettings(SettingsPart):
         return LookupSpec(table=table, by=self.by, missing=self.missing)
 
 
-def _compiler(lookup: Mapping[str, LookupSettings], let: Mapping[str, str]) -> Compiler:
+def expressions_of(lookup: Mapping[str, LookupSettings], let: Mapping[str, str]) -> Compiler:
     """Return a compiler that knows the names of ``lookup`` and ``let``."""
     # A configuration without expressions does not wait for the import of sqlglot.
     from ingestd.core.mapping.expression import expression_compiler  # noqa: PLC0415
@@ -105,8 +108,12 @@ def _check_name(name: str, found: str) -> None:
         refuse((name,), problem(f"The name '{name}' can't be used: it has braces, or is reserved."), found)
 
 
+def _lists(each: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (each,) if isinstance(each, str) else each or ()
+
+
 class UnknownPart(ExpressionError):
-    """A template or an expression uses a part that ``file_name`` does not have."""
+    """A template or an expression uses a part that ``file_name`` does not have, or a parent that ``each`` does not have."""
 
 
 def _check_template_parts(text: str, info: ValidationInfo) -> None:
@@ -117,11 +124,17 @@ def _check_template_parts(text: str, info: ValidationInfo) -> None:
 
 
 def _check_parts(names: Iterable[str], info: ValidationInfo) -> None:
-    """Check that the parts of the file's name that a template or an expression uses are parts of ``file_name``.
+    """Check that ``file_name`` and ``each`` have the parts and parents that a template or an expression uses.
 
     Raises:
-        UnknownPart: one is not.
+        UnknownPart: one does not exist.
     """
+    names = tuple(names)
+    lists = _lists(info.data.get("each"))
+    for name in names:
+        if lists and name.startswith(PARENT * (len(lists) + 1)):
+            record = PARENT * len(lists)
+            raise UnknownPart(f"{{{name}}} has no such parent; with this 'each' the record is {{{record}name}}.")
     if "file_name" in info.data:
         form = info.data["file_name"]
         known = {f"{_PART}{name}" for name in name_parts(form).groupindex} if form is not None else set()
@@ -132,7 +145,10 @@ def _check_parts(names: Iterable[str], info: ValidationInfo) -> None:
 
 
 class EntrySettings(SettingsPart):
-    """One entry for each record (``value``), or one for each record and column (``columns``)."""
+    """One entry for each record (``value``), or one for each record and column (``columns``).
+
+    With ``each`` the items of a list in a record are the records.
+    """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["value"]}, {"required": ["columns"]}]})
 
@@ -142,9 +158,16 @@ class EntrySettings(SettingsPart):
         "A file with another name is rejected.",
         examples=["RUN{run}_{bench}.csv"],
     )
+    each: Text | Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_LISTS)] | None = Field(
+        default=None,
+        description="A field with a list, as in JSON: each of its items makes entries. A list of names leads to lists within "
+        "the items. {name} is then a field of the item, {index} its number, and {parent.name} a field above it.",
+        examples=["parts", ["parts", "properties"]],
+    )
     key: Annotated[str, Field(min_length=1), AfterValidator(template)] = Field(
         description="The entry's key. {name} is a field of the record or a name of 'let'. {file.name} and {file.stem} name the "
-        "file. {file.part.NAME} is a part of 'file_name'. {units.NAME} is the unit of a column. {column} names the column if "
+        "file. {file.part.NAME} is a part of 'file_name'. {file.preamble.NAME} is a row above "
+        "the header. {units.NAME} is the unit of a column. {column} names the column if "
         "'columns' is set.",
         examples=["{part_number}.mass", "{part_number}.{column}"],
     )
@@ -202,7 +225,7 @@ class EntrySettings(SettingsPart):
             _check_name(name, name)
             before = {earlier: lookup[earlier] for earlier in list(lookup)[: list(lookup).index(name)]}
             try:
-                _check_parts(_compiler(before, {}).compile(one.by).columns, info)
+                _check_parts(expressions_of(before, {}).compile(one.by).columns, info)
             except ExpressionError as error:
                 refuse((name, "by"), problem(str(error), error.position), one.by)
         return lookup
@@ -212,7 +235,7 @@ class EntrySettings(SettingsPart):
     def _check_let(cls, let: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         if not let or "lookup" not in info.data:
             return let
-        compiler = _compiler(info.data["lookup"], {})
+        compiler = expressions_of(info.data["lookup"], {})
         for name, text in let.items():
             _check_name(name, text)
             if name in info.data["lookup"]:
@@ -227,7 +250,7 @@ class EntrySettings(SettingsPart):
     @classmethod
     def _check_where(cls, where: str | None, info: ValidationInfo) -> str | None:
         if where is not None and {"lookup", "let"} <= info.data.keys():
-            compiler = _compiler(info.data["lookup"], info.data["let"])
+            compiler = expressions_of(info.data["lookup"], info.data["let"])
             try:
                 _check_parts(compiler.condition(where).columns, info)
             except ExpressionError as error:
@@ -238,7 +261,7 @@ class EntrySettings(SettingsPart):
     @classmethod
     def _check_value(cls, value: str | ValueExpression | None, info: ValidationInfo) -> str | ValueExpression | None:
         if isinstance(value, ValueExpression) and {"lookup", "let"} <= info.data.keys():
-            compiler = _compiler(info.data["lookup"], info.data["let"])
+            compiler = expressions_of(info.data["lookup"], info.data["let"])
             try:
                 _check_parts(compiler.compile(value.expr).columns, info)
             except ExpressionError as error:
@@ -262,6 +285,8 @@ class EntrySettings(SettingsPart):
         if key is not None and COLUMN not in parse_template(key).fields:
             raise problem("With 'columns' the key must contain {column}; otherwise every column writes the same entry.")
         if isinstance(columns, ColumnChoice):
+            if info.data.get("each") is not None:
+                raise problem("With 'each' the columns are a list of names, such as [mass, length].")
             if (columns.all is None) == (columns.match is None):
                 raise problem("Choose columns by either 'all: true' or 'match'.")
             return columns
@@ -285,6 +310,8 @@ class EntrySettings(SettingsPart):
             lookup=tuple((name, one.spec()) for name, one in self.lookup.items()),
             let=tuple(self.let.items()),
             file_name=self.file_name,
+            each=_lists(self.each),
+            deadband=self.values.deadband if self.values is not None else None,
             rules=self.values.rules() if self.values is not None else ValueRules(),
         )
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from ingestd.core.deadband import band_of
 from ingestd.core.mapping import parse_template
 from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRules
 from ingestd.core.mapping.number import decimal_of
@@ -29,6 +30,11 @@ def _check_number(text: str) -> None:
         raise ValueError(f"'{text}' is no number.")
 
 
+def _check_band(text: str) -> None:
+    if band_of(text) is None:
+        raise ValueError(f"'{text}' is no dead-band. Expected a number of 0 or more, or a percentage such as 1%.")
+
+
 def _number_text(found: Any) -> Any:
     return str(found) if isinstance(found, int | float) and not isinstance(found, bool) else found
 
@@ -39,6 +45,12 @@ Limit: TypeAlias = Annotated[
     BeforeValidator(_number_text),
     checked_by(_check_number),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+]
+Band: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_number_text),
+    checked_by(_check_band),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
 ]
 Zone: TypeAlias = Annotated[str, checked_by(known_timezone)]
 
@@ -128,6 +140,12 @@ class ValueSettings(SettingsPart):
         default=None, ge=0, le=100, validate_default=True,
         description="Write exactly so many decimals: rounded, or filled with zeros.",
     )  # fmt: skip
+    deadband: Band | None = Field(
+        default=None,
+        description="A number that differs from the value last sent by at most this is not sent: a number in the unit of "
+        "the entry, or a percentage of the value last sent.",
+        examples=["0.5", "1%"],
+    )
     date: DateSettings | None = Field(default=None, description="Convert a date to ISO 8601.")
     pad: PadSettings | None = Field(default=None, description="Fill a short value with a character.")
 

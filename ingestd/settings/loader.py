@@ -8,49 +8,18 @@ from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
 
-from ingestd.core.errors import ConfigurationError, Mistake
+from ingestd.core.errors import ConfigurationError
 from ingestd.process.redaction import mask_secrets
-from ingestd.settings.document import Document, DocumentError, read_document
+from ingestd.settings.configuration_file import load_document, mistake_at
 from ingestd.settings.mistakes import validate
 from ingestd.settings.model import PipelineSettings, Settings
-from ingestd.settings.node import ConfigLocation, dotted
+from ingestd.settings.node import dotted
 from ingestd.settings.overlaps import overlaps
-from ingestd.settings.secrets import Placeholders, read_bounded, reason
+from ingestd.settings.secrets import Placeholders
 from ingestd.settings.validation import ConnectorKind
 from ingestd.settings.values import filled
 
-MAX_FILE_BYTES = 1024 * 1024
-SYSTEM_FILE = Path("/etc/ingestd/ingestd.yaml")
-_VARIABLE = "INGESTD_CONFIG"
-_NAME = "ingestd.yaml"
-
 Kept = TypeVar("Kept", bound=BaseModel)
-
-
-def find_configuration(
-    explicit: Path | None, environment: Mapping[str, str], cwd: Path, *, system: Path = SYSTEM_FILE
-) -> Path:
-    """Return the file to read: ``explicit`` (--config), INGESTD_CONFIG, ./ingestd.yaml, or the system's file.
-
-    If a file is named explicitly, no other file is used. Loading checks whether it can be read.
-
-    Raises:
-        ConfigurationError: no file is named and neither of the usual files exists; the sentence lists what was tried.
-    """
-    if explicit is not None:
-        return explicit
-    if named := environment.get(_VARIABLE):
-        return cwd / named
-    for usual in (cwd / _NAME, system):
-        if usual.exists():
-            return usual
-    raise ConfigurationError((
-        Mistake(
-            file=_NAME, line=0, column=0, key="",
-            sentence="There is no configuration file. Tried: --config (not given), "
-            f"{_VARIABLE} (not set), {cwd / _NAME}, {system}. Create one of these files, or name yours with --config.",
-        ),
-    ))  # fmt: skip
 
 
 def load_settings(
@@ -109,39 +78,6 @@ def secret_texts(value: object) -> Iterator[str]:
         case dict():
             for item in value.values():
                 yield from secret_texts(item)
-
-
-def load_document(path: Path) -> Document:
-    """Read a YAML file of at most 1 MiB as a tree.
-
-    Raises:
-        ConfigurationError: there is no such file, or it is not readable as YAML.
-    """
-    try:
-        text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start]
-        location = ConfigLocation(
-            line=before.count(b"\n") + 1, column=len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
-        )
-        raise ConfigurationError(
-            (mistake_at(path, location, "", "The file is not UTF-8 text. Save it as UTF-8."),)
-        ) from None
-    except FileNotFoundError:
-        raise ConfigurationError((mistake_at(path, None, "", "There is no such file."),)) from None
-    except (OSError, ValueError) as error:
-        sentence = f"The file can't be read: {reason(error)}."
-        raise ConfigurationError((mistake_at(path, None, "", sentence),)) from None
-    try:
-        return read_document(text)
-    except DocumentError as error:
-        raise ConfigurationError((mistake_at(path, error.location, "", error.sentence),)) from None
-
-
-def mistake_at(path: Path, location: ConfigLocation | None, key: str, sentence: str) -> Mistake:
-    """Return a mistake in a file; without a location it is about the whole file."""
-    line, column = (location.line, location.column) if location is not None else (0, 0)
-    return Mistake(file=str(path), line=line, column=column, key=key, sentence=sentence)
 
 
 def _with_absolute_paths(settings: Settings, base: Path) -> Settings:

@@ -26,11 +26,13 @@ from pydantic import (
 )
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.groups import GroupSpec
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec
 from ingestd.settings.contract import ContractSettings
 from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, read_drift
 from ingestd.settings.entries import EntriesInput, read_entries
+from ingestd.settings.group import GroupSettings, check_entries_of_groups, read_group
 from ingestd.settings.guard import GuardInput, read_guard
 from ingestd.settings.notation import (
     ON_CHANGE,
@@ -156,12 +158,40 @@ class PipelineSettings(SettingsPart):
         "`ingestd discard`; or off. Default: hold a run that would remove more than half of at least 100 entries.",
     )
 
+    group: Annotated[GroupSpec, PlainValidator(read_group, json_schema_input_type=GroupSettings)] | None = Field(
+        default=None,
+        repr=False,
+        description="One record for each group of records of a file or table, before the entries: {by: [...], take: {...}}.",
+    )
+
+    @model_validator(mode="after")
+    def _check_group(self) -> Self:
+        if self.group is None:
+            return self
+        if getattr(self.source.options, "incremental", False):
+            raise problem(
+                "A group needs all of its records, but this source yields only new ones: an aggregate of them would be wrong. "
+                "Remove the setting group, or read the source with mode: snapshot if its connector has it."
+            )
+        check_entries_of_groups(self.group, self.entries)
+        return self
+
     @model_validator(mode="after")
     def _refuse_guard_of_incremental(self) -> Self:
         is_set = "guard" in self.model_fields_set and self.guard != Guard()
         if is_set and getattr(self.source.options, "incremental", False):
             raise problem(
                 "A guard compares whole readings, but this source is read incrementally. Remove the setting guard, or read "
+                "the source with mode: snapshot if its connector has it."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_hold_of_incremental(self) -> Self:
+        holds = self.contract is not None and self.contract.contract().can_hold
+        if holds and getattr(self.source.options, "incremental", False):
+            raise problem(
+                "A contract with hold needs whole readings, but this source is read incrementally. Use reject or accept, or read "
                 "the source with mode: snapshot if its connector has it."
             )
         return self
