@@ -5,15 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
 from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
+from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
-from ingestd.core.record import Partition
+from ingestd.core.record import Batch, Partition
+from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, checked_batches
@@ -74,7 +78,8 @@ class Reader:
 
     Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
     ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
-    whether a run of a snapshot partition is held.
+    whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping; its temporary files are in
+    ``folder``.
     """
 
     def __init__(
@@ -92,6 +97,8 @@ class Reader:
         now: Now = time.time,
         on_pass: Callable[[PassReport], None] = lambda _: None,
         lookups: LookupFiles | None = None,
+        groups: Aggregation | None = None,
+        folder: Path = Path(),
     ) -> None:
         self.pipeline = pipeline
         self.connector = connector
@@ -105,6 +112,8 @@ class Reader:
         self._now = now
         self._on_pass = on_pass
         self.lookups = lookups
+        self._groups = groups
+        self._folder = folder
         self._has_tables = False
         self._stopped = threading.Event()
         self._remap = threading.Event()
@@ -116,9 +125,15 @@ class Reader:
 
     @property
     def _digest(self) -> str:
-        """The digest of the mapping, its tables and the contract: partitions that were read with another one are read again."""
+        """The digest of groups, mapping, tables and contract: partitions that were read with another one are read again."""
         digest = self._mapping.digest
+        if self._groups is not None:
+            digest = self._groups.digest_with(digest)
         return digest if self._contract is None else self._contract.digest_with(digest)
+
+    @property
+    def _uses_facts(self) -> bool:
+        return bool(self._mapping.facts or (self._groups is not None and self._groups.facts))
 
     def stop(self) -> None:
         """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""
@@ -300,23 +315,37 @@ class Reader:
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
+        if self._groups is None:
+            return self._read_batches(partition, state, whole=whole, groups=None)
+        with GroupStage(self._groups, self._folder) as groups:
+            return self._read_batches(partition, state, whole=whole, groups=groups)
+
+    def _read_batches(
+        self, partition: Partition, state: PartitionState, *, whole: bool, groups: GroupStage | None
+    ) -> RunSummary | None:
         contract = ContractCheck(self._contract) if self._contract is not None else None
         guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
-        withheld = state.withheld if guard is not None and not whole else None
-        run = Run(self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard)
+        can_hold = guard is not None or (partition.snapshot and contract is not None and contract.contract.can_hold)
+        withheld = state.withheld if can_hold and not whole else None
+        run = Run(
+            self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups
+        )
         started = self._clock()
         summary: RunSummary | None = None
         try:
-            for batch in checked_batches(self.connector.read(partition, None if whole else withheld or state.cursor)):
-                if batch.unchanged and withheld is not None:
-                    return None  # the run with this content is held or was discarded
-                if batch.unchanged and (not state.current or self._mapping.facts):
-                    # Another partition has changed entries since, or the mapping uses facts: the content alone proves nothing.
-                    return self._read(partition, state, whole=True)
-                self._sha256 = batch.facts.get("file.sha256", "")
-                summary = run.take(batch)
-                if self._stopped.is_set():
-                    break
+            cursor = None if whole else withheld or state.cursor
+            # Closed at once, because the traceback of an exception would keep the source's file open.
+            with closing(checked_batches(self.connector.read(partition, cursor))) as batches:
+                for batch in batches:
+                    if batch.unchanged and withheld is not None:
+                        return None  # the run with this content is held or was discarded
+                    if self._needs_whole(batch, state, is_held=withheld is not None):
+                        batches.close()
+                        return self._read(partition, state, whole=True)
+                    self._sha256 = batch.facts.get("file.sha256", "")
+                    summary = run.take(batch)
+                    if self._stopped.is_set():
+                        break
         except MirrorError:
             raise
         except SourceUnavailable as error:
@@ -331,6 +360,13 @@ class Reader:
         if not summary.collided:
             self._report(partition, summary, run.first_reject, self._clock() - started)
         return summary
+
+    def _needs_whole(self, batch: Batch, state: PartitionState, *, is_held: bool) -> bool:
+        """Return True if the batch does not contain, or does not show, what must be mapped."""
+        if batch.partial:
+            return is_held  # it lacks what the held run would have changed
+        # Another partition has changed entries since, or the mapping uses facts: the content alone proves nothing.
+        return batch.unchanged and (not state.current or self._uses_facts)
 
     def _reject(self, partition: Partition, reason: str) -> None:
         if self._unreadable.record(partition.name, reason):

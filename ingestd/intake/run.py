@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 
 import polars as pl
@@ -10,9 +10,11 @@ import polars as pl
 from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.guard import Guard
-from ingestd.core.mapping import Mapped, Mapping
+from ingestd.core.mapping import Mapping
 from ingestd.core.record import NOTICE, Batch, Partition, Reject
+from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
+from ingestd.intake.group_stage import GroupStage
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk.batches import attach_rejects
 
@@ -24,7 +26,8 @@ transaction and one request, in whatever batches they are."""
 class Run:
     """One reading of one partition. It begins with its first batch and ends with its last.
 
-    ``whole``: map every record, without differences. ``guard``: decides whether the run is held.
+    ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
+    of each group of records before the difference and the mapping.
     ``first_reject``: location and reason of the first rejected record.
     """
 
@@ -38,6 +41,7 @@ class Run:
         whole: bool,
         contract: ContractCheck | None = None,
         guard: Guard | None = None,
+        groups: GroupStage | None = None,
     ) -> None:
         self._mirror = mirror
         self._mapping = mapping
@@ -45,6 +49,7 @@ class Run:
         self._state = state
         self._whole = whole or state.snapshot is None
         self._guard = guard
+        self._groups = groups
         self._difference = Difference(None if self._whole else state.snapshot)
         self._id: int | None = None
         self._entries: list[pl.DataFrame] = []
@@ -52,10 +57,10 @@ class Run:
         self._records = 0
         self._resolves: list[str] = []
         self._partial = False
+        self._amended = AmendedRecords()
         self._last: Batch | None = None
         self._header_known = False
         self._contract = contract
-        self._repeated = ""
         self.first_reject = ""
 
     def take(self, batch: Batch) -> RunSummary | None:
@@ -66,10 +71,36 @@ class Run:
         if batch.unchanged:
             return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep")
         if not self._header_known:
-            self._mapping.check_header(batch)
+            checked = self._groups or self._mapping
+            checked.check_header(batch)
             self._header_known = True
         if self._contract is not None:
             batch = self._contract.apply(batch)
+        if self._groups is None:
+            return self._map(run, batch, read=batch.records.height + len(batch.rejects))
+        return self._take_groups(run, batch, self._groups)
+
+    def _take_groups(self, run: int, batch: Batch, groups: GroupStage) -> RunSummary | None:
+        """Add a batch to its groups, and map them after the last one."""
+        if not self._partition.snapshot:
+            raise SourceBroken(
+                "This source yields only new records, and the aggregates of a group need all records. Remove the setting group."
+            )
+        read = batch.records.height + len(batch.rejects)
+        rejects = groups.add(batch)
+        self._collect(batch, [(reject, None) for reject in rejects], read=read)
+        if len(self._rejects) >= _ENTRIES_IN_COMMIT:
+            self._commit(run, batch)
+        if not batch.last:
+            return None
+        summary = None
+        for grouped in groups.batches(batch):
+            self._mapping.check_header(grouped)
+            summary = self._map(run, grouped, read=0)
+        return summary
+
+    def _map(self, run: int, batch: Batch, *, read: int) -> RunSummary | None:
+        """Compare, map and store a batch. ``read``: the number of records of the source that were not counted yet."""
         hashes = self._mapping.row_hashes(batch.records, batch.facts)
         records, positions = batch.records, batch.positions
         self._partial = self._partial or batch.partial
@@ -78,7 +109,11 @@ class Run:
             if not is_new.all():
                 records, positions, hashes = records.filter(is_new), positions.filter(is_new), hashes.filter(is_new)
         mapped = self._mapping.apply(records, positions, hashes, batch.facts)
-        self._collect(batch, mapped)
+        if batch.partial:
+            self._amended.add(batch, mapped.entries)
+        if mapped.entries.height:
+            self._entries.append(mapped.entries)
+        self._collect(batch, [*((reject, None) for reject in batch.rejects), *mapped.rejects], read=read)
         collected = sum(entries.height for entries in self._entries) + len(self._rejects)
         # New entries of a snapshot can wait for its end; the cursor of an incremental partition moves with each batch.
         if collected >= _ENTRIES_IN_COMMIT or batch.last or not self._partition.snapshot:
@@ -86,9 +121,19 @@ class Run:
         if not batch.last:
             return None
         if self._partial:
-            return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep", partial=True)
+            return self._mirror.finish_run(
+                run,
+                cursor=batch.cursor,
+                seen=None,
+                deletes=self._partition.deletes,
+                partial=True,
+                reasons=self._hold_reasons(),
+                amendment=self._amended.amendment(batch),
+            )
         seen = self._difference.seen() if self._partition.snapshot else None
-        return self._mirror.finish_run(run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes)
+        return self._mirror.finish_run(
+            run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes, reasons=self._hold_reasons()
+        )
 
     def fail(self, reason: str, *, broken: bool) -> None:
         """End an incomplete reading. ``broken``: reject the partition with the reason, even before its first batch."""
@@ -97,19 +142,17 @@ class Run:
         run = self._begin()
         if self._last is not None and broken:
             self._commit(run, self._last)  # everything that was read before the failure stays
-        self._mirror.fail_run(run, reason, broken=broken)
+        self._mirror.fail_run(run, reason, broken=broken, reasons=self._hold_reasons())
 
-    def _collect(self, batch: Batch, mapped: Mapped) -> None:
-        rejects = [*((reject, None) for reject in batch.rejects), *mapped.rejects]
+    def _hold_reasons(self) -> tuple[str, ...]:
+        return self._contract.hold_reasons() if self._contract is not None and self._partition.snapshot else ()
+
+    def _collect(self, batch: Batch, rejects: Sequence[tuple[Reject, int | None]], *, read: int) -> None:
         if rejects and not self.first_reject:
             self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
         self._rejects += rejects
-        self._records += batch.records.height + len(batch.rejects)
+        self._records += read
         self._resolves += batch.resolves
-        if self._partition.snapshot and not self._repeated:
-            self._repeated = _describe_repeated(mapped.entries)
-        if mapped.entries.height:
-            self._entries.append(mapped.entries)
         self._last = batch
 
     def _commit(self, run: int, batch: Batch) -> None:
@@ -127,37 +170,24 @@ class Run:
         self._resolves = []
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
-        """Return the facts; their notice also states what the contract accepted, and the first repeated key."""
+        """Return the facts; their notice also states what the contract accepted."""
         accepted = tuple(self._contract.notices.values()) if self._contract is not None else ()
-        notices = [one for one in (facts.get(NOTICE, ""), *accepted, self._repeated) if one]
+        notices = [one for one in (facts.get(NOTICE, ""), *accepted) if one]
         return {**facts, NOTICE: " ".join(notices)} if notices else facts
 
     def _begin(self) -> int:
         if self._id is None:
             self._id = self._mirror.begin_run(
-                self._state.id, snapshot=self._partition.snapshot, whole=self._whole, guard=self._guard
+                self._state.id,
+                snapshot=self._partition.snapshot,
+                whole=self._whole,
+                guard=self._guard,
+                can_hold=self._contract is not None and self._contract.contract.can_hold,
             )
         return self._id
 
 
-def _describe_repeated(entries: pl.DataFrame) -> str:
-    """Return a sentence about the first key with different values in a batch, with both locations; empty: none."""
-    if entries["key"].n_unique() == entries.height:
-        return ""
-    both = pl.struct("value", "data_type")
-    differing = entries.filter(pl.col("key").is_duplicated()).filter(both.n_unique().over("key") > 1)
-    if not differing.height:
-        return ""
-    first, last = (differing.filter(pl.col("key") == differing["key"][0]).row(at, named=True) for at in (0, -1))
-    more = differing["key"].n_unique() - 1
-    others = f" {more} other keys are repeated, too." if more else ""
-    return (
-        f"'{first['key']}' has different values: '{first['value']}' at {first['position']} and '{last['value']}' at "
-        f"{last['position']}; the last one is delivered.{others}"
-    )
-
-
-def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Iterator[Batch]:
+def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Generator[Batch, None, None]:
     """Yield the batches of a connector's reading, with the unreadable records as their rejects.
 
     Raises:

@@ -18,7 +18,7 @@ from ingestd.intake.reader import PassReport, Reader
 from ingestd.intake.thread_pool import SLOW_SENTENCE, SourceThreads
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import KeepRunning, one_line
-from ingestd.sdk import Watches
+from ingestd.sdk import Listens, Watches
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import SourceAway, SourceBack, SourceFailed
 
@@ -37,7 +37,7 @@ class SourceSupervisor:
     """Runs the readers, each as a part of ``keep_running`` with the name ``intake PIPELINE``.
 
     An unexpected exception of one source ends only its part. ``scheduled``: the pipelines that are read only when `wake` is
-    called, and not on events. ``random`` returns numbers from 0 to 1 for the jitter.
+    called, and on events only if they listen. ``random`` returns numbers from 0 to 1 for the jitter.
     """
 
     def __init__(
@@ -183,8 +183,7 @@ class _ReaderTask:
         """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""
         watch = ExitStack()
         try:
-            if self._watched:
-                await self.in_thread(lambda: self._watch(watch))
+            await self.in_thread(lambda: self._watch(watch))
             read_at: float | None = None
             while True:
                 known = self._wakeup.generation
@@ -274,8 +273,10 @@ class _ReaderTask:
 
     def _watch(self, stack: ExitStack) -> None:
         connector = self.reader.connector
-        if isinstance(connector, Watches):
+        if self._watched and isinstance(connector, Watches):
             stack.enter_context(connector.watch(lambda: self.wake(read=True)))
+        if isinstance(connector, Listens):
+            stack.enter_context(connector.listen(lambda: self.wake(read=True)))
 
     async def _read(self) -> float | None:
         """Make one pass; return the loop time of the next one, unless a wake-up comes before; None: never."""

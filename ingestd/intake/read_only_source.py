@@ -1,0 +1,45 @@
+"""A source that is only read: nothing is acknowledged, moved, archived or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ingestd.core.errors import RecordUnreadable
+from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.sdk import Connector
+
+
+class ReadOnlySource(Connector):
+    """Passes readings to a connector, and no other call.
+
+    A connector changes its source only when it is notified of an acknowledgement or of a failure. These notifications end here.
+    Its capabilities are hidden, so nothing is watched or pruned.
+    """
+
+    def __init__(self, connector: Connector) -> None:
+        super().__init__(connector.options, connector.context)
+        self._connector = connector
+
+    def partitions(self) -> Iterable[Partition]:
+        """See `Connector.partitions`."""
+        return self._connector.partitions()
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch | RecordUnreadable]:
+        """See `Connector.read`."""
+        return self._connector.read(partition, cursor)
+
+    def again(self) -> None:
+        """See `Connector.again`."""
+        self._connector.again()
+
+    def waiting(self) -> float | None:
+        """See `Connector.waiting`."""
+        return self._connector.waiting()
+
+    def interrupt(self) -> None:
+        """See `Connector.interrupt`."""
+        self._connector.interrupt()
+
+    def close(self) -> None:
+        """See `Connector.close`."""
+        self._connector.close()

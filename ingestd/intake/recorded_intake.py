@@ -1,0 +1,136 @@
+"""A mirror's intake that records what each partition's reading contained."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
+from ingestd.core.record import Cursor, Deletes, Reject
+from ingestd.mirror.port import Amendment, Intake, PartitionState, RunSummary
+
+_PAGE = 65_536
+"""Row hashes that are added to a digest at a time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionReading:
+    """The reading of a partition that had something to read. ``failure``: why it ended early, or empty.
+
+    ``records`` and ``rejected`` are numbers. ``content`` is a digest of the records: equal content has an equal one, in
+    whatever batches it was read.
+    """
+
+    records: int = 0
+    rejected: int = 0
+    failure: str = ""
+    _entries: Any = field(default_factory=hashlib.sha256)
+    _rejects: Any = field(default_factory=hashlib.sha256)
+    _seen: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def content(self) -> str:
+        """The digest of what was read so far."""
+        parts = (self._entries.hexdigest(), self._rejects.hexdigest(), self._seen.hexdigest(), str(self.records))
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+    def add(self, entries: pl.DataFrame, rejects: Sequence[tuple[Reject, int | None]], records: int) -> None:
+        """Add a batch."""
+        self.records += records
+        _update(self._entries, entries["row_hash"])
+        for reject, row_hash in rejects:
+            self._rejects.update(f"{reject.position}\n{reject.reason}\n{row_hash}\n".encode(errors="surrogatepass"))
+
+    def end(self, seen: pl.Series | None, summary: RunSummary) -> None:
+        """Add the row hashes of a complete snapshot, and the counts."""
+        if seen is not None:
+            _update(self._seen, seen)
+        self.rejected += summary.rejected
+
+
+def _update(digest: Any, hashes: pl.Series) -> None:
+    for page in hashes.to_frame().iter_slices(_PAGE):
+        digest.update(array("Q", page.to_series().to_list()).tobytes())
+
+
+class RecordedIntake:
+    """Implements `ingestd.mirror.port.Intake` by another one. It belongs to one thread at a time.
+
+    ``readings``: by id of the partition. ``opened``: by name of the pipeline, the ids of its partitions, also of those without
+    new content. ``digests``: the digest of each pipeline's mapping, by name.
+    """
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._runs: dict[int, PartitionReading] = {}
+        self.readings: dict[int, PartitionReading] = {}
+        self.opened: defaultdict[str, set[int]] = defaultdict(set)
+        self.digests: dict[str, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of the other one that needs no record."""
+        return getattr(self._intake, name)
+
+    def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
+        """See `Intake.open_partition`."""
+        state = self._intake.open_partition(pipeline, partition, sink, digest)
+        self.digests[pipeline] = digest
+        self.opened[pipeline].add(state.id)
+        return state
+
+    def begin_run(
+        self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
+    ) -> int:
+        """See `Intake.begin_run`."""
+        run = self._intake.begin_run(partition, snapshot=snapshot, whole=whole, guard=guard, can_hold=can_hold)
+        if snapshot or partition not in self.readings:  # a whole reading replaces an earlier one with differences
+            self.readings[partition] = PartitionReading()
+        self._runs[run] = self.readings[partition]
+        return run
+
+    def commit(
+        self,
+        run: int,
+        *,
+        entries: pl.DataFrame,
+        records: int,
+        rejects: Sequence[tuple[Reject, int | None]],
+        cursor: Cursor,
+        facts: Mapping[str, str],
+        resolved: Sequence[str] = (),
+    ) -> int:
+        """See `Intake.commit`."""
+        self._runs[run].add(entries, rejects, records)
+        return self._intake.commit(
+            run, entries=entries, records=records, rejects=rejects, cursor=cursor, facts=facts, resolved=resolved
+        )
+
+    def finish_run(
+        self,
+        run: int,
+        *,
+        cursor: Cursor,
+        seen: pl.Series | None,
+        deletes: Deletes,
+        partial: bool = False,
+        reasons: Sequence[str] = (),
+        amendment: Amendment | None = None,
+    ) -> RunSummary:
+        """See `Intake.finish_run`."""
+        summary = self._intake.finish_run(
+            run, cursor=cursor, seen=seen, deletes=deletes, partial=partial, reasons=reasons, amendment=amendment
+        )
+        self._runs.pop(run).end(seen, summary)
+        return summary
+
+    def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
+        """See `Intake.fail_run`."""
+        self._runs.pop(run).failure = reason
+        self._intake.fail_run(run, reason, broken=broken, reasons=reasons)
