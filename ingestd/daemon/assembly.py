@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
 from ingestd.core.errors import ConfigurationError, Mistake
+from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
+from ingestd.daemon.kept_files import kept_folder, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
+from ingestd.daemon.status import compile_status
+from ingestd.daemon.status_text import format_status
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
-from ingestd.intake import LookupFiles, Reader, SourceSupervisor
+from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
+from ingestd.mirror.port import Intake
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.redaction import mask_secrets
 from ingestd.process.supervision import one_line
 from ingestd.registry import connector_class
 from ingestd.schedule import Schedule, Timing
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext
-from ingestd.settings import PipelineSettings, ServiceSettings, Settings
+from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.settings.schedule import OnChange
 from ingestd.settings.secrets import PlaceholderError
+from ingestd.settings.service import ServiceSettings
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import (
     KeyUnreadable,
@@ -84,6 +92,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         stack.push_async_callback(asyncio.to_thread, mirror.close)
         mirror.on_unwritable = lambda sentence: emit(StateUnwritable(sentence=sentence))
         mirror.on_writable = lambda: emit(StateWritable())
+        await asyncio.to_thread(remove_unused, settings.state, [pipeline.name for pipeline in settings.pipelines])
         # Only configured pipelines own keys; removed ones release theirs.
         sources = source_digests(settings.pipelines)
         for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
@@ -111,17 +120,15 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             mappings[pipeline].columns_of(key, member) if pipeline in mappings else ()
         )
         readers = tuple(
-            Reader(
-                pipeline=pipeline.name,
-                connector=_open_or_report(configuration, pipeline, emit=emit_and_note),
+            make_reader(
+                configuration,
+                pipeline,
+                connector=open_or_report(configuration, pipeline, emit=emit_and_note, keeps=True),
                 mapping=mappings[pipeline.name],
-                contract=pipeline.contract.contract() if pipeline.contract is not None else None,
-                sink=pipeline.sink,
                 mirror=mirror.intake,
                 emit=emit_and_note,
-                guard=pipeline.guard,
+                folder=settings.state.parent,
                 on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
-                lookups=LookupFiles(mappings[pipeline.name].table_sources, base=configuration.base),
             )
             for pipeline in settings.pipelines
         )
@@ -146,7 +153,9 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             keep_running=part_supervisor,
             limits=delivery_limits(settings),
         )
-        reloader = Reloader(configuration, client=client, dispatcher=dispatcher, emit=emit)
+        reloader = Reloader(
+            configuration, client=client, dispatcher=dispatcher, connectors=connectors.values(), emit=emit
+        )
         cursors = CursorMover(
             keeper=mirror.cursors,
             reader=mirror.status,
@@ -169,6 +178,10 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 connectors,
                 request,
                 unacknowledged=lambda pipeline, partition: by_name[pipeline].unacknowledged(partition),
+            ),
+            status=lambda as_json: format_status(
+                compile_status(mirror.status, configuration, pid=os.getpid(), notices=supervisor.notices),
+                as_json=as_json,
             ),
             notices=supervisor.notices,
             emit=emit,
@@ -193,6 +206,34 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             drift_schedule=_drift_schedule(settings, mirror, drift_queue.add),
             part_supervisor=part_supervisor,
         )
+
+
+def make_reader(
+    configuration: Configuration,
+    pipeline: PipelineSettings,
+    *,
+    connector: Connector,
+    mapping: Mapping,
+    mirror: Intake,
+    emit: Emit,
+    folder: Path,
+    on_pass: Callable[[PassReport], None] = lambda _: None,
+) -> Reader:
+    """Return the reader of a pipeline as its settings say. ``folder``: for temporary files."""
+    return Reader(
+        pipeline=pipeline.name,
+        connector=connector,
+        mapping=mapping,
+        contract=pipeline.contract.contract() if pipeline.contract is not None else None,
+        sink=pipeline.sink,
+        mirror=mirror,
+        emit=emit,
+        guard=pipeline.guard,
+        on_pass=on_pass,
+        lookups=LookupFiles(mapping.table_sources, base=configuration.base),
+        groups=Aggregation(pipeline.group) if pipeline.group is not None else None,
+        folder=folder,
+    )
 
 
 def _on_acknowledged(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> None:
@@ -263,21 +304,27 @@ def _ignore(_: Event) -> None:
     """Drop an event."""
 
 
-def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _ignore) -> Connector:
-    """Create the pipeline's connector. It opens its resources at the first call."""
+def open_connector(
+    configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _ignore, keeps: bool = False
+) -> Connector:
+    """Create the pipeline's connector. It opens its resources at the first call.
+
+    ``keeps``: it may write files beside the state file, because this process holds the lock of the state file.
+    """
     source = pipeline.source
+    kept = kept_folder(configuration.settings.state, pipeline.name) if keeps else None
 
     def notify(sentence: str) -> None:
         emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
 
-    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=notify)
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=notify, kept=kept)
     return connector_class(source.connector)(source.options, context)
 
 
-def _open_or_report(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit) -> Connector:
+def open_or_report(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit, keeps: bool) -> Connector:
     """Return the pipeline's connector, or one that reports at each pass why it can't be opened."""
     try:
-        return open_connector(configuration, pipeline, emit=emit)
+        return open_connector(configuration, pipeline, emit=emit, keeps=keeps)
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
         return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
 

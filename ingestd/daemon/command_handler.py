@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from ingestd.core.errors import RunNotHeld
+from ingestd.daemon.control.message import ReadStatus, StatusText
 from ingestd.daemon.control.requests import (
     CheckDrift,
     DecideRun,
@@ -27,8 +28,8 @@ from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import HeldRun, Intake
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
-from ingestd.settings import PipelineSettings
 from ingestd.settings.drift import Mode
+from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import RunReleased
 from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRetried
@@ -38,7 +39,8 @@ class CommandHandler:
     """Executes requests of commands.
 
     ``request_reading`` is called for each configured pipeline with records to map again. ``held_runs`` blocks.
-    ``explain`` returns why a partition waits; it may block. ``notices`` returns notices about the
+    ``explain`` returns why a partition waits; it may block. ``status`` returns the status as text, or as JSON if its argument is
+    true; it blocks. ``notices`` returns notices about the
     sources for the operator; it does not block.
     """
 
@@ -52,6 +54,7 @@ class CommandHandler:
         checker: DriftChecker,
         request_reading: Callable[[str], None],
         explain: Callable[[Explain], Explained],
+        status: Callable[[bool], str],
         notices: Callable[[], tuple[OperatorNotice, ...]],
         cursors: CursorMover,
         reloader: Reloader,
@@ -64,6 +67,7 @@ class CommandHandler:
         self._checker = checker
         self._request_reading = request_reading
         self._explain = explain
+        self._status = status
         self._notices = notices
         self._cursors = cursors
         self._reloader = reloader
@@ -81,6 +85,8 @@ class CommandHandler:
                 response = await self.check(request.pipelines, mode=request.mode)
             case Explain():
                 response = await asyncio.to_thread(self._explain, request)
+            case ReadStatus():
+                response = StatusText(text=await asyncio.to_thread(self._status, request.as_json))
             case ReadNotices():
                 response = SourceNotices(notices=self._notices())
             case MoveCursor():

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ingestd.core.errors import IngestdError
 from ingestd.registry import connector_class
-from ingestd.settings import Settings, find_configuration, load_settings
+from ingestd.settings.configuration_file import find_configuration
+from ingestd.settings.loader import load_settings
+from ingestd.settings.model import Settings
 from ingestd.settings.node import nearest
 
 

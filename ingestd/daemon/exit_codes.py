@@ -17,17 +17,21 @@ class ExitCode(IntEnum):
     OUTPUT_UNWRITABLE = 73
     """The output of a command could not be written."""
     REJECTED = 3
-    """`sync`: records or entries of these pipelines are rejected."""
+    """`sync`, `plan`: records or entries of these pipelines are rejected."""
     PENDING = 4
     """`sync`: entries were still pending at the end of the time limit."""
     SOURCE_FAILED = 5
-    """`sync`, `check`: a source is unavailable or can't be read as configured; the others were read."""
+    """`sync`, `plan`, `check`: a source is unavailable or can't be read as configured; the others were read."""
     DRIFT = 6
     """`drift`: others added, changed or removed keys of a sink, repaired or not."""
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; the others were compared."""
     HELD = 8
-    """`sync`: the guard holds a run of these pipelines until it is approved or discarded."""
+    """`sync`, `plan`: a run of these pipelines is held until it is approved or discarded."""
+    CHANGES = 9
+    """`plan --exit-code`: a sync would change or deliver entries."""
+    PLAN_REFUSED = 10
+    """`sync --plan`: the effect is not that of the plan; nothing was delivered."""
     STATE_UNUSABLE = 74
     """The state file is damaged, of a newer version, or not accessible for this account. Nothing was changed."""
     STATE_BUSY = 75

@@ -50,9 +50,16 @@ class SyncReport:
 
 
 async def sync(
-    configuration: Configuration, names: Sequence[str], *, timeout_seconds: float | None, emit: Emit
+    configuration: Configuration,
+    names: Sequence[str],
+    *,
+    timeout_seconds: float | None,
+    emit: Emit,
+    passes: Sequence[PassReport] | None = None,
 ) -> SyncReport:
     """Read the sources of ``names`` once, wait for files that are about to be stable, and deliver all pending entries.
+
+    ``passes``: the reports of passes that are stored already. Then no source is read, and no sink is compared with its sources.
 
     Ends early at a signal, after ``timeout_seconds``, and if all pending entries are blocked until a person acts (such as a
     key that the service refuses). Requests in flight end normally, and delivered partitions are acknowledged.
@@ -69,13 +76,13 @@ async def sync(
         emit(event)
 
     shutdown = Shutdown(emit=emit, overrun=ExitCode.PENDING)
-    passes: list[PassReport] = []
+    reports: list[PassReport] = list(passes or ())
     stuck: list[LaneReport] = []
     with stop_signals(shutdown.ask), mirror_failures_alone():
         async with assemble(configuration, emit=count) as assembly:
             async with asyncio.TaskGroup() as group:
                 delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
-                working = group.create_task(_work(assembly, names, passes, stuck), name="sync")
+                working = group.create_task(_work(assembly, names, reports, stuck, read=passes is None), name="sync")
                 asked = group.create_task(shutdown.asked.wait(), name="signal")
                 await asyncio.wait([working, asked], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
                 if not working.done():
@@ -93,7 +100,7 @@ async def sync(
             held = tuple(one for one in status.held_runs() if one.pipeline in names)
         shutdown.done()
     return SyncReport(
-        passes=tuple(passes),
+        passes=tuple(reports),
         delivered=delivered,
         pending=pending,
         rejected=rejected,
@@ -103,11 +110,15 @@ async def sync(
     )
 
 
-async def _work(assembly: Assembly, names: Sequence[str], passes: list[PassReport], stuck: list[LaneReport]) -> None:
+async def _work(
+    assembly: Assembly, names: Sequence[str], passes: list[PassReport], stuck: list[LaneReport], *, read: bool
+) -> None:
     # One source at a time, so that the reports of the first ones are known after a timeout.
-    for name in names:
+    for name in names if read else ():
         passes.extend(await assembly.supervisor.read_once([name]))
     stuck.extend(await assembly.dispatcher.drain())
+    if not read:
+        return
 
     async def read_again(again: Sequence[str]) -> None:
         await assembly.supervisor.read_once(again)

@@ -11,8 +11,8 @@ from ingestd.core.clock import Now, Random
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake import PassReport
 from ingestd.mirror.port import Observable, SinkOwnership
-from ingestd.settings import PipelineSettings
 from ingestd.settings.drift import RemoveUnexplained
+from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import SinkAdopted
 

@@ -1,4 +1,4 @@
-"""Reload by `ingestd reload` and SIGHUP: new secrets, a retry of waiting lanes, and a check of the configuration.
+"""Reload by `ingestd reload` and SIGHUP: new secrets, a retry of waiting lanes and sources, and a check of the configuration.
 
 Changes of other settings need a restart; the response names them.
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.control.requests import Reloaded
 from ingestd.process.redaction import mask_secrets
-from ingestd.settings import Settings
+from ingestd.sdk import Connector, Resumes
+from ingestd.settings.model import Settings
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefused
 
@@ -51,12 +52,14 @@ class Reloader:
         *,
         client: Keyed,
         dispatcher: LaneRetrier,
+        connectors: Collection[Connector],
         emit: Emit,
         read: Callable[[Configuration], Configuration] = read_again,
     ) -> None:
         self._configuration = configuration
         self._client = client
         self._dispatcher = dispatcher
+        self._connectors = connectors
         self._emit = emit
         self._read = read
         self._one_at_a_time = asyncio.Lock()
@@ -79,6 +82,9 @@ class Reloader:
             restart_for = tuple(differences(self._configuration.settings, found.settings))
             self._emit(ConfigurationReloaded(by=by, key_changed=changed, restart_needed_for=restart_for))
             self._dispatcher.retry_now()
+            for connector in self._connectors:
+                if isinstance(connector, Resumes):
+                    connector.resume()
             return Reloaded(key_changed=changed, restart_for=restart_for)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from ingestd.settings import PipelineSettings
+from ingestd.settings.model import PipelineSettings
 
 
 def source_digests(pipelines: Iterable[PipelineSettings]) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from ingestd.core.column_profile import ColumnProfile
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.intake.run import checked_batches
-from ingestd.settings import PipelineSettings
+from ingestd.settings.model import PipelineSettings
 
 
 def read_profile(configuration: Configuration, pipeline: PipelineSettings) -> ColumnProfile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import EntryOrigin, HeldRun, PipelineStatus, SinkStatus
+from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
 
@@ -59,7 +59,6 @@ def read_status(configuration: Configuration) -> Status:
         MirrorCorrupt: the file is damaged, or not a state file.
     """
     state = configuration.settings.state
-    names = [pipeline.name for pipeline in configuration.settings.pipelines]
     if not state_exists(state):
         return Status(
             configuration=str(configuration.path),
@@ -69,30 +68,43 @@ def read_status(configuration: Configuration) -> Status:
             pending=0,
             rejected=0,
             pipelines=(),
-            idle=tuple(names),
+            idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines),
             sinks=(),
             rejections=(),
         )
     pid = holder(state)
     with observe(configuration) as mirror:
-        pipelines = tuple(mirror.pipelines())
-        ran = {pipeline.name for pipeline in pipelines}
-        return Status(
-            configuration=str(configuration.path),
-            state=str(state),
-            exists=True,
-            pid=pid,
-            pending=mirror.pending(),
-            rejected=mirror.rejected(),
-            pipelines=pipelines,
-            idle=tuple(name for name in names if name not in ran),
-            sinks=tuple(mirror.sinks()),
-            rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
-            forgotten=mirror.forgotten(),
-            held=tuple(mirror.held_runs()),
-            failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
-            notices=read_notices(state) if pid is not None else (),
+        return compile_status(
+            mirror, configuration, pid=pid, notices=(lambda: read_notices(state)) if pid is not None else tuple
         )
+
+
+def compile_status(
+    mirror: Observer,
+    configuration: Configuration,
+    *,
+    pid: int | None,
+    notices: Callable[[], tuple[OperatorNotice, ...]],
+) -> Status:
+    """Return the status of an open state file that the process ``pid`` holds. Blocks."""
+    pipelines = tuple(mirror.pipelines())
+    ran = {pipeline.name for pipeline in pipelines}
+    return Status(
+        configuration=str(configuration.path),
+        state=str(configuration.settings.state),
+        exists=True,
+        pid=pid,
+        pending=mirror.pending(),
+        rejected=mirror.rejected(),
+        pipelines=pipelines,
+        idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines if pipeline.name not in ran),
+        sinks=tuple(mirror.sinks()),
+        rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
+        forgotten=mirror.forgotten(),
+        held=tuple(mirror.held_runs()),
+        failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
+        notices=notices(),
+    )
 
 
 def read_notices(state: Path) -> tuple[OperatorNotice, ...]:
@@ -128,16 +140,6 @@ def observe(configuration: Configuration) -> Iterator[Observer]:
             yield mirror
     finally:
         mirror.close()
-
-
-def read_origins(configuration: Configuration, key: str) -> list[EntryOrigin]:
-    """Return the source of a key's entry in every sink that should contain it.
-
-    Raises:
-        MirrorError: there is no state file yet, or it can't be read.
-    """
-    with observe(configuration) as mirror:
-        return mirror.origins(key)
 
 
 def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:

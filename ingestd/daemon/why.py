@@ -18,7 +18,7 @@ from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun
 from ingestd.mirror.sqlite import state_exists
 from ingestd.sdk import Connector, Locates
-from ingestd.settings import PipelineSettings
+from ingestd.settings.model import PipelineSettings
 
 
 async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[str]:

@@ -20,6 +20,8 @@ class Event:
     """The base of all events. The name of a subclass is in the past tense; its docstring says when it is emitted."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "info"
+    former_name: ClassVar[str | None] = None
+    """The name of the last release, if it was another one. The line has it as ``former_event``, so that a search finds it."""
 
 
 Emit: TypeAlias = Callable[[Event], None]
@@ -33,6 +35,8 @@ def event_name(kind: type[Event]) -> str:
 def log_event(event: Event) -> None:
     """Write an event to the process's log."""
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    if event.former_name is not None:
+        fields["former_event"] = event.former_name
     structlog.get_logger().log(_LEVELS[event.level], event_name(type(event)), **fields)
 
 

@@ -7,8 +7,9 @@ import socket
 from pathlib import Path
 
 from ingestd.daemon.control.address import short_address, socket_file
+from ingestd.daemon.control.message import LONGEST_LINE
 from ingestd.daemon.control.refusal import DaemonEnded, RequestRefused
-from ingestd.daemon.control.requests import LONGEST_LINE, Request, Response, decode_response, encode_request
+from ingestd.daemon.control.requests import Request, Response, decode_response, encode_request
 
 
 class NoDaemon(Exception):

@@ -6,17 +6,12 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from ingestd.daemon.control.message import VERSION, ReadStatus, RequestMessage, ResponseMessage, StatusText
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
-
-VERSION = 2
-"""Version of the protocol. A daemon that was started before an update may use another one."""
-
-LONGEST_LINE = 16 << 20
-"""Bytes. A selection by number may be long."""
 
 
 class RetryRejected(msgspec.Struct, frozen=True, kw_only=True, tag="retry_rejected"):
@@ -119,9 +114,19 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: tuple[str, ...] = ()
 
 
-Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | MoveCursor | DecideRun | Reload
+Request: TypeAlias = (
+    RetryRejected | DropRejected | CheckDrift | Explain | ReadStatus | ReadNotices | MoveCursor | DecideRun | Reload
+)
 Response: TypeAlias = (
-    Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | CursorsMoved | RunDecided | Reloaded
+    Retried
+    | int
+    | tuple[DriftCheckResult, ...]
+    | Explained
+    | StatusText
+    | SourceNotices
+    | CursorsMoved
+    | RunDecided
+    | Reloaded
 )
 
 _RESPONSES: dict[type[Request], Any] = {
@@ -129,21 +134,12 @@ _RESPONSES: dict[type[Request], Any] = {
     DropRejected: int,
     CheckDrift: tuple[DriftCheckResult, ...],
     Explain: Explained,
+    ReadStatus: StatusText,
     ReadNotices: SourceNotices,
     MoveCursor: CursorsMoved,
     DecideRun: RunDecided,
     Reload: Reloaded,
 }
-
-
-class _RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
-    version: int
-    request: msgspec.Raw
-
-
-class _ResponseMessage(msgspec.Struct, frozen=True, kw_only=True):
-    response: msgspec.Raw = msgspec.Raw(b"null")
-    refusal: str = ""
 
 
 _OTHER_VERSION = "The running daemon has another version than this command. Restart the daemon."
@@ -152,7 +148,7 @@ _OTHER_VERSION = "The running daemon has another version than this command. Rest
 def encode_request(request: Request) -> bytes:
     """Encode a request as a line."""
     return (
-        msgspec.json.encode(_RequestMessage(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
+        msgspec.json.encode(RequestMessage(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
     )
 
 
@@ -163,7 +159,7 @@ def decode_request(line: bytes) -> Request:
         RequestRefused: the request is of another version.
     """
     try:
-        found = msgspec.json.decode(line, type=_RequestMessage)
+        found = msgspec.json.decode(line, type=RequestMessage)
         if found.version != VERSION:
             raise RequestRefused(_OTHER_VERSION)
         request: Request = msgspec.json.decode(found.request, type=Request)
@@ -174,12 +170,12 @@ def decode_request(line: bytes) -> Request:
 
 def encode_response(response: Response) -> bytes:
     """Encode a response as a line."""
-    return msgspec.json.encode(_ResponseMessage(response=msgspec.Raw(msgspec.json.encode(response)))) + b"\n"
+    return msgspec.json.encode(ResponseMessage(response=msgspec.Raw(msgspec.json.encode(response)))) + b"\n"
 
 
 def encode_refusal(sentence: str) -> bytes:
     """Encode a refusal as a line."""
-    return msgspec.json.encode(_ResponseMessage(refusal=sentence)) + b"\n"
+    return msgspec.json.encode(ResponseMessage(refusal=sentence)) + b"\n"
 
 
 def decode_response(request: Request, line: bytes) -> Response:
@@ -189,7 +185,7 @@ def decode_response(request: Request, line: bytes) -> Response:
         RequestRefused: the daemon refused the request, or the response is of another version.
     """
     try:
-        found = msgspec.json.decode(line, type=_ResponseMessage)
+        found = msgspec.json.decode(line, type=ResponseMessage)
         if found.refusal:
             raise RequestRefused(found.refusal)
         response: Response = msgspec.json.decode(found.response, type=_RESPONSES[type(request)])

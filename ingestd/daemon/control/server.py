@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.control.address import short_address, socket_file
+from ingestd.daemon.control.message import LONGEST_LINE
 from ingestd.daemon.control.requests import (
-    LONGEST_LINE,
     Request,
     Response,
     decode_request,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.core.errors import ConfigurationError
-from ingestd.settings.loader import load_document, mistake_at
+from ingestd.settings.configuration_file import load_document, mistake_at
 from ingestd.settings.node import ListNode, MappingNode, Node, Scalar, described, nearest
 
 _CASE = ("name", "pipeline", "rows", "columns", "sample", "facts", "entries", "rejected", "broken", "partial")

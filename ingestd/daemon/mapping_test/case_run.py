@@ -7,13 +7,16 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 
 import polars as pl
 
 from ingestd.core.errors import SourceError
+from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch
 from ingestd.daemon.mapping_test.case_file import ExpectedEntry, MappingCase
+from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.run import checked_batches
 from ingestd.sdk import pack
 
@@ -65,12 +68,17 @@ def run_case(
     mapping: Mapping,
     rules: tuple[MappingRule, ...],
     sample: Callable[[Path], Iterator[Batch]],
+    groups: Aggregation | None = None,
 ) -> CaseResult:
-    """Map the records of a case. ``sample`` reads a file with the source's format."""
+    """Map the records of a case. ``sample`` reads a file with the source's format. ``groups``: the group stage."""
     output = _CaseOutput()
+    batches = (
+        dataclasses.replace(batch, facts={**batch.facts, **case.facts})
+        for batch in checked_batches(sample(case.sample) if case.sample is not None else iter((_batch(case),)))
+    )
     try:
-        for batch in checked_batches(sample(case.sample) if case.sample is not None else iter((_batch(case),))):
-            _map(dataclasses.replace(batch, facts={**batch.facts, **case.facts}), mapping, rules, output)
+        for batch in _grouped(batches, groups, output) if groups is not None else batches:
+            _map(batch, mapping, rules, output)
     except SourceError as error:
         output.broken = str(error)
     expected = {entry.key for entry in case.entries}
@@ -78,6 +86,16 @@ def run_case(
         differences=tuple(_differences(case, output)),
         covered=frozenset(index for index, keys in output.made_by.items() if keys & expected),
     )
+
+
+def _grouped(batches: Iterator[Batch], groups: Aggregation, output: _CaseOutput) -> Iterator[Batch]:
+    """Yield the groups of all batches; add the rejected records to the output."""
+    with GroupStage(groups, Path(gettempdir())) as stage:
+        for batch in batches:
+            stage.check_header(batch)
+            output.rejects += [(str(reject.position), reject.reason) for reject in stage.add(batch)]
+            if batch.last:
+                yield from stage.batches(batch)
 
 
 def _batch(case: MappingCase) -> Batch:

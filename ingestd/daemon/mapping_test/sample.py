@@ -11,7 +11,7 @@ from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.sdk import ReadsSamples
 from ingestd.sdk.batches import attach_rejects
-from ingestd.settings import PipelineSettings
+from ingestd.settings.model import PipelineSettings
 
 
 def read_sample(configuration: Configuration, pipeline: PipelineSettings, path: Path) -> Iterator[Batch]:

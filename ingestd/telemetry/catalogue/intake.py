@@ -47,7 +47,7 @@ class RunHeld(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReleased(Event):
-    """A run is no longer held. ``by``: the account that approved or discarded it, empty if a later reading passed the guard."""
+    """A run is no longer held. ``by``: the account that approved or discarded it, empty if a later reading passed."""
 
     pipeline: str
     partition: str
@@ -116,6 +116,7 @@ class ContentKnown(Event):
 class SourceNotice(Event):
     """A notice of a source, such as how its folder is watched."""
 
+    former_name: ClassVar[str | None] = "source_told"
     pipeline: str
     sentence: str
 

@@ -1,0 +1,37 @@
+"""The lines of JSON on the control socket, and the one request that a command sends before it has imported anything else."""
+
+from __future__ import annotations
+
+import msgspec
+
+VERSION = 2
+"""Version of the protocol. A daemon that was started before an update may use another one."""
+
+LONGEST_LINE = 16 << 20
+"""Bytes. A selection by number may be long."""
+
+
+class RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of a request."""
+
+    version: int
+    request: msgspec.Raw
+
+
+class ResponseMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of a response. ``refusal``: why there is none, or empty."""
+
+    response: msgspec.Raw = msgspec.Raw(b"null")
+    refusal: str = ""
+
+
+class ReadStatus(msgspec.Struct, frozen=True, kw_only=True, tag="read_status"):
+    """Read the status, as JSON or as lines; the response is `StatusText`."""
+
+    as_json: bool
+
+
+class StatusText(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ingestd status` prints."""
+
+    text: str

@@ -1,0 +1,99 @@
+"""The text and JSON forms of the status."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+
+from ingestd.core.clock import moment
+from ingestd.daemon.location import format_origin
+from ingestd.daemon.reporting import held_line
+from ingestd.daemon.status import Status
+from ingestd.mirror.drift import DriftStatus
+from ingestd.mirror.port import PipelineStatus, SinkStatus
+
+
+def format_status(found: Status, *, as_json: bool) -> str:
+    """Return the status as lines, or as one JSON object."""
+    if as_json:
+        return json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2)
+    return "\n".join(_status_lines(found))
+
+
+def _status_lines(found: Status) -> Iterator[str]:
+    runs = f"runs (process {found.pid})" if found.pid else "does not run"
+    yield f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not created yet'}."
+    yield f"{found.pending} pending, {found.rejected} rejected."
+    for failed in found.failed_parts:
+        yield (
+            f"{failed.part} failed {failed.failures} times since {moment(failed.since)} and restarts "
+            f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
+        )
+    for notice in found.notices:
+        since = f" (since {moment(notice.since)})" if notice.since is not None else ""
+        yield f"{f'source {notice.pipeline}: ' if notice.pipeline else ''}{notice.sentence}{since}"
+    for held in found.held:
+        yield held_line(held)
+    for pipeline in found.pipelines:
+        yield f"pipeline {pipeline.name}: {_last_run(pipeline)}"
+    for name in found.idle:
+        yield f"pipeline {name}: never ran"
+    for sink in found.sinks:
+        yield sink_line(sink)
+    for rejection in found.rejections:
+        yield f"rejected {format_origin(rejection)}: {rejection.reason}"
+    if found.rejected > len(found.rejections):
+        yield (f"{found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' lists all of them")
+    if found.forgotten is not None:
+        yield (
+            f"{found.forgotten.count} rejections were deleted because of rejected.keep_days and rejected.keep_rows, "
+            f"most recently {moment(found.forgotten.at)}"
+        )
+
+
+def sink_line(sink: SinkStatus) -> str:
+    """Return the counts of a sink and, if its delivery is blocked, the reason, its begin, and what to do."""
+    line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} pending, {sink.rejected} rejected"
+    line += f"; {_drift(sink)}" if sink.drift is not None else ""
+    line += f"; {_unexplained(sink)}" if sink.unexplained else ""
+    line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
+    if (blocker := sink.trouble) is not None and sink.pending:
+        next_try = f"next try {moment(blocker.until)}"
+        return f"{line}; {blocker.standing} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
+    attempt = sink.last_attempt
+    return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
+
+
+def _unexplained(sink: SinkStatus) -> str:
+    if not sink.read:
+        return f"{sink.unexplained} entries that no source has named yet; some sources have not been read yet"
+    return f"{sink.unexplained} that no source explains ('ingestd drift' lists them)"
+
+
+def _drift(sink: SinkStatus) -> str:
+    checked = sink.drift
+    if checked is None:
+        return "not read back yet"
+    if checked.at is None:
+        return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
+    result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
+    failed = f" (failed {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
+    return f"read back {moment(checked.at)}: {result}{failed}"
+
+
+def _counts(checked: DriftStatus) -> str:
+    return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by others"
+
+
+def _last_run(pipeline: PipelineStatus) -> str:
+    if pipeline.failure:
+        return f"failed: {pipeline.failure}"
+    run = pipeline.last_run
+    if pipeline.last_run_at is None or run is None:
+        return "no run has ended yet"
+    changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
+    notice = f". {pipeline.notice}" if pipeline.notice else ""
+    within = f", {pipeline.within_deadband} within the dead-band of the sent value" if pipeline.within_deadband else ""
+    read = f"{run.records} records, {changes}, {run.rejected} rejected{within}"
+    return f"last run {moment(pipeline.last_run_at)}: {read}{notice}"

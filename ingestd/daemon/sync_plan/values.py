@@ -1,0 +1,119 @@
+"""The values of a plan. The names of the members are part of the JSON of `ingestd plan`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ingestd.core.record import Position
+
+VERSION = 1
+"""The version of a plan's JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChange:
+    """An entry that would change. ``old`` and ``new`` are None if there is no such value; the types are None then, too.
+
+    ``position``: the location of the record of the new value in its partition.
+    """
+
+    kind: Literal["created", "changed", "removed"]
+    key: str
+    old: str | None
+    old_type: str | None
+    new: str | None
+    new_type: str | None
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedReject:
+    """A record or entry that would be rejected, with its location and the reason."""
+
+    position: Position | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlan:
+    """What a sync would do with a file or table that has new content, or a held run.
+
+    ``records`` read and ``rejected``. Entries ``created``, ``changed`` (``retyped`` of them get another data type), ``removed``
+    and ``unchanged``. ``held``: why the guard would hold the run, a sentence each; the counts are then those of the held run.
+    ``failure``: why it can't be read, or empty. ``changes`` and ``rejects``: the first ones of each kind. ``content`` and
+    ``effect``: digests of the records and of all changes.
+    """
+
+    pipeline: str
+    partition: str
+    sink: str
+    records: int
+    rejected: int
+    created: int
+    changed: int
+    retyped: int
+    removed: int
+    unchanged: int
+    held: tuple[str, ...]
+    failure: str
+    changes: tuple[PlannedChange, ...]
+    rejects: tuple[PlannedReject, ...]
+    content: str
+    effect: str
+
+    @property
+    def counts(self) -> str:
+        """The counts of entries, for people."""
+        retyped = f" ({self.retyped} with another data type)" if self.retyped else ""
+        return f"{self.created} created, {self.changed} changed{retyped}, {self.removed} removed, {self.unchanged} unchanged"
+
+    @property
+    def has_changes(self) -> bool:
+        """True if entries would change without an approval."""
+        return not self.held and bool(self.created or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePlan:
+    """A pipeline of the plan.
+
+    ``skipped``: number of partitions without new content. ``failures``: why the source or a partition of it can't be
+    read. ``configuration``: digest of source, mapping, lookup tables, guard and sink. ``commits``: the number of commits
+    that changed its entries before.
+    """
+
+    name: str
+    sink: str
+    skipped: int
+    failures: tuple[str, ...]
+    configuration: str
+    commits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkPlan:
+    """A sink of the plan or with pending entries.
+
+    ``known``: the state file knows its content. If not, the next delivery finds or creates it. ``pending``: entries that were
+    pending before; a sync delivers them, too. ``unexplained``: entries that no source names any more, and that a sync
+    removes after it has compared the sink; 0 if the configuration keeps them. The execution of a plan keeps them.
+    """
+
+    name: str
+    known: bool
+    pending: int
+    unexplained: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlan:
+    """What a sync would do. ``made``: a time in UTC. ``pending``: digest of the entries that are pending before."""
+
+    version: int
+    made: str
+    configuration: str
+    pipelines: tuple[PipelinePlan, ...]
+    partitions: tuple[PartitionPlan, ...]
+    sinks: tuple[SinkPlan, ...]
+    pending: str
