@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,35 +13,33 @@ import click
 from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError, MirrorFull
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.process.logs import flush_logs, logs_configured
 from ingestd.process.redaction import redact_text
-from ingestd.process.supervision import one_line
 from ingestd.process.verbs import Verbs
-from ingestd.telemetry import log_event
-from ingestd.telemetry.catalogue.daemon import CommandFailed
 
 
 class DaemonVerbs(Verbs):
     """The verbs of `ingestd`, with the conversion of errors to exit codes."""
 
-    verbs: ClassVar[tuple[str, ...]] = (
-        "check",
-        "test",
-        "infer",
-        "sync",
-        "run",
-        "reload",
-        "status",
-        "why",
-        "trace",
-        "rejected",
-        "drift",
-        "cursor",
-        "approve",
-        "discard",
-        "demo",
-        "schema",
-    )
+    verbs: ClassVar[Mapping[str, str]] = {
+        "check": "Find mistakes before anything runs.",
+        "test": "Test the mappings with cases.",
+        "infer": "Print a contract of the columns of PIPELINE.",
+        "plan": "Show what a sync would do now. Nothing is delivered, stored, archived or deleted.",
+        "sync": "Read every source once and deliver until nothing is pending.",
+        "run": "Run the daemon until SIGTERM or Ctrl-C.",
+        "reload": "Make the running daemon read its secrets again and retry at once.",
+        "status": "Show delivered, pending and rejected entries.",
+        "why": "Show why a file waits, or what happened to it.",
+        "trace": "Show the source of the value of a KEY, and its former values.",
+        "rejected": "Show, export, retry or drop rejected records, entries and files.",
+        "drift": "Read sinks back and list the keys that others changed.",
+        "cursor": "Show or move the cursors of partitions.",
+        "database": "Show what the administrator of a database may install.",
+        "approve": "Deliver a run that the guard or the contract holds.",
+        "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",
+        "demo": "Run the service and the daemon on this machine with sample files.",
+        "schema": "Print the JSON Schema of the configuration.",
+    }
     package: ClassVar[str] = "ingestd.cli"
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -70,6 +69,12 @@ class DaemonVerbs(Verbs):
 
 def _report_bug(error: BaseException, *, debug: bool) -> None:
     """Print a sentence about an unexpected exception. The traceback goes to the log, or with ``debug`` to stderr."""
+    # Only here, because importing the log takes longer than all other work of `--help`.
+    from ingestd.process.logs import flush_logs, logs_configured  # noqa: PLC0415
+    from ingestd.process.supervision import one_line  # noqa: PLC0415
+    from ingestd.telemetry import log_event  # noqa: PLC0415
+    from ingestd.telemetry.catalogue.daemon import CommandFailed  # noqa: PLC0415
+
     trace = redact_text("".join(traceback.format_exception(error)))
     in_log = not debug and logs_configured()
     if debug:

@@ -19,7 +19,7 @@ from ingestd.telemetry import log_event
 @click.argument("run", type=click.IntRange(min=1))
 @with_configuration_without_secrets
 def approve(configuration: Configuration, run: int) -> None:
-    """Deliver a run that the guard holds.
+    """Deliver a run that the guard or the contract holds.
 
     'ingestd status' lists the held runs with their numbers and reasons. Exactly the entries of that run are delivered, even if
     its file is gone. If the source was read again since, with another result, a later run has replaced it, and the command

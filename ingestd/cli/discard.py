@@ -19,7 +19,7 @@ from ingestd.telemetry import log_event
 @click.argument("run", type=click.IntRange(min=1))
 @with_configuration_without_secrets
 def discard(configuration: Configuration, run: int) -> None:
-    """Delete a run that the guard holds, and keep what is delivered.
+    """Delete a run that the guard or the contract holds, and keep what is delivered.
 
     'ingestd status' lists the held runs. The same content is not held again: its file or table is ignored until it changes, and
     a file stays where it is. If a daemon runs, it does this.

@@ -42,7 +42,7 @@ _SHOWN = 20
 def drift(  # noqa: PLR0917 - click names them
     configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, form: str
 ) -> None:
-    """Read sinks back and list the keys that others added, changed or removed.
+    """Read sinks back and list the keys that others changed: added, updated or removed ones.
 
     Without names, the sinks of all pipelines are read. Entries that are pending, in flight or rejected are not drift. Keys that
     others added are only listed, unless the pipeline has 'drift: {added: remove}'. Adopted values remain until their records

@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 @click.argument("pipeline")
 @with_configuration
 def infer(configuration: Configuration, pipeline: str) -> None:
-    """Read the source of PIPELINE once and print a contract of its columns, as YAML for the configuration.
+    """Print a contract of the columns of PIPELINE, as YAML for the configuration. Its source is read once.
 
     The contract has the name of each column, whether it is always filled, and the type of its values: integer, decimal, date,
     text, or a list of values if there are few. Nothing is stored, moved or sent. The intake then checks each reading.

@@ -6,17 +6,30 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import click
 
-from ingestd.daemon.configuration import Configuration, read_configuration
+if TYPE_CHECKING:
+    from ingestd.daemon.configuration import Configuration
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-Verb: TypeAlias = Callable[Concatenate[Configuration, P], R]
+Verb: TypeAlias = "Callable[Concatenate[Configuration, P], R]"
+
+
+def with_configuration_path(verb: Callable[Concatenate[Path | None, P], R]) -> Callable[..., R]:
+    """Add the option ``-c`` to a verb and pass it the path, or None. ``-c`` may also precede the verb."""
+
+    @click.option("-c", "--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file.")
+    @click.pass_context
+    @functools.wraps(verb)
+    def pass_path(ctx: click.Context, /, config: Path | None, *args: P.args, **kwargs: P.kwargs) -> R:
+        return verb(config if config is not None else ctx.obj, *args, **kwargs)
+
+    return pass_path
 
 
 def with_configuration(verb: Verb[P, R]) -> Callable[..., R]:
@@ -30,12 +43,11 @@ def with_configuration_without_secrets(verb: Verb[P, R]) -> Callable[..., R]:
 
 
 def _with_configuration(verb: Verb[P, R], *, secrets: bool) -> Callable[..., R]:
-    @click.option("-c", "--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file.")
-    @click.pass_context
     @functools.wraps(verb)
-    def read_first(ctx: click.Context, /, config: Path | None, *args: P.args, **kwargs: P.kwargs) -> R:
-        explicit = config if config is not None else ctx.obj
-        configuration = read_configuration(explicit, environment=os.environ, cwd=Path.cwd(), secrets=secrets)
+    def read_first(path: Path | None, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415 - most verbs' help needs none of it
+
+        configuration = read_configuration(path, environment=os.environ, cwd=Path.cwd(), secrets=secrets)
         return verb(configuration, *args, **kwargs)
 
-    return read_first
+    return with_configuration_path(read_first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ingestd.registry import connector_class, connector_names
-from ingestd.settings import schema_text
+from ingestd.settings.schema import schema_text
 
 
 @click.command()

@@ -2,109 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import os
+from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
-from ingestd.cli.rejected.presentation import format_origin
-from ingestd.core.clock import moment
-from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.reporting import held_line
-from ingestd.daemon.status import Status, read_status
-from ingestd.mirror.drift import DriftStatus
-from ingestd.mirror.port import PipelineStatus, SinkStatus
+from ingestd.cli.options import with_configuration_path
+from ingestd.daemon.control.status_caller import call_for_status
+from ingestd.settings.configuration_file import find_configuration, read_state_path
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@with_configuration_without_secrets
-def status(configuration: Configuration, as_json: bool) -> None:
+@with_configuration_path
+def status(path: Path | None, as_json: bool) -> None:
     """Show delivered, pending and rejected entries.
 
-    Reads the state file. It works with and without a running daemon; the first line says whether one runs.
+    Asks the running daemon, and reads the state file if none runs; the first line says whether one runs.
     """
-    found = read_status(configuration)
-    if as_json:
-        click.echo(json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2))
-    else:
-        _print_status(found)
+    state = read_state_path(find_configuration(path, os.environ, Path.cwd()), os.environ)
+    text = call_for_status(state, as_json=as_json) if state is not None else None
+    click.echo(text if text is not None else _read_from_state_file(path, as_json=as_json))
 
 
-def _print_status(found: Status) -> None:
-    runs = f"runs (process {found.pid})" if found.pid else "does not run"
-    click.echo(f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not created yet'}.")
-    click.echo(f"{found.pending} pending, {found.rejected} rejected.")
-    for failed in found.failed_parts:
-        click.echo(
-            f"{failed.part} failed {failed.failures} times since {moment(failed.since)} and restarts "
-            f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
-        )
-    for notice in found.notices:
-        since = f" (since {moment(notice.since)})" if notice.since is not None else ""
-        click.echo(f"{f'source {notice.pipeline}: ' if notice.pipeline else ''}{notice.sentence}{since}")
-    for held in found.held:
-        click.echo(held_line(held))
-    for pipeline in found.pipelines:
-        click.echo(f"pipeline {pipeline.name}: {_last_run(pipeline)}")
-    for name in found.idle:
-        click.echo(f"pipeline {name}: never ran")
-    for sink in found.sinks:
-        click.echo(sink_line(sink))
-    for rejection in found.rejections:
-        click.echo(f"rejected {format_origin(rejection)}: {rejection.reason}")
-    if found.rejected > len(found.rejections):
-        click.echo(
-            f"{found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' lists all of them"
-        )
-    if found.forgotten is not None:
-        click.echo(
-            f"{found.forgotten.count} rejections were deleted because of rejected.keep_days and rejected.keep_rows, "
-            f"most recently {moment(found.forgotten.at)}"
-        )
+def _read_from_state_file(path: Path | None, *, as_json: bool) -> str:
+    # Only here, because these imports take longer than the daemon needs to respond.
+    from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415
+    from ingestd.daemon.status import read_status  # noqa: PLC0415
+    from ingestd.daemon.status_text import format_status  # noqa: PLC0415
 
-
-def sink_line(sink: SinkStatus) -> str:
-    """Return the counts of a sink and, if its delivery is blocked, the reason, its begin, and what to do."""
-    line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} pending, {sink.rejected} rejected"
-    line += f"; {_drift(sink)}" if sink.drift is not None else ""
-    line += f"; {_unexplained(sink)}" if sink.unexplained else ""
-    line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
-    if (blocker := sink.trouble) is not None and sink.pending:
-        next_try = f"next try {moment(blocker.until)}"
-        return f"{line}; {blocker.standing} since {moment(blocker.since)}, {next_try}: {blocker.sentence}"
-    attempt = sink.last_attempt
-    return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
-
-
-def _unexplained(sink: SinkStatus) -> str:
-    if not sink.read:
-        return f"{sink.unexplained} entries that no source has named yet; some sources have not been read yet"
-    return f"{sink.unexplained} that no source explains ('ingestd drift' lists them)"
-
-
-def _drift(sink: SinkStatus) -> str:
-    checked = sink.drift
-    if checked is None:
-        return "not read back yet"
-    if checked.at is None:
-        return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
-    result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
-    failed = f" (failed {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
-    return f"read back {moment(checked.at)}: {result}{failed}"
-
-
-def _counts(checked: DriftStatus) -> str:
-    return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by others"
-
-
-def _last_run(pipeline: PipelineStatus) -> str:
-    if pipeline.failure:
-        return f"failed: {pipeline.failure}"
-    run = pipeline.last_run
-    if pipeline.last_run_at is None or run is None:
-        return "no run has ended yet"
-    changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
-    notice = f". {pipeline.notice}" if pipeline.notice else ""
-    return f"last run {moment(pipeline.last_run_at)}: {run.records} records, {changes}, {run.rejected} rejected{notice}"
+    configuration = read_configuration(path, environment=os.environ, cwd=Path.cwd(), secrets=False)
+    return format_status(read_status(configuration), as_json=as_json)

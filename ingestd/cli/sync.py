@@ -3,43 +3,92 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.cli.progress import progress
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.one_shot_sync import SyncReport
 from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.daemon.reporting import held_line
+from ingestd.daemon.sync_plan.execution import Interrupted, sync_planned
+from ingestd.daemon.sync_plan.plan_file import PlanUnusable, read_plan
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
+
+_DIFFERENCES = 10
+"""Maximum number of differences that are printed."""
 
 
 @click.command()
 @click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after this time.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Do exactly what a file of 'ingestd plan --save' says, or nothing.",
+)
 @with_configuration
-def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None) -> None:
+def sync(
+    configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None, plan_file: Path | None
+) -> None:
     """Read every source once and deliver until nothing is pending.
 
     With names, only those pipelines are read. sync waits for files that are not stable yet. Entries that were pending before
     are delivered, too.
 
+    With --plan, the pipelines of the plan are read again. If the configuration, the state, a source or the effect is not that
+    of the plan, the command says what differs, and delivers nothing. A run that the guard holds in the plan is held.
+
     Exit codes, the first that applies: 5 a source is unavailable or can't be used as configured; 4 entries are still pending
-    (timeout, signal, or the service refuses the key); 8 the guard holds a run of these pipelines; 3 records, entries or whole
-    files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered.
+    (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held; 3 records, entries or whole
+    files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered. With --plan also: 10 the plan
+    is refused; 130 or 143 a signal ended it before anything was delivered.
     """
     try:
         names = chosen_pipelines(configuration, pipelines)
     except PipelineUnknown as error:
         raise click.UsageError(str(error)) from error
     configure_logs(level="warning")
-    with progress(terminal=sys.stdout.isatty()) as emit:
-        report = run_to_end(run_sync(configuration, names, timeout_seconds=timeout, emit=emit))
+    if plan_file is not None:
+        report = _sync_planned(configuration, pipelines, timeout, plan_file)
+    else:
+        with progress(terminal=sys.stdout.isatty()) as emit:
+            report = run_to_end(run_sync(configuration, names, timeout_seconds=timeout, emit=emit))
     _print_report(report)
     sys.exit(report.exit_code)
+
+
+def _sync_planned(
+    configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None, plan_file: Path
+) -> SyncReport:
+    if pipelines:
+        raise click.UsageError("--plan takes no names of pipelines: the plan has them. Name them for 'ingestd plan'.")
+    try:
+        saved = read_plan(plan_file)
+    except PlanUnusable as error:
+        raise click.UsageError(str(error)) from error
+    try:
+        with progress(terminal=sys.stdout.isatty()) as emit:
+            done = run_to_end(sync_planned(configuration, saved, timeout_seconds=timeout, emit=emit))
+    except Interrupted as interrupted:
+        sys.exit(interrupted.exit_status)
+    if isinstance(done, SyncReport):
+        return done
+    for difference in done.differences[:_DIFFERENCES]:
+        click.echo(redact_text(difference), err=True)
+    if len(done.differences) > _DIFFERENCES:
+        click.echo(f"{len(done.differences) - _DIFFERENCES} more differences.", err=True)
+    click.echo(
+        f"The plan {plan_file} is refused, and nothing was delivered. Make a new one with 'ingestd plan'.", err=True
+    )
+    sys.exit(ExitCode.PLAN_REFUSED)
 
 
 def _print_report(report: SyncReport) -> None:

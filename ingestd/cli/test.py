@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
@@ -15,7 +16,7 @@ from ingestd.daemon.mapping_test.case_file import MappingCase, read_cases
 from ingestd.daemon.mapping_test.case_run import CaseResult, rules_of, run_case
 from ingestd.daemon.mapping_test.sample import read_sample
 from ingestd.process.redaction import redact_text
-from ingestd.settings import PipelineSettings
+from ingestd.settings.model import PipelineSettings
 
 _USUAL = "tests.yaml"
 
@@ -64,10 +65,15 @@ def _run(
     configuration: Configuration, pipeline: PipelineSettings, cases: list[MappingCase]
 ) -> list[tuple[MappingCase, CaseResult]]:
     mapping, rules = Mapping(pipeline.entries), rules_of(pipeline.entries)
+    groups = Aggregation(pipeline.group) if pipeline.group is not None else None
     results = []
     for case in cases:
         result = run_case(
-            case, mapping=mapping, rules=rules, sample=lambda path: read_sample(configuration, pipeline, path)
+            case,
+            mapping=mapping,
+            rules=rules,
+            sample=lambda path: read_sample(configuration, pipeline, path),
+            groups=groups,
         )
         results.append((case, result))
         if not result.differences:

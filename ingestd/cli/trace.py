@@ -5,44 +5,135 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Iterator
 
 import click
 
-from ingestd.cli.location import format_location
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.status import read_origins
+from ingestd.daemon.location import format_location
+from ingestd.daemon.source_record import SourceRecord
+from ingestd.daemon.trace import TracedEntry, trace_entry
+from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
+from ingestd.process.redaction import redact_text
+
+_INTERNAL = ("row_hash", "digest")
 
 
 @click.command()
 @click.argument("key")
+@click.option("--steps", is_flag=True, help="Read the record from its source and show how it makes the value.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object for each sink.")
 @with_configuration_without_secrets
-def trace(configuration: Configuration, key: str, as_json: bool) -> None:
-    """Show the source of the value of a KEY: file or table, row, and time of reading.
+def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) -> None:
+    """Show the source of the value of a KEY, and its former values.
+
+    The source is a file or table, with the row and the time of reading. Former values are the last ten that differ.
+
+    With --steps, the source is read until the record of the value, and each step of the mapping is shown. If the record has
+    changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
 
     Exit codes: 0 found, 1 no sink should contain the key.
     """
-    origins = read_origins(configuration, key)
+    entries = trace_entry(configuration, key, steps=steps)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(origin) for origin in origins], ensure_ascii=False, indent=2))
-    elif not origins:
+        click.echo(redact_text(json.dumps([_as_json(entry) for entry in entries], ensure_ascii=False, indent=2)))
+    else:
+        for entry in entries:
+            click.echo(redact_text("\n".join(_lines(entry))))
+    is_known = any(entry.origin is not None for entry in entries)
+    if not is_known and not as_json:
         click.echo(f"No sink should contain '{key}'. Keys are case-sensitive.", err=True)
-    for origin in () if as_json else origins:
-        click.echo("\n".join(_lines(origin)))
-    sys.exit(0 if origins else 1)
+    sys.exit(0 if is_known else 1)
 
 
-def _lines(origin: EntryOrigin) -> list[str]:
+def _as_json(entry: TracedEntry) -> dict[str, object]:
+    """Return an entry as an object; the members of its origin are null if it was removed."""
+    removed: dict[str, object] = {field.name: None for field in dataclasses.fields(EntryOrigin)}
+    shown = removed | {"removed": True, "pending": False}
+    if entry.origin is not None:
+        shown = dataclasses.asdict(entry.origin)
+    shown |= {"workspace": entry.workspace, "sink": entry.sink, "key": entry.key}
+    shown["former"] = [dataclasses.asdict(one) for one in entry.former]
+    if entry.source is not None:
+        shown["steps"] = dataclasses.asdict(entry.source)
+    return {name: value for name, value in shown.items() if name not in _INTERNAL}
+
+
+def _lines(entry: TracedEntry) -> Iterator[str]:
+    origin = entry.origin
+    if origin is None:
+        yield f"{entry.key} was removed"
+        yield f"  sink      {entry.sink} in {entry.workspace}"
+    else:
+        yield from _origin_lines(origin)
+    if entry.source is not None:
+        yield from _source_lines(entry.source)
+    if entry.former:
+        yield "  former values, the newest first:"
+    for former in entry.former:
+        yield from _former_lines(former)
+
+
+def _origin_lines(origin: EntryOrigin) -> Iterator[str]:
     value = "to be removed" if origin.removed else f"= {origin.value} ({origin.data_type})"
-    state = "pending" if origin.pending else "delivered"
-    lines = [f"{origin.key} {value}", f"  sink      {origin.sink} in {origin.workspace}, {state}"]
+    state = "pending" if origin.pending else "rejected by the service" if origin.rejected else "delivered"
+    yield f"{origin.key} {value}"
+    yield f"  sink      {origin.sink} in {origin.workspace}, {state}"
+    if origin.delivered_at is not None and not origin.rejected:
+        request = f", {origin.operation} {origin.status or ''}".rstrip() if origin.operation else ""
+        yield f"  delivered {moment(origin.delivered_at)}{request}"
     if not origin.pipeline:
-        return [*lines, "  found in the service; no source has named it"]
-    lines.append(f"  pipeline  {origin.pipeline}")
-    lines.append(f"  source    {format_location(origin.partition, origin.position)}")
+        yield "  found in the service; no source has named it"
+        return
+    yield f"  pipeline  {origin.pipeline}"
+    yield f"  source    {format_location(origin.partition, origin.position)}"
+    if origin.last_read is not None:
+        yield f"  last read {origin.last_read}, not sent: it is within the dead-band of the value above"
     if origin.read_at is not None:
-        lines.append(f"  read      {moment(origin.read_at)}")
-    return [*lines, *(f"  {name:<9} {text}" for name, text in origin.facts.items())]
+        yield f"  read      {moment(origin.read_at)}, run {origin.run}"
+    for name, text in origin.facts.items():
+        yield f"  {name:<9} {text}"
+
+
+def _source_lines(source: SourceRecord) -> Iterator[str]:
+    for sentence in source.sentences:
+        yield f"  note      {sentence}"
+    shown = source.used or tuple(source.record)
+    if source.record:
+        yield f"  record    {', '.join(f'{name} = {_quoted(source.record.get(name))}' for name in shown)}"
+    for name, text in source.facts.items():
+        yield f"  {name:<9} {text}"
+    for step in source.steps:
+        yield f"  {step.name:<9} {step.text + ' ' if step.text else ''}→ {'no value' if step.result is None else step.result}"
+
+
+def _former_lines(former: FormerValue) -> Iterator[str]:
+    at, by = moment(former.ended_at), f" by run {former.ended_by}" if former.ended_by else ""
+    ended = {
+        "replaced": f"replaced {at}{by}",
+        "removed": f"removed {at}{by}",
+        "approved": f"replaced {at} by the approved run {former.ended_by}",
+        "adopted": f"replaced {at} by the service's content (drift --adopt)",
+        "overwritten": f"overwritten {at}",
+    }[former.ending]
+    yield f"  · {former.value} ({former.data_type}), {ended}"
+    if former.delivery == "found":
+        yield "    found in the service"
+        return
+    read = f", read {moment(former.read_at)}, run {former.run}" if former.read_at is not None else ""
+    yield f"    {former.pipeline}: {format_location(former.partition, former.position)}{read}"
+    delivered = f" {moment(former.delivered_at)}" if former.delivered_at is not None else ""
+    state = {
+        "delivered": f"delivered{delivered}",
+        "rejected": "rejected by the service",
+        "sent": "in a request without a response when it ended",
+        "pending": "never sent",
+    }[former.delivery]
+    yield f"    {state}"
+
+
+def _quoted(text: str | None) -> str:
+    return "null" if text is None else json.dumps(text, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import click
@@ -13,7 +14,15 @@ from workspaced import __version__
 class ServiceVerbs(Verbs):
     """The verbs of `workspaced`."""
 
-    verbs: ClassVar[tuple[str, ...]] = ("serve", "keys", "workspaces", "files", "migrate", "backup", "openapi")
+    verbs: ClassVar[Mapping[str, str]] = {
+        "serve": "Serve until SIGTERM or Ctrl-C.",
+        "keys": "API keys: create, list, rotate, revoke.",
+        "workspaces": "Workspaces: list, restore.",
+        "files": "Files: list, restore.",
+        "migrate": "Migrate the database to the schema of this program.",
+        "backup": "Copy all data into the new FOLDER, while the service runs or not.",
+        "openapi": "Print the OpenAPI 3.1 document of a service.",
+    }
     package: ClassVar[str] = __name__
 
 

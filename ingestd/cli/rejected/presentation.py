@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ingestd.cli.location import format_location
 from ingestd.core.clock import moment
+from ingestd.daemon.location import format_location, format_origin
 from ingestd.mirror.rejections import Refusal, Rejection
 
 _SUBJECTS = {
@@ -21,18 +21,6 @@ def format_line(rejection: Rejection) -> str:
     """Return ``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
     retried = " (to be mapped again)" if rejection.retried else ""
     return f"{rejection.id}  {format_origin(rejection)}: {rejection.reason}{retried}"
-
-
-def format_origin(rejection: Rejection) -> str:
-    """Return ``budget · budget.csv, row 3 · key 00417.mass``."""
-    location = format_location(rejection.partition, rejection.position)
-    key = f" · key {rejection.key}" if rejection.key else ""
-    return f"{rejection.pipeline} · {location}{_column(rejection)}{key}"
-
-
-def _column(rejection: Rejection) -> str:
-    """Return ``, column mass_kg`` for an entry. The reason of a rejected record contains its column already."""
-    return f", column {rejection.field}" if rejection.subject == "entry" and rejection.field else ""
 
 
 def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:

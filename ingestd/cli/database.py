@@ -1,0 +1,52 @@
+"""`ingestd database`: what the administrator of a database may install."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ingestd.cli.options import with_configuration
+from ingestd.core.errors import SourceBroken
+from ingestd.daemon.assembly import open_connector
+from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.redaction import redact_text
+from ingestd.sdk import SuggestsSetup
+
+
+@click.group()
+def database() -> None:
+    """Show what the administrator of a database may install. ingestd itself only reads."""
+
+
+@database.command()
+@click.argument("pipeline")
+@with_configuration
+def sql(configuration: Configuration, pipeline: str) -> None:
+    """Print SQL that an administrator may execute for PIPELINE. ingestd executes none of it.
+
+    A role that only reads, the trigger of `notify`, the `slot`, and an index for `cursor`, each with its removal as a comment.
+    The database is not opened, and no password is printed.
+
+    Exit codes: 0 done, 5 a name of the source can't be printed.
+
+    Example: ingestd database sql pdm-parts
+    """
+    try:
+        chosen_pipelines(configuration, (pipeline,))
+    except PipelineUnknown as error:
+        raise click.UsageError(str(error)) from error
+    (chosen,) = (one for one in configuration.settings.pipelines if one.name == pipeline)
+    connector = open_connector(configuration, chosen)
+    try:
+        if not isinstance(connector, SuggestsSetup):
+            raise click.UsageError(
+                f"The source of pipeline '{pipeline}' is no database (connector: {chosen.source.connector})."
+            )
+        click.echo(connector.setup_sql())
+    except SourceBroken as error:
+        click.echo(redact_text(str(error)), err=True)
+        sys.exit(ExitCode.SOURCE_FAILED)
+    finally:
+        connector.close()

@@ -1,0 +1,166 @@
+"""`ingestd plan`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ingestd.cli.options import with_configuration
+from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.location import format_location
+from ingestd.daemon.loop import run_to_end
+from ingestd.daemon.sync_plan.execution import Interrupted
+from ingestd.daemon.sync_plan.execution import plan as make_plan
+from ingestd.daemon.sync_plan.html_page import plan_page
+from ingestd.daemon.sync_plan.plan_file import PlanUnusable, encode_plan, write_private
+from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
+from ingestd.process.logs import configure_logs
+from ingestd.process.redaction import redact_text
+from ingestd.telemetry import log_event
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_CHARACTERS = 200
+"""Maximum length of a key or value in a line."""
+_SIGNS = {"created": "+", "changed": "~", "removed": "-"}
+
+
+@click.command()
+@click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Show at most N changes of each kind, and N rejected records, of each file or table. All are counted.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Also write a page for a browser.")
+@click.option("--save", type=_FILE, metavar="FILE", help="Also write the plan for 'ingestd sync --plan FILE'.")
+@click.option("--exit-code", "as_code", is_flag=True, help="Report what a sync would do by the exit code.")
+@with_configuration
+def plan(  # noqa: PLR0917 - click names them
+    configuration: Configuration,
+    pipelines: tuple[str, ...],
+    rows: int,
+    as_json: bool,
+    html: Path | None,
+    save: Path | None,
+    as_code: bool,
+) -> None:
+    """Show what a sync would do now. Nothing is delivered, stored, archived or deleted.
+
+    Reads every source once, or those of the named pipelines, with the present configuration, and compares the result with the
+    state file. It sends no request to the service. A daemon may run at the same time and is not delayed.
+
+    Files are written with mode 0600, because they contain values. The state file is copied to a temporary folder, in TMPDIR,
+    which needs space for two copies.
+
+    Exit codes: 5 a source is unavailable or can't be used as configured; 0 the plan is complete. With --exit-code, the first that
+    applies: 5; 8 the guard would hold a run; 9 entries would be created, changed, removed or delivered; 3 only records would be
+    rejected; 0 a sync has nothing to do. 73 a FILE can't be written; 130 or 143 a signal ended it.
+    """
+    try:
+        names = chosen_pipelines(configuration, pipelines)
+    except PipelineUnknown as error:
+        raise click.UsageError(str(error)) from error
+    configure_logs(level="error")
+    try:
+        made = run_to_end(make_plan(configuration, names, rows=rows, emit=log_event)).plan
+        if html is not None:
+            write_private(html, plan_page(made).encode(errors="backslashreplace"))
+        if save is not None:
+            write_private(save, encode_plan(made))
+    except Interrupted as interrupted:
+        sys.exit(interrupted.exit_status)
+    except PlanUnusable as error:
+        click.echo(redact_text(str(error)), err=True)
+        sys.exit(ExitCode.OUTPUT_UNWRITABLE)
+    if as_json:
+        click.echo(encode_plan(made).decode(), nl=False)
+    else:
+        _print_plan(made, rows)
+    sys.exit(_exit_code(made, in_full=as_code))
+
+
+def _exit_code(made: SyncPlan, *, in_full: bool) -> ExitCode:
+    if any(one.failures for one in made.pipelines):
+        return ExitCode.SOURCE_FAILED
+    if not in_full:
+        return ExitCode.DONE
+    if any(one.held for one in made.partitions):
+        return ExitCode.HELD
+    if any(one.has_changes for one in made.partitions) or any(one.pending or one.unexplained for one in made.sinks):
+        return ExitCode.CHANGES
+    return ExitCode.REJECTED if any(one.rejected for one in made.partitions) else ExitCode.DONE
+
+
+def _print_plan(made: SyncPlan, rows: int) -> None:
+    for pipeline in made.pipelines:
+        for failure in pipeline.failures:
+            click.echo(redact_text(f"{pipeline.name}: {failure}"), err=True)
+        partitions = [one for one in made.partitions if one.pipeline == pipeline.name]
+        click.echo(
+            f"pipeline {pipeline.name} → {pipeline.sink}: files or tables with new content: {len(partitions)}, "
+            f"without: {pipeline.skipped}"
+        )
+        for one in partitions:
+            _print_partition(one, rows)
+    for sink in made.sinks:
+        if not sink.known:
+            click.echo(
+                f"The content of the sink {sink.name} is not known yet: the next sync finds or creates it. Entries that it has "
+                "already are then not sent."
+            )
+        if sink.pending:
+            click.echo(f"{sink.pending} entries of the sink {sink.name} are pending from before.")
+        if sink.unexplained:
+            click.echo(
+                f"{sink.unexplained} entries of the sink {sink.name} are named by no source any more. A sync removes them after "
+                "it has compared the sink; 'sync --plan' keeps them."
+            )
+    changing = [one for one in made.partitions if one.has_changes]
+    created, changed, removed = (
+        sum(counts)
+        for counts in zip((0, 0, 0), *((one.created, one.changed, one.removed) for one in changing), strict=True)
+    )
+    held = sum(bool(one.held) for one in made.partitions)
+    click.echo(
+        f"A sync would create {created}, change {changed} and remove {removed} entries, reject "
+        f"{sum(one.rejected for one in made.partitions)}, and hold {held} runs. Nothing was written."
+    )
+
+
+def _print_partition(one: PartitionPlan, rows: int) -> None:
+    verdict = "would be held; " if one.held else ""
+    click.echo(f"  {one.partition}: {one.records} records, {one.rejected} rejected; {verdict}entries: {one.counts}")
+    for reason in one.held:
+        click.echo(f"    held: {reason}")
+    for change in one.changes:
+        click.echo(f"    {_line(one.partition, change)}")
+    hidden = sum(max(0, count - rows) for count in (one.created, one.changed, one.removed))
+    if hidden:
+        click.echo(f"    … {hidden} more changes; --rows N shows more")
+    for reject in one.rejects:
+        click.echo(redact_text(f"    rejected {format_location(one.partition, reject.position)}: {reject.reason}"))
+    if one.rejected > len(one.rejects):
+        click.echo(f"    … {one.rejected - len(one.rejects)} more rejected")
+
+
+def _line(partition: str, change: PlannedChange) -> str:
+    values = [
+        f"{'null' if value is None else _one_line(value)} ({data_type})"
+        for value, data_type in ((change.old, change.old_type), (change.new, change.new_type))
+        if data_type is not None
+    ]
+    at = f"  [{format_location(partition, change.position)}]" if change.position is not None else ""
+    return f"{_SIGNS[change.kind]} {_one_line(change.key)}: {' → '.join(values)}{at}"
+
+
+def _one_line(text: str) -> str:
+    """Return the start of a text, with control characters as escapes: they would act on a terminal."""
+    cut = text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
