@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias, cast
 from urllib.parse import parse_qsl, unquote
 
-Family: TypeAlias = Literal["sqlite", "postgresql", "mariadb"]
+Family: TypeAlias = Literal["sqlite", "postgresql", "mariadb", "sqlserver", "oracle"]
 
 _FAMILIES: Mapping[str, Family] = {
     "sqlite": "sqlite",
@@ -17,6 +17,9 @@ _FAMILIES: Mapping[str, Family] = {
     "postgres": "postgresql",
     "mariadb": "mariadb",
     "mysql": "mariadb",
+    "mssql": "sqlserver",
+    "sqlserver": "sqlserver",
+    "oracle": "oracle",
 }
 _URL = re.compile(
     r"(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9]+)?://"
@@ -72,7 +75,9 @@ def parse_address(url: str) -> Address:
         raise ValueError(_ADVICE)
     scheme = found["scheme"]
     if scheme not in _FAMILIES:
-        raise ValueError(f"{scheme} databases are not known; known are sqlite, postgresql, mariadb and mysql")
+        raise ValueError(
+            f"{scheme} databases are not known; known are sqlite, postgresql, mariadb, mysql, mssql and oracle"
+        )
     hosts = [_HOST.fullmatch(host) for host in found["hosts"].split(",")]
     if not all(hosts):
         raise ValueError(_ADVICE)

@@ -32,7 +32,7 @@ def snapshot(session: ReadSession, dialect: SqlDialect, options: DatabaseOptions
 
 def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -> Batch:
     """Return the rows without a fault as records, and the others as rejects. ``first``: the number of the first row."""
-    records, positions = frame.records, _positions(frame.records, keys, first=first)
+    records, positions = frame.records, positions_of(frame.records, keys, first=first)
     faults = _key_faults(frame, keys)
     rejects = tuple(
         Reject(position=positions[at], reason=fault.reason, field=fault.field, record=records.row(at, named=True))
@@ -62,7 +62,7 @@ def named_columns(columns: list[ResultColumn], options: DatabaseOptions) -> list
     return columns
 
 
-def _positions(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> pl.Series:
+def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> pl.Series:
     """Return the position of each row: its key as ``part=4711,rev=B``, or its number."""
     if not keys:
         return pl.int_range(first, first + records.height, dtype=pl.Int64, eager=True).alias("position")

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import islice
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from connectors.database.batches import batch_of, named_columns, snapshot
 from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
+from connectors.database.changes.binlog import BinlogSettings
+from connectors.database.changes.binlog_choice import choose_method_with_binlog
+from connectors.database.changes.reader import MethodChooser
 from connectors.database.changes.rewind import rewind_cursor
-from connectors.database.failure import LoginRefused
-from connectors.database.families import create_database
+from connectors.database.changes.selection import choose_method
+from connectors.database.changes.slot import SlotSettings
+from connectors.database.changes.slot_choice import choose_method_with_slot
+from connectors.database.families import create_database, create_listener, verify_listener
+from connectors.database.login import LoginGuard
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, ReadSession
+from connectors.database.port import Database, LogDatabase, ReadSession
+from connectors.database.setup import setup_sql
 from connectors.database.statement import parse_table, source
-from ingestd.sdk import Batch, Connector, Cursor, Partition, Settlement, SourceContext, SourceError, Step
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
 
-_REMEMBERED_REJECTS = 10_000
-"""So many rejected rows are remembered; the rejections of others are replaced by the next whole reading."""
+if TYPE_CHECKING:
+    from connectors.database.notifications import NotificationListener  # needs the driver of PostgreSQL
 
 
 class DatabaseConnector(Connector):
@@ -32,9 +39,9 @@ class DatabaseConnector(Connector):
     def __init__(self, options: DatabaseOptions, context: SourceContext) -> None:
         super().__init__(options, context)
         self._created_database: Database | None = None
-        self._login_refused: LoginRefused | None = None
+        self._login = LoginGuard()
+        self._listener: NotificationListener | None = None
         self._created_changes: ChangeReader | None = None
-        self._rejected: dict[str, str] = {}
         if options.mode == "incremental":
             context.log(
                 f"Pipeline {context.pipeline}: mode: incremental is deprecated and now means mode: changes; write that instead."
@@ -53,23 +60,10 @@ class DatabaseConnector(Connector):
         if self.options.follows_changes:
             for reading in self._changes().read(cursor):
                 batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
-                resolves = () if reading.whole else self._replaced_rejects(batch)
-                yield replace(batch, last=reading.last, partial=not reading.whole, resolves=resolves)
+                yield replace(batch, last=reading.last, partial=not reading.whole, removed=reading.removed)
             return
         with self._session() as session:
             yield from snapshot(session, self._database().dialect, self.options)
-
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - there is one
-        """Remember which rows are rejected, so that a later reading of the same row replaces the rejection."""
-        if self.options.follows_changes:
-            records = (reject for reject in settlement.rejects() if reject.subject == "record")
-            self._rejected = {str(reject.position): reject.reference for reject in islice(records, _REMEMBERED_REJECTS)}
-
-    def _replaced_rejects(self, batch: Batch) -> tuple[str, ...]:
-        if not self._rejected:
-            return ()
-        positions = [*map(str, batch.positions), *(str(reject.position) for reject in batch.rejects)]
-        return tuple(self._rejected[position] for position in positions if position in self._rejected)
 
     def rewind(self, cursor: Cursor, to: str) -> Cursor:
         """Return the cursor from which the rows from ``to`` on are read again: a time or number of the cursor column."""
@@ -90,29 +84,64 @@ class DatabaseConnector(Connector):
                 name = "changes"
                 sentence = _described(self._changes().choose(), self.options.sweep_seconds)
                 yield Step(name=name, outcome="passed", sentence=sentence)
+            if self.options.notify is not None:
+                name = "notify"
+                where = verify_listener(self.options)
+                accepted = f"{where} accepts LISTEN on channel {self.options.notify}; the schedule remains."
+                yield Step(name=name, outcome="passed", sentence=accepted)
         except SourceError as error:
             yield Step(name=name, outcome="failed", sentence=str(error))
+
+    def setup_sql(self) -> str:
+        """Return what an administrator may install: a role, a trigger, an index."""
+        return setup_sql(self.options)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
         """Return where the rows come from, and that only the schedule starts a reading."""
         if name != (self.options.table or "query"):
             return None
-        if self._login_refused is not None:
-            return str(self._login_refused)
+        if self._login.refused is not None:
+            return str(self._login.refused)
         sentence = f"{name} of {self.options.address()} is read when its schedule says so, {self.options.mode}."
+        listener = self._listener
+        if listener is not None:
+            sentence = f"{sentence} {listener.sentence}"
         guarantee = self._created_changes.guarantee if self._created_changes is not None else None
         return sentence if guarantee is None else f"{sentence} {_described(guarantee, self.options.sweep_seconds)}"
 
     def notices(self) -> Iterable[str]:
-        """Return the method that finds changes, what would improve it, and which rows only the sweep follows."""
-        changes = self._created_changes
-        if changes is None or changes.guarantee is None:
-            return []
-        return [notice for notice in (_method(changes.guarantee), changes.notice) if notice]
+        """Return whether it listens, the method that finds changes, what would improve it, and which rows need the sweep."""
+        listener, changes = self._listener, self._created_changes
+        found = [] if listener is None else [listener.sentence]
+        if changes is not None and changes.guarantee is not None:
+            found += [notice for notice in (_method(changes.guarantee), changes.notice) if notice]
+        return found
+
+    @contextmanager
+    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Wake the pipeline at notifications of the database while the context is open, if ``notify`` is set."""
+        if self.options.notify is None:
+            yield
+            return
+        # Another address is another account, of which nothing is known.
+        login = self._login if self.options.notify_url is None else LoginGuard()
+        self._listener = create_listener(self.options, login, wake=wake, now=self.context.now, report=self.context.log)
+        self._listener.start()
+        try:
+            yield
+        finally:
+            self._listener.stop()
+            self._listener = None
+
+    def resume(self) -> None:
+        """Log in again at the next reading, although the database refused it."""
+        self._login.forget()
+        if self._listener is not None:
+            self._listener.retry()
 
     def again(self) -> None:
         """Have the next pass read everything, and log in again if the database refused it; an operator requested that."""
-        self._login_refused = None
+        self.resume()
         if self._created_changes is not None:
             self._created_changes.reset()
 
@@ -124,14 +153,10 @@ class DatabaseConnector(Connector):
     @contextmanager
     def _session(self) -> Iterator[ReadSession]:
         """Open a session, unless the database refused the login before: another attempt may lock the account."""
-        if self._login_refused is not None:
-            raise LoginRefused(str(self._login_refused))
-        try:
-            with self._database().open() as session:
-                yield session
-        except LoginRefused as error:
-            self._login_refused = error
-            raise
+        with ExitStack() as stack:
+            with self._login.attempt():
+                session = stack.enter_context(self._database().open())
+            yield session
 
     def _database(self) -> Database:
         if self._created_database is None:
@@ -155,13 +180,35 @@ class DatabaseConnector(Connector):
                     slack_seconds=options.slack_seconds,
                 ),
                 identity=str(address),
+                keys=options.keys,
                 sweep_seconds=options.sweep_seconds,
+                whole_seconds=options.whole_seconds,
+                settings=(options.deletes, options.binary, options.char_padding, options.money, options.nan),
                 columns=lambda session: named_columns(session.columns(from_), options),
                 now=self.context.now,
                 report=self.context.log,
                 path=self.context.base / address.database if address.family == "sqlite" else None,
+                index_path=lambda: self.context.keep("rows.db"),
+                choose=_chooser(options, self._database()),
             )
         return self._created_changes
+
+
+def _chooser(options: DatabaseOptions, database: Database) -> MethodChooser:
+    """Return the function that chooses the method of changes."""
+    if options.binlog and isinstance(database, LogDatabase):
+        binlog = BinlogSettings(database=database, key=options.keys, finds_removed=options.deletes == "remove")
+        return partial(choose_method_with_binlog, settings=binlog, table=str(options.table))
+    if options.slot is None:
+        return choose_method
+    settings = SlotSettings(
+        slot=options.slot,
+        publication=str(options.publication),
+        key=options.keys,
+        finds_removed=options.deletes == "remove",
+        most_bytes=options.slot_bytes,
+    )
+    return partial(choose_method_with_slot, settings=settings)
 
 
 def _method(guarantee: Guarantee) -> str:
@@ -171,7 +218,7 @@ def _method(guarantee: Guarantee) -> str:
 
 def _described(guarantee: Guarantee, sweep_seconds: float) -> str:
     """Return the sentences of a guarantee, with the interval of the sweep if there is one."""
-    sweep = f"The sweep is a whole reading every {sweep_seconds:g} seconds (sweep_seconds)."
+    sweep = f"The sweep compares the keys of all rows every {sweep_seconds:g} seconds (sweep_seconds)."
     without = "No sweep is configured (sweep_seconds: 0)."
     parts = [f"Changes are found by the method '{guarantee.method}'.", guarantee.sentence]
     if "sweep" in guarantee.sentence:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import secrets
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, ClassVar, Literal
 
 import pymysql
-from pymysql.constants import FIELD_TYPE
+from pymysql.constants import COMMAND, FIELD_TYPE
 from pymysql.cursors import SSCursor
 
 from connectors.database.limits import Deadline
 from connectors.database.mariadb_failure import MariadbFailure
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
+from connectors.database.port import (
+    Database,
+    Frame,
+    Kind,
+    LogDatabase,
+    LogUnreadable,
+    Parameter,
+    ReadSession,
+    ResultColumn,
+    SqlDialect,
+)
 from connectors.database.statement import bind, select
 from connectors.database.text_rows import parse_lines
 from connectors.database.values import apply_settings
@@ -27,7 +39,9 @@ _TYPES = {
 _TEXTS = frozenset(
     {"varchar", "var_string", "string", "tiny_blob", "medium_blob", "long_blob", "blob", "json", "enum", "set"}
 )
-_DUPLICATE = 1060
+_DUPLICATE, _NO_LOG = 1060, 1236
+_DUMP = struct.Struct("<IHI")
+"""The place in the file, which a position of GTIDs replaces; 1: end the dump at the end of the log; the replica."""
 _BYTES = 63  # the character set of bytes
 _YES = frozenset({"1", "true", "yes", "on"})
 _CONNECTION_SETTINGS = frozenset(
@@ -82,8 +96,12 @@ class MariadbDialect(SqlDialect):
             fields.append(f"IFNULL({text}, {_NULL})")
         return f"CONCAT_WS({_TAB}, {', '.join(fields)})"
 
+    def row_hash(self, columns: Sequence[ResultColumn]) -> str:
+        """See `SqlDialect.row_hash`: the hash of the line that would be sent."""
+        return f"LEFT(SHA2({self.line(columns)}, 256), 32)"
 
-class MariadbDatabase(Database):
+
+class MariadbDatabase(Database, LogDatabase):
     """A MariaDB or MySQL server."""
 
     def __init__(self, options: DatabaseOptions) -> None:
@@ -105,6 +123,28 @@ class MariadbDatabase(Database):
                 yield session
             except pymysql.Error as error:
                 raise failure.of(error, session, self._connect) from None
+
+    @contextmanager
+    def log(self, position: str) -> Iterator[Iterator[bytes]]:
+        """See `LogDatabase.log`. The server sees a replica, with a number that is not that of another one."""
+        failure = MariadbFailure(self._options)
+        try:
+            connection = self._connect()
+        except pymysql.Error as error:
+            raise failure.of(error, None) from None
+        with closing(connection):
+            try:
+                with closing(connection.cursor()) as cursor:
+                    cursor.execute(
+                        "SET @mariadb_slave_capability = 4, @master_binlog_checksum = 'NONE', @slave_gtid_strict_mode = 1,"
+                        f" @slave_connect_state = {_literal(position)}"
+                    )
+                yield _events(connection)
+            except pymysql.Error as error:
+                number = error.args[0] if error.args else 0
+                if number == _NO_LOG:
+                    raise LogUnreadable("the server has not all of the log since the last reading") from None
+                raise failure.of(error, None) from None
 
     def _connect(self) -> pymysql.Connection[Any]:
         address = self._options.address()
@@ -231,6 +271,18 @@ class MariadbSession(ReadSession):
 
     def _frame(self, lines: Sequence[bytes], columns: Sequence[ResultColumn]) -> Frame:
         return apply_settings(parse_lines(lines, columns), columns, self._options, native_binary=False)
+
+
+def _replica() -> int:
+    """Return a number for a replica. The server ends another one with the same number, so it is a random one."""
+    return 2**31 + secrets.randbelow(2**31)
+
+
+def _events(connection: Any) -> Iterator[bytes]:
+    """Yield the events of a log up to its present end. PyMySQL has no public method for another command than a query."""
+    connection._execute_command(COMMAND.COM_BINLOG_DUMP, _DUMP.pack(4, 1, _replica()))  # noqa: SLF001
+    while not (packet := connection._read_packet()).is_eof_packet():  # noqa: SLF001
+        yield packet.get_all_data()[1:]
 
 
 class _Verbatim(MariadbDialect):

@@ -12,6 +12,10 @@ from connectors.database.statement import parse_table
 _Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")]
 
 
+_LONGEST_NAME = 63
+"""PostgreSQL's limit for names, in bytes."""
+
+
 class DatabaseOptions(BaseModel):
     """A table or a query of one database."""
 
@@ -20,7 +24,8 @@ class DatabaseOptions(BaseModel):
     url: SecretStr = Field(
         description=(
             "The address of the database: sqlite:///file.db (relative to the configuration file's folder; four slashes for an"
-            " absolute path), postgresql://user:password@host:5432/database or mariadb://user:password@host:3306/database."
+            " absolute path), postgresql://user:password@host:5432/database, mariadb://user:password@host:3306/database,"
+            " mssql://user:password@host:1433/database or oracle://user:password@host:1521/service."
         )
     )
     table: _Text | None = Field(
@@ -41,8 +46,8 @@ class DatabaseOptions(BaseModel):
     cursor: _Text | None = Field(
         default=None,
         description=(
-            "Changes: the column with the time of a row's last change, such as updated_at. A PostgreSQL table and a SQLite file"
-            " need none."
+            "Changes: the column with the time of a row's last change, such as updated_at. A PostgreSQL or Oracle table and a"
+            " SQLite file need none; SQL Server needs a column of the type rowversion."
         ),
     )
     cursor_timezone: _Text | None = Field(
@@ -62,10 +67,50 @@ class DatabaseOptions(BaseModel):
     sweep_seconds: float = Field(
         default=3600,
         ge=0,
-        description="Changes: the interval of whole readings, which find deleted rows and changed keys; 0: none.",
+        description=(
+            "Changes: the interval of sweeps, which find deleted rows and changed keys. A sweep reads the keys and compares row"
+            " hashes; 0: none."
+        ),
+    )
+    whole_seconds: float = Field(
+        default=604_800,
+        ge=0,
+        description="Changes: the interval in which a sweep reads everything (default: a week); 0: only when needed.",
     )
     key: _Text | Annotated[list[_Text], Field(min_length=1)] | None = Field(
         default=None, description="The column or columns that identify a row; required for changes."
+    )
+    notify: _Text | None = Field(
+        default=None,
+        description=(
+            "PostgreSQL: a channel of NOTIFY. A notification starts a reading at once; the schedule remains."
+            " `ingestd database sql` prints a trigger that notifies."
+        ),
+    )
+    notify_url: SecretStr | None = Field(
+        default=None,
+        description="The server's own address for notify, if url is the address of a pooler such as PgBouncer.",
+    )
+    slot: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9_]{1,63}$",
+        description=(
+            "Changes of a PostgreSQL table: a logical replication slot with pgoutput, which also finds removed rows. `ingestd"
+            " database sql` prints how it is created. One source reads one slot."
+        ),
+    )
+    publication: _Text | None = Field(default=None, description="The publication of the table; required for slot.")
+    slot_bytes: int = Field(
+        default=1024**3,
+        gt=0,
+        description="How much log may be unread in slot; with more, it is skipped and the table read whole.",
+    )
+    binlog: bool = Field(
+        default=False,
+        description=(
+            "Changes of a MariaDB table: read the server's binary log, which also finds removed rows. `ingestd database sql`"
+            " prints the grant."
+        ),
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep", description="Whether entries of rows that vanished are removed."
@@ -141,6 +186,20 @@ class DatabaseOptions(BaseModel):
         """True if a reading has only the rows after the cursor."""
         return self.mode != "snapshot"
 
+    @field_validator("notify_url")
+    @classmethod
+    def _known_server(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and parse_address(url.get_secret_value()).family != "postgresql":
+            raise ValueError("notify_url is for PostgreSQL")
+        return url
+
+    @field_validator("notify")
+    @classmethod
+    def _known_channel(cls, channel: str | None) -> str | None:
+        if channel is not None and len(channel.encode()) > _LONGEST_NAME:
+            raise ValueError(f"the name of a channel has at most {_LONGEST_NAME} bytes")
+        return channel
+
     @field_validator("table")
     @classmethod
     def _known_name(cls, table: str | None) -> str | None:
@@ -154,6 +213,18 @@ class DatabaseOptions(BaseModel):
             raise ValueError("give either table or query")
         if self.follows_changes and self.key is None:
             raise ValueError(f"mode: {self.mode} needs key (the columns that identify a row)")
+        if self.notify is not None and self.address().family != "postgresql":
+            raise ValueError("notify is for PostgreSQL")
+        if self.notify_url is not None and self.notify is None:
+            raise ValueError("notify_url is for notify")
+        if (self.slot is None) != (self.publication is None):
+            raise ValueError("slot needs publication, and publication needs slot")
+        if self.slot is not None and (
+            self.address().family != "postgresql" or self.table is None or not self.follows_changes
+        ):
+            raise ValueError("slot is for mode: changes of a table of PostgreSQL")
+        if self.binlog and (self.address().family != "mariadb" or self.table is None or not self.follows_changes):
+            raise ValueError("binlog is for mode: changes of a table of MariaDB")
         if self.cursor is not None and not self.follows_changes:
             raise ValueError("cursor is for mode: changes")
         return self

@@ -25,6 +25,10 @@ Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
 """What the settings of values distinguish: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
 
 
+class LogUnreadable(Exception):
+    """The log of a server does not show which rows changed. The text is the reason, without a dot."""
+
+
 class TextFault(NamedTuple):
     """Why a row is rejected, and the column with the fault."""
 
@@ -61,7 +65,9 @@ class Frame:
 class SqlDialect(ABC):
     """Facts about the SQL of one kind of database."""
 
-    name: ClassVar[Literal["postgresql", "sqlite", "mariadb"]]
+    name: ClassVar[Literal["postgresql", "sqlite", "mariadb", "sqlserver", "oracle"]]
+    alias_keyword: ClassVar[str] = "AS "
+    """The SQL between a table or query and its other name."""
     storage_class: ClassVar[str] = "'text'"
     """The SQL of a value's kind, with ``{}`` in place of the value; one of the words integer, real, text, null and blob."""
 
@@ -79,6 +85,13 @@ class SqlDialect(ABC):
 
         A date with a time is ISO 8601, a boolean is ``true`` or ``false``.
         """
+
+    def row_hash(self, columns: Sequence[ResultColumn]) -> str:  # noqa: ARG002 - a file is read whole
+        """Return the SQL expression of 128 bits of the SHA-256 of a row's exact text, in hexadecimal; empty: there is none.
+
+        The text distinguishes NULL from the empty text, and shows where each value ends.
+        """
+        return ""
 
 
 PLACEHOLDER = "\x00"
@@ -115,3 +128,15 @@ class Database(ABC):
     @abstractmethod
     def open(self) -> AbstractContextManager[ReadSession]:
         """Connect and begin a transaction; both end with the context."""
+
+
+class LogDatabase(ABC):
+    """A database with a log of changes that another server could follow."""
+
+    @abstractmethod
+    def log(self, position: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Open the log after ``position``, in the server's words; it yields events up to the log's present end.
+
+        Raises:
+            LogUnreadable: the server has no longer, or never had, the log after ``position``.
+        """

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import select as select_module
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import psycopg
@@ -22,7 +24,9 @@ from psycopg.waiting import Ready
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
-from connectors.database.postgresql_failure import PostgresqlFailure
+from connectors.database.postgresql_failure import LOCK_HOLDERS, PostgresqlFailure
+from connectors.database.postgresql_login import code_of_refusal
+from connectors.database.postgresql_parameters import libpq_parameters, session_parameters
 from connectors.database.statement import bind, select
 from connectors.database.text_rows import parse_lines
 from connectors.database.values import apply_settings
@@ -31,6 +35,8 @@ _KINDS: dict[int, Kind] = {17: "binary", 1042: "padded", 700: "number", 701: "nu
 _BOOLEAN, _TIMESTAMP, _TIMESTAMP_WITH_ZONE = "boolean", "timestamp without time zone", "timestamp with time zone"
 _READABLE, _WRITABLE = int(Ready.R), int(Ready.W)
 _CANCEL_SECONDS = 5.0
+_LOCK_SHARE = 0.8
+"""The share of the lock timeout after which the programs that hold the lock are listed. After the timeout they can't be."""
 
 
 class PostgresqlDialect(SqlDialect):
@@ -65,6 +71,11 @@ class PostgresqlDialect(SqlDialect):
             return f"CASE WHEN {ordinary} THEN replace(CAST({value} AS text), ' ', 'T'){zone} ELSE CAST({value} AS text) END"
         return value
 
+    def row_hash(self, columns: Sequence[ResultColumn]) -> str:
+        """See `SqlDialect.row_hash`. The text of a composite value quotes each field, and leaves NULL empty."""
+        row = f"CAST(ROW({', '.join(map(self.exact_text, columns))}) AS text)"
+        return f"encode(substr(sha256(convert_to({row}, getdatabaseencoding())), 1, 16), 'hex')"
+
 
 class PostgresqlDatabase(Database):
     """A PostgreSQL server, reached directly or through a pooler."""
@@ -78,10 +89,12 @@ class PostgresqlDatabase(Database):
         """Connect and begin a read-only transaction that sees one state of the database."""
         failure = PostgresqlFailure(self._options)
         try:
-            connection = psycopg.connect(**self._parameters())
+            connection = psycopg.connect(**session_parameters(self._options))
         except psycopg.Error as error:
-            raise failure.of_connection(error) from None  # the driver's error may show the address
-        session = PostgresqlSession(connection, self._options, self.dialect)
+            seconds = self._options.connect_timeout_seconds
+            find_code = partial(code_of_refusal, self._parameters(), seconds)
+            raise failure.of_connection(error, find_code) from None  # the driver's error may show the address
+        session = PostgresqlSession(connection, self._options, self.dialect, self._list_holders)
         try:
             session.begin()
             yield session
@@ -91,35 +104,34 @@ class PostgresqlDatabase(Database):
         finally:
             session.close()
 
+    def _list_holders(self, pid: int) -> list[tuple[str, ...]] | None:
+        """Return the programs for which a server process waits, by a second connection; None if they can't be listed."""
+        try:
+            with psycopg.connect(**self._parameters()) as connection:
+                result = connection.pgconn.exec_(LOCK_HOLDERS.format(pid=pid).encode())
+                return rows_of(result) if result.status == pq.ExecStatus.TUPLES_OK else None
+        except psycopg.Error:
+            return None  # the lock is reported in any case
+
     def _parameters(self) -> dict[str, Any]:
-        address = self._options.address()
-        given = {
-            "host": address.host,
-            "port": address.port,
-            "user": address.user,
-            "password": address.password,
-            "dbname": address.database,
-        }
-        return {
-            "application_name": "ingestd",
-            "connect_timeout": self._options.connect_timeout_seconds,
-            # A server that disappeared is detected within a minute.
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 60_000,
-            **{name: value for name, value in given.items() if value},
-            **address.query,
-            "client_encoding": "UTF8",
-            "autocommit": True,
-            "prepare_threshold": None,
-        }
+        return libpq_parameters(self._options.address(), connect_timeout=self._options.connect_timeout_seconds)
 
 
 class PostgresqlSession(ReadSession):
     """One transaction. The statements go to libpq directly: psycopg would make an object of each value or each row."""
 
-    def __init__(self, connection: psycopg.Connection[Any], options: DatabaseOptions, dialect: SqlDialect) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        options: DatabaseOptions,
+        dialect: SqlDialect,
+        list_holders: Callable[[int], list[tuple[str, ...]] | None],
+    ) -> None:
+        self._list_holders = list_holders
+        self._pid = 0
+        self._list_at = math.inf
+        self.holders: list[tuple[str, ...]] | None = None
+        """The programs for which the last statement waited; None if they were not listed."""
         self._connection = connection
         self._pgconn = connection.pgconn
         self._options = options
@@ -141,7 +153,8 @@ class PostgresqlSession(ReadSession):
         if self._connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             settings["client_encoding"] = "SQL_ASCII"  # otherwise one text that is not UTF-8 ends the reading
         local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
-        self.run(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}")
+        begun = self.run(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}; SELECT pg_backend_pid()")
+        self._pid = int(begun.get_value(0, 0) or 0)
 
     def columns(self, source: str) -> list[ResultColumn]:
         """Return the columns of ``source``."""
@@ -200,11 +213,7 @@ class PostgresqlSession(ReadSession):
 
     def rows(self, sql: str) -> list[tuple[str, ...]]:
         """Return the rows of a short statement as text; NULL is empty."""
-        result = self.run(sql)
-        return [
-            tuple((result.get_value(row, at) or b"").decode("utf-8", "replace") for at in range(result.nfields))
-            for row in range(result.ntuples)
-        ]
+        return rows_of(self.run(sql))
 
     def run(self, sql: str) -> PGresult:
         """Run statements by the simple protocol and return the last result."""
@@ -234,8 +243,12 @@ class PostgresqlSession(ReadSession):
 
     def _send(self, send: Callable[[], None]) -> PGresult:
         self._deadline.restart()
+        self.holders = None
+        self._list_at = time.monotonic() + _LOCK_SHARE * self._options.lock_timeout_seconds if self._pid else math.inf
         send()
-        return self._checked(self._drive(generators.execute(self._pgconn)))
+        results = self._drive(generators.execute(self._pgconn))
+        self._list_at = math.inf  # a statement gets its locks before its first result
+        return self._checked(results)
 
     def _checked(self, results: list[PGresult]) -> PGresult:
         for result in results:
@@ -265,7 +278,12 @@ class PostgresqlSession(ReadSession):
             self._pgconn.socket, (select_module.POLLIN if readable else 0) | (select_module.POLLOUT if writable else 0)
         )
         left = self._deadline.left()
-        events = poll.poll(math.ceil(left * 1000)) if left else []
+        until_list = self._list_at - time.monotonic()
+        events = poll.poll(math.ceil(max(0.0, min(left, until_list)) * 1000)) if left else []
+        if not events and until_list < left:
+            self._list_at = math.inf
+            self.holders = self._list_holders(self._pid)
+            return self._wait(wanted)
         if not events:
             raise self._deadline.exceeded()
         ((_, event),) = events
@@ -273,3 +291,11 @@ class PostgresqlSession(ReadSession):
         is_writable = bool(writable and event & select_module.POLLOUT)
         is_readable = bool(event & ~select_module.POLLOUT)
         return Ready((_READABLE if is_readable else 0) | (_WRITABLE if is_writable else 0))
+
+
+def rows_of(result: PGresult) -> list[tuple[str, ...]]:
+    """Return the rows of a result as text; NULL is empty."""
+    return [
+        tuple((result.get_value(row, at) or b"").decode("utf-8", "replace") for at in range(result.nfields))
+        for row in range(result.ntuples)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Protocol
 
 import psycopg
@@ -13,10 +14,11 @@ from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 _AWAY = ("08", "40", "53", "55", "57", "58")  # connection, rollback, resources, state, operator, system
 _ALSO_AWAY = frozenset({"25P03", "25P04"})  # idle_in_transaction_session_timeout, transaction_timeout
+_NO_LOGIN = "28"
 _PROTOCOL = "08P01"
 _NO_TABLE, _LOCK, _NO_PERMISSION, _CANCELED = "42P01", "55P03", "42501", "57014"
 
-# A failed connection has no SQLSTATE, only words: of PostgreSQL and of PgBouncer.
+# libpq reports a failed connection in words only: of libpq, of PostgreSQL and of PgBouncer.
 _LOGIN = re.compile(
     r"authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|no password supplied|password is required|auth failed"
     r"|no such user|role \S+ (does not exist|is not permitted to log in)|wrong password|login failed",
@@ -42,8 +44,19 @@ _HOLDERS = (
     " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid() LIMIT 5"
 )
 
+LOCK_HOLDERS = """
+SELECT b.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),
+  coalesce(to_char(a.xact_start AT TIME ZONE 'UTC', 'HH24:MI:SS'), ''),
+  coalesce((SELECT l.relation::regclass::text FROM pg_locks l
+    WHERE l.pid = {pid} AND NOT l.granted AND l.locktype = 'relation' LIMIT 1), '')
+FROM unnest(pg_blocking_pids({pid})) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT 5
+"""
+"""The programs for which a process waits now: those with the lock, and those before it in the queue."""
+
 
 class _PostgresqlQueries(Protocol):
+    holders: list[tuple[str, ...]] | None
+
     def restart(self) -> bool:
         """Begin another transaction after an error."""
 
@@ -58,14 +71,18 @@ class PostgresqlFailure:
         self._options = options
         self._where = options.address()
 
-    def of_connection(self, error: psycopg.Error) -> SourceError:
-        """Return the error for a connection that failed."""
+    def of_connection(self, error: psycopg.Error, find_code: Callable[[], str] = lambda: "") -> SourceError:
+        """Return the error for a connection that failed. ``find_code`` returns its SQLSTATE; it is called for unknown words."""
         words = one_line(error)
         used_password = error.pgconn is not None and error.pgconn.used_password
-        if _CONFIGURED.search(words):
+        is_login, is_configured = bool(_LOGIN.search(words)), bool(_CONFIGURED.search(words))
+        if not (is_login or is_configured or _OTHER.search(words)):
+            code = find_code()
+            is_login = code.startswith(_NO_LOGIN) or (not code and used_password)
+            is_configured = bool(code) and not is_login and not code.startswith(_AWAY)
+        if is_configured:
             return SourceBroken(f"The database {self._where} refuses the connection: {words}.")
-        # A server that writes another language refused the password, as far as it can be known.
-        if _LOGIN.search(words) or (used_password and not _OTHER.search(words)):
+        if is_login:
             return login_refused(self._where, words)
         return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
 
@@ -97,15 +114,17 @@ class PostgresqlFailure:
             return ""  # a second failure would hide the missing table
 
     def _holders(self, session: _PostgresqlQueries) -> str:
+        found = session.holders
         try:
-            found = session.rows(_HOLDERS) if session.restart() else []
+            if not found:
+                found = session.rows(_HOLDERS) if session.restart() else []
         except (psycopg.Error, SourceError):
             return ""  # a second failure would hide the lock
         return ", ".join(
-            f"process {pid}"
+            (f"process {pid}" if pid != "0" else "a prepared transaction")
             + (f" of user {user}" if user else "")
             + (f" ({application})" if application else "")
-            + f" on {table}"
+            + (f" on {table}" if table else "")
             + (f" since {since} UTC" if since else "")
             for pid, user, application, since, table in found
         )

@@ -25,6 +25,7 @@ from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn, SqlDialect, TextFault
 from connectors.database.sqlite_copy import copy_file
 from connectors.database.sqlite_failure import SqliteFailure
+from connectors.database.sqlite_table_copy import copy_table
 from connectors.database.statement import ALIAS, bind, select
 from connectors.database.text_rows import NOT_UTF8
 from connectors.database.values import BINARY, NOT_FINITE
@@ -66,9 +67,8 @@ class SqliteDatabase(Database):
                 if self._is_wal(connection):
                     yield from self._session(connection, deadline)
                 else:
-                    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as copy:
-                        connection.execute("COMMIT")
-                        copy_file(connection, copy, self._options, deadline)
+                    connection.execute("COMMIT")
+                    with closing(self._copy(connection, deadline)) as copy:
                         connection.close()
                         copy.execute("PRAGMA query_only = ON")
                         copy.execute("BEGIN")
@@ -76,9 +76,25 @@ class SqliteDatabase(Database):
         except sqlite3.Error as error:
             raise SqliteFailure(self._options, self._path).of(error, deadline) from None
 
+    def _copy(self, connection: sqlite3.Connection, deadline: Deadline) -> sqlite3.Connection:
+        """Return a temporary database with the table, or with the whole file."""
+        copy = self._connect_to("file:")
+        try:
+            if not copy_table(self._path, copy, self._options, deadline):
+                copy.close()
+                copy = self._connect_to("file:")
+                copy_file(connection, copy, self._options, deadline)
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
     def _connect(self) -> sqlite3.Connection:
+        return self._connect_to(f"file:{quote(str(self._path))}?mode=ro")
+
+    def _connect_to(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"file:{quote(str(self._path))}?mode=ro",
+            uri,
             uri=True,
             timeout=self._options.lock_timeout_seconds,
             isolation_level=None,

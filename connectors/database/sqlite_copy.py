@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
@@ -12,9 +13,10 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _STEP_BYTES = 16 * 1024 * 1024
 """Copied at a time while the file is locked: some milliseconds if the system has it in memory."""
-_RESTARTS = 3
-"""After so many writes during a copy, it is copied without a break if that takes less than `_LOCK_SECONDS`."""
-_LOCK_SECONDS = 0.5
+RESTARTS = 3
+"""After so many writes during a copy, it is copied without a break if that takes less than `LOCK_SECONDS`."""
+LOCK_SECONDS = 0.5
+"""The longest time for which a copy locks the file. Owners often wait for a second, or for five."""
 _MOST_RESTARTS = 30
 
 
@@ -30,10 +32,28 @@ def copy_file(
     page_size = int(connection.execute("PRAGMA page_size").fetchone()[0])
     copy.execute("PRAGMA synchronous = OFF")
     progress = CopyProgress(options, page_size=page_size, deadline=deadline)
+    pages = _STEP_BYTES // page_size
+    while True:
+        try:
+            return connection.backup(copy, pages=pages, progress=progress.after_step)
+        except WrittenMeanwhile:
+            with suppress(LockedTooLong), _transaction(connection):
+                return connection.backup(copy, pages=pages, progress=progress.at_once())
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Lock the file for reading, so that the steps of a copy are of one state."""
+    connection.execute("BEGIN")
     try:
-        connection.backup(copy, pages=_STEP_BYTES // page_size, progress=progress.after_step)
-    except WrittenMeanwhile:
-        connection.backup(copy, pages=-1, progress=progress.check)
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+class LockedTooLong(Exception):
+    """A copy without a break took `LOCK_SECONDS`."""
 
 
 class WrittenMeanwhile(Exception):
@@ -81,14 +101,27 @@ class CopyProgress:
         if self._remaining is not None and remaining >= self._remaining:
             self._restarts += 1
         self._remaining = remaining
-        if not remaining or self._restarts < _RESTARTS:
+        if not remaining or self._restarts < RESTARTS:
             return
-        speed = self._copied / (self._clock() - self._started)
-        if total * self._page_size / speed < _LOCK_SECONDS:
-            raise WrittenMeanwhile
         if self._restarts >= _MOST_RESTARTS:
             raise SourceUnavailable(
                 f"The database {self._options.address()} was written {self._restarts} times while it was copied, and copying it"
-                f" at once would lock it for more than {_LOCK_SECONDS:g} seconds. It is tried again. Let its owner set PRAGMA"
+                f" at once would lock it for more than {LOCK_SECONDS:g} seconds. It is tried again. Let its owner set PRAGMA"
                 " journal_mode = WAL, with which it is read without a copy."
             )
+        speed = self._copied / (self._clock() - self._started)
+        if total * self._page_size / speed < LOCK_SECONDS:
+            raise WrittenMeanwhile
+
+    def at_once(self) -> Callable[[int, int, int], None]:
+        """Return what checks a copy without a break: it raises `LockedTooLong` when the time is over."""
+        started = self._clock()
+        self._remaining = None
+        self._restarts += 1
+
+        def after_step(status: int, remaining: int, total: int) -> None:
+            self.check(status, remaining, total)
+            if remaining and self._clock() - started > LOCK_SECONDS:
+                raise LockedTooLong
+
+        return after_step

@@ -36,9 +36,9 @@ def parse_table(text: str) -> tuple[str, ...]:
 def source(dialect: SqlDialect, *, table: str | None, query: str | None) -> str:
     """Return what follows FROM: the table or the query, with the name `ALIAS`."""
     if table is not None:
-        return f"{'.'.join(map(dialect.quote, parse_table(table)))} AS {ALIAS}"
+        return f"{'.'.join(map(dialect.quote, parse_table(table)))} {dialect.alias_keyword}{ALIAS}"
     # What follows is on a new line, because the query may end in a comment.
-    return f"({str(query).strip().rstrip(';')}\n) AS {ALIAS}"
+    return f"({str(query).strip().rstrip(';')}\n) {dialect.alias_keyword}{ALIAS}"
 
 
 def select(dialect: SqlDialect, columns: Sequence[ResultColumn], from_: str, rest: str = "") -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +16,7 @@ from connectors.directory.checks import describe_skipped, run_checks
 from connectors.directory.explain import explain_file
 from connectors.directory.file_reader import FileReader
 from connectors.directory.folder_state import FolderState
-from connectors.directory.location import describe_location, locate
+from connectors.directory.location import cursor_of_facts, describe_location, find_archived, locate
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.scan import readable_name
 from connectors.files.notices import NoticeLog
@@ -150,9 +151,23 @@ class DirectoryConnector(Connector):
 
     def read_sample(self, path: Path) -> Iterator[Batch]:
         """Yield a whole file with the source's format, for `ingestd test`."""
+        return self._read_file(path, path.name)
+
+    def _read_file(self, path: Path, name: str) -> Iterator[Batch]:
         trailer = self.options.trailer
         find_end = trailer.find_start if trailer is not None else lambda _: None
-        return read_sample_file(path, self._format_for(path.name), notices=self._notices, find_end=find_end)
+        return read_sample_file(path, self._format_for(name), notices=self._notices, find_end=find_end, name=name)
+
+    def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch]:
+        """Yield the archived file that was read with these facts, for `ingestd trace`; nothing if it is not in the archive."""
+        cursor = cursor_of_facts(facts)
+        if cursor is None:
+            return
+        with translate_errors(self._folder):
+            for archived in find_archived(name, cursor, self._archiver.archive, self.options):
+                if _sha256(archived) == facts.get("file.sha256"):
+                    yield from self._read_file(archived, name)
+                    return
 
     def holds(self, name: str) -> bool:
         """Return True if there is a file of this name below the folder, or the folder itself is missing."""
@@ -234,6 +249,11 @@ class DirectoryConnector(Connector):
         """Return where the file is that was read up to ``cursor``."""
         with translate_errors(self._folder):
             return describe_location(name, cursor, self._folder, self._archiver.archive, self.options)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _exists(path: Path) -> bool:

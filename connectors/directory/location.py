@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from connectors.directory.archiver import Archiver
@@ -57,13 +58,18 @@ def describe_location(name: str, cursor: Cursor, folder: Path, archive: Path | N
         identity = None
     if identity is not None and identity.matches_cursor(cursor):
         return f"it stays in {folder}" if options.after == "keep" else f"it is still in {folder}"
-    if archive is not None:
-        for dated in _dated_folders(archive, _DEPTHS[options.archive_folders]):
-            if (archived := _find_archived(name, cursor, dated)) is not None:
-                return f"it was archived as {archived}"
+    if (archived := next(find_archived(name, cursor, archive, options), None)) is not None:
+        return f"it was archived as {archived}"
     if identity is not None:
         return "it was replaced by a file with other content"
     return "it was deleted" if options.after == "delete" else f"it is not in {folder} any more"
+
+
+def find_archived(name: str, cursor: Cursor, archive: Path | None, options: DirectoryOptions) -> Iterator[Path]:
+    """Yield the archived files with the size and time of a cursor, the latest folder first."""
+    if archive is not None:
+        for folder in _dated_folders(archive, _DEPTHS[options.archive_folders]):
+            yield from _find_in_folder(name, cursor, folder)
 
 
 def _dated_folders(archive: Path, depth: int) -> Iterable[Path]:
@@ -71,17 +77,16 @@ def _dated_folders(archive: Path, depth: int) -> Iterable[Path]:
     return sorted(archive.glob("/".join(["[0-9]*"] * depth)), reverse=True) if depth else [archive]
 
 
-def _find_archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
+def _find_in_folder(name: str, cursor: Cursor, archive: Path) -> Iterator[Path]:
     target = archive / shorten_name(PurePosixPath(name))
     for number in range(1, _ARCHIVED):
         candidate = target if number == 1 else target.with_name(f"{target.stem}~{number}{target.suffix}")
         try:
             status = candidate.lstat()
         except OSError:
-            return None
+            return
         if _is_moved_file(Identity.from_status(status), cursor):
-            return candidate
-    return None
+            yield candidate
 
 
 def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
@@ -93,3 +98,11 @@ def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
         return False
     written = cursor.get("mtime_ns")
     return isinstance(written, int) and abs(identity.mtime_ns - written) <= _COARSE_SECONDS * 10**9
+
+
+def cursor_of_facts(facts: Mapping[str, str]) -> Cursor | None:
+    """Return the size and time of a file that was read with these facts; None if they have none."""
+    size, written = facts.get("file.size"), facts.get("file.mtime")
+    if size is None or written is None:
+        return None
+    return {"size": int(size), "mtime_ns": int(datetime.fromisoformat(written).timestamp() * 10**9)}

@@ -21,7 +21,15 @@ from connectors.files.durable_write import (
 )
 from connectors.files.quarantine_layout import choose_layout
 from connectors.files.rejected_rows import QuarantineSource, RejectedRows, collect_columns
-from connectors.files.resubmission import ORIGIN, fingerprint, origin_name, parse_origin, resubmitted_format
+from connectors.files.resubmission import (
+    ORIGIN,
+    PREAMBLE_FACTS,
+    fingerprint,
+    has_preamble,
+    origin_name,
+    parse_origin,
+    resubmitted_format,
+)
 from connectors.formats import Format
 from ingestd.sdk import Settlement, SourceBroken
 
@@ -50,15 +58,16 @@ def write_quarantine(source: QuarantineSource, settlement: Settlement, folder: P
     layout = choose_layout(source, first)
     columns = collect_columns(first, settlement)
     rows = RejectedRows(source, settlement, columns)
+    written = [*columns, PREAMBLE_FACTS] if has_preamble(first) else columns
     name = PurePosixPath(source.name)
     origin = shorten_name(name.with_name(origin_name(name.name) or name.name))
     target = folder / origin.with_name(f"{origin.name}.rejected{layout.suffix}")
     make_folder(target.parent)
-    hidden = write_hidden(target, layout.encode(columns, rows))
+    hidden = write_hidden(target, layout.encode(written, rows))
     sentence = layout.sentence
     if rows.count and not _reads_back(hidden, target.name, source.configured, rows.count):
         hidden.unlink()
-        hidden = write_hidden(target, layout.in_utf8().encode(columns, rows))
+        hidden = write_hidden(target, layout.in_utf8().encode(written, rows))
         sentence = f"{sentence} It is in UTF-8.".strip()
     if not rows.count:
         hidden.unlink()

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import BinaryIO
 
+import polars as pl
+
 from connectors.files.resubmission import (
     FIELD,
     ORIGIN,
+    PREAMBLE_FACTS,
     RAW_TEXT,
     REASON,
     RESERVED,
     ROW,
     RowOrigin,
+    encode_preamble,
     fingerprint,
     parse_origin,
 )
 from connectors.formats import Format, RecordChunk
-from ingestd.sdk import Position, Rejected, Settlement, SourceBroken
+from ingestd.sdk import CHILD_OF, Position, Rejected, Settlement, SourceBroken
+
+_OF_CHILD = re.compile(rf"(?P<record>.+){re.escape(CHILD_OF)}(?P<path>.+\[\d+\])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +75,13 @@ class RejectedRows:
     def __iter__(self) -> Iterator[dict[str, str | None]]:
         self.count = self.missing = 0
         finder = _RecordFinder(self._source.chunks()) if self._settlement.refused else None
-        for position, group in groupby(self._settlement.rejects(), key=lambda reject: reject.position):
+        for position, group in groupby(
+            self._settlement.rejects(), key=lambda reject: _record_position(reject.position)
+        ):
             rejects = list(group)
             record = next((_separated(reject.record, self._columns) for reject in rejects if reject.record), None)
             if record is None and finder is not None and self._is_of_this_content(rejects):
-                record = finder.find(position)
+                record = finder.find(position, is_child=bool(_child_path(rejects[0].position)))
             if record is None:
                 self.missing += len(rejects)
                 continue
@@ -99,11 +108,17 @@ class RejectedRows:
         )
         several = len(rejects) > 1
         reason = " ".join(
-            f"{reject.key}: {reject.reason}" if several and reject.key else reject.reason for reject in rejects
+            f"{name}: {reject.reason}" if name else reject.reason
+            for reject in rejects
+            for name in [(reject.key if several else "") or _child_path(reject.position)]
         )
-        row = (record.get(ROW) or "") if before else str(position)
+        row = (record.get(ROW) or "") if before else str(position).removeprefix("row ")
         names = dict.fromkeys(reject.field or reject.key for reject in rejects if reject.field or reject.key)
-        return {**fields, REASON: " ".join(reason.split()), ROW: row, FIELD: ", ".join(names), ORIGIN: str(origin)}
+        preamble = record.get(PREAMBLE_FACTS) or encode_preamble(rejects[0].facts)
+        known = {PREAMBLE_FACTS: preamble} if preamble else {}
+        return {
+            **fields, **known, REASON: " ".join(reason.split()), ROW: row, FIELD: ", ".join(names), ORIGIN: str(origin)
+        }  # fmt: skip
 
 
 class _RecordFinder:
@@ -112,11 +127,13 @@ class _RecordFinder:
     def __init__(self, chunks: Iterator[RecordChunk]) -> None:
         self._chunks = chunks
         self._chunk: RecordChunk | None = None
-        self._by_text: dict[str, Mapping[str, str | None]] | None = None
+        self._by_text: dict[str, tuple[Mapping[str, str | None], bool]] | None = None
+        """Records by their positions as text, and whether the file has numbers instead."""
 
-    def find(self, position: Position) -> Mapping[str, str | None] | None:
+    def find(self, position: Position, *, is_child: bool) -> Mapping[str, str | None] | None:
         if isinstance(position, str):
-            return self._find_by_text(position)
+            record, has_number = self._find_by_text(position)
+            return None if has_number and not is_child else record  # the location of a group of rows is no position
         while self._chunk is None or not _reaches(self._chunk, position):
             self._chunk = next(self._chunks, None)
             if self._chunk is None:
@@ -127,17 +144,31 @@ class _RecordFinder:
             return self._chunk.records.row(index, named=True)
         return None
 
-    def _find_by_text(self, position: str) -> Mapping[str, str | None] | None:
-        """Find a record by a text position, as in files with several members and for resubmitted rows.
+    def _find_by_text(self, position: str) -> tuple[Mapping[str, str | None] | None, bool]:
+        """Find a record by a text position, as of children, in files with several members, and for resubmitted rows.
 
         Such positions have no order.
         """
         if self._by_text is None:
             self._by_text = {}
             for chunk in self._chunks:
+                has_number = chunk.positions.dtype == pl.Int64 and ORIGIN not in chunk.records.columns
                 for place, record in zip(chunk.positions, chunk.records.iter_rows(named=True), strict=True):
-                    self._by_text[f"row {place}" if ORIGIN in record else str(place)] = record
-        return self._by_text.get(position.split(", which is ", 1)[0])
+                    is_row = ORIGIN in record or isinstance(place, int)
+                    self._by_text[f"row {place}" if is_row else str(place)] = (record, has_number)
+        return self._by_text.get(position.split(", which is ", 1)[0], (None, False))
+
+
+def _record_position(position: Position) -> Position:
+    """Return the position of a record; that of a child has its path behind it."""
+    found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
+    return found["record"] if found else position
+
+
+def _child_path(position: Position) -> str:
+    """Return the path of a child in its record; empty: the position is that of a record."""
+    found = _OF_CHILD.fullmatch(position) if isinstance(position, str) else None
+    return found["path"] if found else ""
 
 
 def _reaches(chunk: RecordChunk, position: int) -> bool:
@@ -160,4 +191,4 @@ def collect_columns(first: RecordChunk, settlement: Settlement) -> list[str]:
         columns.update(
             dict.fromkeys([RAW_TEXT] if _is_raw(reject.record, first.records.columns) else list(reject.record))
         )
-    return [name for name in columns if name not in RESERVED]
+    return [name for name in columns if name not in {*RESERVED, PREAMBLE_FACTS}]

@@ -20,10 +20,13 @@ import polars as pl
 from connectors.formats import Format, RecordChunk, resolve_format
 from connectors.formats.csv import Csv
 from connectors.formats.ndjson import Ndjson
+from connectors.formats.preamble import PREAMBLE
 from ingestd.sdk import Position, Reject
 
 REASON, ROW, FIELD, ORIGIN = "_reason", "_row", "_field", "_origin"
 RESERVED = (REASON, ROW, FIELD, ORIGIN)
+PREAMBLE_FACTS = "_preamble"
+"""The column with the facts in the rows above the header of the origin, as JSON. It exists only if there are some."""
 RAW_TEXT = "_text"
 """The column that holds the text of a row if its fields could not be separated."""
 
@@ -58,8 +61,30 @@ def parse_origin(text: str | None) -> RowOrigin | None:
 
 def fingerprint(record: Mapping[str, str | None]) -> str:
     """Return a hash of a row's fields without the reserved ones. An empty field counts as absent."""
-    fields = sorted((name, value) for name, value in record.items() if value and name not in RESERVED)
+    fields = sorted(
+        (name, value) for name, value in record.items() if value and name not in {*RESERVED, PREAMBLE_FACTS}
+    )
     return hashlib.blake2b(json.dumps(fields).encode(), digest_size=4).hexdigest()
+
+
+def encode_preamble(facts: Mapping[str, str]) -> str:
+    """Return the facts in the rows above a header as JSON; empty: there are none."""
+    found = {name.removeprefix(PREAMBLE): text for name, text in facts.items() if name.startswith(PREAMBLE)}
+    return json.dumps(found, ensure_ascii=False) if found else ""
+
+
+def has_preamble(first: RecordChunk) -> bool:
+    """Return True if a file with this first chunk has facts above its header, or the rows of such a file."""
+    return PREAMBLE_FACTS in first.records.columns or bool(encode_preamble(first.facts))
+
+
+def decode_preamble(text: str | None) -> dict[str, str]:
+    """Return the facts that a cell states; none if it is not as `encode_preamble` writes it."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return {f"{PREAMBLE}{name}": str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
 
 def origin_name(name: str) -> str | None:
@@ -115,6 +140,7 @@ class _ResubmittedRows:
     positions: list[str] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     resolves: dict[str, None] = field(default_factory=dict)
+    preamble: dict[str, str] = field(default_factory=dict)
 
 
 def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[RecordChunk]:
@@ -139,7 +165,7 @@ def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[Recor
             records=chunk.records.filter(pl.int_range(chunk.records.height, eager=True).is_in(rows.kept)),
             positions=pl.Series("position", rows.positions, dtype=pl.String),
             rejects=tuple(rows.rejects),
-            facts={**chunk.facts, **_facts(origin_file, name)},
+            facts={**chunk.facts, **rows.preamble, **_facts(origin_file, name)},
             partial=True,
             resolves=tuple(rows.resolves),
         )
@@ -151,6 +177,7 @@ def _assign(
     """Return the rows of a row's origin, the origin (None: an added row), and the position in words."""
     origin = parse_origin(record.get(ORIGIN))
     rows = by_origin.setdefault(origin.name if origin else default_origin, _ResubmittedRows())
+    rows.preamble = rows.preamble or decode_preamble(record.get(PREAMBLE_FACTS))
     here = f"row {position}"
     if origin is None:
         return rows, None, here

@@ -19,14 +19,17 @@ def read_sample_file(
     *,
     notices: NoticeLog,
     find_end: Callable[[BinaryIO], int | None] = lambda _: None,
+    name: str = "",
 ) -> Iterator[Batch]:
     """Yield the whole file. ``find_end`` returns the number of bytes that hold records (None: all).
+
+    ``name``: the name of the file in its source, if it has another one now.
 
     Raises:
         SourceBroken: there is no such file, or it can't be read in this format.
     """
     try:
-        opened = open_file(path, path.name)
+        opened = open_file(path, name or path.name)
         with opened.file:
             end = find_end(cast("BinaryIO", opened.file))
             yield from read_batches(opened, opened.sha256(), file_format, notices=notices, end=end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -51,6 +51,11 @@ def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str,
     return tuple(names)
 
 
-def _with_number(name: str, taken: list[str]) -> str:
+def next_name(name: str, taken: Container[str]) -> str:
+    """Return the name; if it is taken, with the first number that makes it differ from all others."""
+    return _with_number(name, taken) if name in taken else name
+
+
+def _with_number(name: str, taken: Container[str]) -> str:
     """Return the name with the first number that makes it differ from all others."""
     return next(other for number in count(2) if (other := f"{name} {number}") not in taken)

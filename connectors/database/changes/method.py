@@ -54,10 +54,11 @@ class Restriction(NamedTuple):
 
 
 class ReadPlan(NamedTuple):
-    """The rows to read now, None for all, and the state after they were read."""
+    """The rows to read now, None for all, and the state after they were read. ``sweep``: rows were removed since."""
 
     restriction: Restriction | None
     state: State
+    sweep: bool = False
 
 
 class ChangeMethod(ABC):
@@ -65,6 +66,8 @@ class ChangeMethod(ABC):
 
     observes: ClassVar[bool] = False
     """True if `observe` is needed, in a transaction that ends before that of the rows begins."""
+    finds_every_change: ClassVar[bool] = False
+    """True if a reading of changes finds every row that was written, so that a sweep needs only the keys."""
     remembers: ClassVar[bool] = True
     """False if every reading is whole and needs nothing of an earlier one."""
 
@@ -72,6 +75,9 @@ class ChangeMethod(ABC):
         self.source = source
         self.dialect = dialect
         self.guarantee = guarantee
+
+    def release(self, session: ReadSession, state: State) -> None:  # noqa: B027 - most methods hold nothing on the server
+        """Release what the server holds for readings up to ``state``, which is durable. Called before `observe`."""
 
     def observe(self, session: ReadSession) -> Observation:  # noqa: ARG002 - most methods need no observation
         """Return facts about the server, read before the transaction of the rows begins."""

@@ -4,8 +4,8 @@ The cursor holds the state of the method, a fingerprint of what is read, and the
 covers the address, the query or table, the cursor column, the columns and the server. After a change of any of these the cursor
 means nothing, so everything is read.
 
-A sweep is a whole reading. The intake compares it with the mirror and removes what is missing. That is simpler than a
-comparison of keys, and it also finds rows that changed without a sign.
+A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, and every
+``whole_seconds``, it is a whole reading, which the intake compares with the mirror.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import polars as pl
-
-from connectors.database.changes.known_rows import KnownRows, hash_rows
-from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, Restriction, State
+from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
+from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, State
+from connectors.database.changes.row_index import RowIndex
 from connectors.database.changes.selection import choose_method
+from connectors.database.changes.sweep import SweptKeys, read_keys, sweep_keys
 from connectors.database.changes.whole import DataVersion
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
 from ingestd.sdk import Cursor
@@ -46,13 +46,18 @@ class ReadRows:
 
     ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``last``: this is the last
     frame. ``cursor``: the cursor after the reading; empty before the last frame, so that an interrupted one is repeated.
+    ``removed``: on the last frame of a sweep, the positions of the rows that are missing.
     """
 
     frame: Frame
     whole: bool
     cursor: Cursor
     last: bool
+    removed: tuple[str, ...] | None = None
 
+
+MethodChooser: TypeAlias = Callable[[ReadSession, SqlDialect, ChangeSource, Sequence[ResultColumn]], ChangeMethod]
+"""Chooses the method for a source of a server."""
 
 _Token: TypeAlias = Mapping[str, Any]
 
@@ -62,7 +67,6 @@ class _Memory(NamedTuple):
 
     reading: str
     state: State
-    known: KnownRows
     version: object | None = None
 
 
@@ -70,8 +74,10 @@ class ChangeReader:
     """Reads a source again and again. It belongs to one thread, except `guarantee` and `notice`.
 
     ``open_session`` opens a session of a database with ``dialect``. ``columns`` returns the columns to read. ``identity`` is the
-    address without a password. ``sweep_seconds``: the interval of whole readings; 0: only when needed. ``report`` writes a
-    sentence for operators. ``path`` is the file of a SQLite database. ``choose`` chooses the method for a server.
+    address without a password. ``keys`` are the columns of the key, and ``settings`` what else the rows depend on.
+    ``sweep_seconds``: the interval of sweeps, ``whole_seconds`` that of whole readings; 0: only when needed. ``report`` writes a
+    sentence for operators. ``path`` is the file of a SQLite database, ``index_path`` returns that of the row index (None: it is
+    not kept). ``choose`` chooses the method for a server.
     """
 
     def __init__(
@@ -81,23 +87,32 @@ class ChangeReader:
         source: ChangeSource,
         *,
         identity: str,
+        keys: Sequence[str],
         sweep_seconds: float,
+        whole_seconds: float = 0,
+        settings: Sequence[object] = (),
         columns: Callable[[ReadSession], Sequence[ResultColumn]],
         now: Callable[[], float],
         report: Callable[[str], None],
         path: Path | None = None,
-        choose: Callable[[ReadSession, SqlDialect, ChangeSource, Sequence[ResultColumn]], ChangeMethod] = choose_method,
+        index_path: Callable[[], Path | None] = lambda: None,
+        choose: MethodChooser = choose_method,
     ) -> None:
         self._open = open_session
         self._dialect = dialect
         self._source = source
         self._identity = identity
+        self._keys = keys
         self._sweep_seconds = sweep_seconds
+        self._whole_seconds = whole_seconds
+        self._settings = settings
         self._columns = columns
         self._now = now
         self._report = report
         self._choose_method = choose
         self._file = DataVersion(source, dialect, path) if path is not None else None
+        self._index = RowIndex(index_path, report)
+        self._finds_keys = True
         self._memory: _Memory | None = None
         self._forget = False
         self._forgotten = ""
@@ -112,6 +127,7 @@ class ChangeReader:
 
     def close(self) -> None:
         """Close what is open between readings."""
+        self._index.close()
         if self._file is not None:
             self._file.close()
 
@@ -147,29 +163,39 @@ class ChangeReader:
             method = self._choose(session, columns)
             observation: Observation = {}
             if method.observes:
+                _release(method, session, token, memory)
                 observation = method.observe(session)
                 stack.close()
                 session = stack.enter_context(self._open())
             fingerprint = self._fingerprint(method, columns, session)
             state = self._state(token, fingerprint, memory)
             step = method.follow(session, state, observation)
+            self.guarantee = method.guarantee  # it may say why this reading is whole
             cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
             if not method.remembers:
                 yield from self._all(session, columns, cursor_after)
                 return
             now = self._now()
-            cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now}
-            if token is None or step.restriction is None or self._forget or self._is_sweep_due(token, now):
-                cursor_after["swept"] = now
+            cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
+            definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
+            hashed = hash_column(self._dialect, columns)
+            rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
+            is_whole = token is None or step.restriction is None or self._forget
+            is_sweep = is_whole or step.sweep or self._is_due(token, "swept", self._sweep_seconds)
+            if is_sweep:
                 self._count_unfollowed(method, session, observation)
-                following = _Memory(cursor_after["reading"], step.state, KnownRows(), version)
-                if self._forget:
-                    self._forgotten = following.reading
-                yield from self._all(session, columns, cursor_after, following)
-            else:
-                cursor_after["swept"] = token["swept"]
-                frames = self._restricted(session, columns, step.restriction)
-                yield from self._changes(frames, cursor_after, token, memory)
+            if not is_whole and token is not None:
+                self._index.begin(str(token["reading"]), definition)
+                since = {"whole": token.get("whole", token["swept"])}
+                swept = self._sweep(rows, since) if is_sweep else None
+                if swept is not None or not is_sweep:
+                    since |= {} if is_sweep else {"swept": token["swept"]}
+                    yield from self._changes(rows, cursor_after | since, token, swept)
+                    return
+            following = _Memory(cursor_after["reading"], step.state, version)
+            if self._forget:
+                self._forgotten = following.reading
+            yield from self._all(session, columns, cursor_after, following, rows)
 
     def _state(self, token: _Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
         """Return the state to continue from; None if there is none, or if it means nothing any more."""
@@ -184,53 +210,89 @@ class ChangeReader:
         return state
 
     def _all(
-        self, session: ReadSession, columns: Sequence[ResultColumn], cursor: _Token, following: _Memory | None = None
+        self,
+        session: ReadSession,
+        columns: Sequence[ResultColumn],
+        cursor: _Token,
+        following: _Memory | None = None,
+        rows: HashedRows | None = None,
     ) -> Iterator[ReadRows]:
-        """Yield every row. ``following``: the memory after the reading, which then holds its rows."""
+        """Yield every row. ``following``: the memory after the reading; ``rows``: how the row index gets its rows."""
+        if rows is not None and (rows.hashed is None or not self._keys):
+            rows = None
+        if rows is not None:
+            self._index.begin_whole(rows.definition)
         held: ReadRows | None = None
-        for frame in session.frames(columns, self._source.source):
+        for frame in session.frames(rows.with_hash if rows is not None else columns, self._source.source):
             if held is not None and not frame.records.height:
                 continue
-            if following is not None and following.version is None:
-                following.known.add(hash_rows(frame.records))
+            read = frame
+            if rows is not None:
+                read, positions, hashes = rows.split(frame)
+                self._index.add_listed(positions, hashes)
             if held is not None:
                 yield held
-            held = ReadRows(frame=frame, whole=True, cursor={}, last=False)
+            held = ReadRows(frame=read, whole=True, cursor={}, last=False)
         if held is not None:
             self._memory = following
+            if rows is not None:
+                self._index.end_whole(cursor["reading"])
             yield replace(held, cursor=cursor, last=True)
 
-    def _restricted(
-        self, session: ReadSession, columns: Sequence[ResultColumn], restriction: Restriction
-    ) -> Iterator[Frame]:
-        where = f"WHERE {restriction.condition}"
-        return session.frames(columns, self._source.source, rest=where, parameters=restriction.parameters)
+    def _sweep(self, rows: HashedRows, since: _Token) -> SweptKeys | None:
+        """Compare the keys with the row index; None if everything must be read."""
+        if not (self._index.is_valid and self._finds_keys) or self._is_due(since, "whole", self._whole_seconds):
+            return None
+        keys = [column for name in self._keys for column in rows.columns if column.name == name]
+        hashed = None if rows.method.finds_every_change else rows.hashed
+        return sweep_keys(rows.session, self._source.source, keys, hashed, self._index)
+
+    def _changed_frames(self, rows: HashedRows, swept: SweptKeys | None) -> Iterator[Frame]:
+        restriction = rows.restriction
+        if restriction is not None and (swept is None or rows.method.finds_every_change):
+            where = f"WHERE {restriction.condition}"
+            return rows.session.frames(
+                rows.with_hash, self._source.source, rest=where, parameters=restriction.parameters
+            )
+        if swept is None:
+            raise ValueError("without a restriction every row is read")
+        return read_keys(rows.session, self._dialect, self._source.source, rows.with_hash, swept.different)
 
     def _changes(
-        self, frames: Iterator[Frame], cursor: _Token, token: _Token, memory: _Memory | None
+        self,
+        rows: HashedRows,
+        cursor: _Token,
+        token: _Token,
+        swept: SweptKeys | None,
     ) -> Iterator[ReadRows]:
-        """Yield the rows that the reading before did not have; nothing if there are none and the cursor is not old."""
-        before, known = memory.known if memory is not None else KnownRows(), KnownRows()
-        held: ReadRows | None = None
-        for frame in frames:
-            hashes = hash_rows(frame.records)
-            known.add(hashes)
-            fresh = _select(frame, before.select_new(hashes))
-            reading = ReadRows(frame=fresh, whole=False, cursor={}, last=False)
-            if held is None or not held.frame.records.height:
-                held = reading
-            elif fresh.records.height:
+        """Yield the rows that the index does not know; nothing if there are none and the cursor is not old."""
+        held = ReadRows(frame=rows.empty_frame(), whole=False, cursor={}, last=False)
+        found = 0
+        for frame in self._changed_frames(rows, swept):
+            read, positions, hashes = rows.split(frame)
+            mask = self._index.select_new(positions, hashes)
+            fresh = select_rows(read, mask)
+            if not fresh.records.height:
+                continue
+            self._index.add_changes(positions.filter(mask), hashes.filter(mask))
+            if held.frame.records.height:
                 yield held
-                held = reading
-        is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
-        if held is not None and (held.frame.records.height or is_old):
-            self._memory = _Memory(cursor["reading"], cursor["state"], known)
-            yield replace(held, cursor=cursor, last=True)
+            held = replace(held, frame=fresh)
+            found += fresh.records.height
+        removed = swept.removed if swept is not None else None
+        if swept is not None and not rows.method.finds_every_change and found < swept.different.height:
+            # The database does not find rows by the text of their keys, so the sweeps are whole from now on.
+            self._finds_keys, removed, cursor = False, None, {**cursor, "swept": token["swept"]}
+        if found or removed:
+            self._index.end_changes(cursor["reading"], removed or ())
         else:
-            self._memory = _Memory(token["reading"], cursor["state"], known)
+            cursor = {**cursor, "reading": token["reading"]}  # the index is that of the earlier reading
+        self._memory = _Memory(cursor["reading"], cursor["state"])
+        if found or removed is not None or cursor["at"] - token["at"] >= _KEPT_SECONDS:
+            yield replace(held, cursor=cursor, last=True, removed=removed)
 
-    def _is_sweep_due(self, token: _Token, now: float) -> bool:
-        return 0 < self._sweep_seconds <= now - float(token["swept"])
+    def _is_due(self, token: _Token | None, which: str, seconds: float) -> bool:
+        return token is not None and 0 < seconds <= self._now() - float(token[which])
 
     def _choose(self, session: ReadSession, columns: Sequence[ResultColumn]) -> ChangeMethod:
         method = self._file or self._choose_method(session, self._dialect, self._source, columns)
@@ -260,13 +322,10 @@ class ChangeReader:
             self.notice = f"{count} rows have {values}: only the sweep finds their changes."
 
 
-def _select(frame: Frame, mask: pl.Series) -> Frame:
-    """Return the rows of a frame where the mask is true."""
-    if mask.all():
-        return frame
-    places = {place: row for row, place in enumerate(mask.arg_true().to_list())} if frame.faults else {}
-    faults = {places[at]: fault for at, fault in frame.faults.items() if at in places}
-    return Frame(records=frame.records.filter(mask), faults=faults)
+def _release(method: ChangeMethod, session: ReadSession, token: _Token | None, memory: _Memory | None) -> None:
+    """Have the server release what it holds for the readings that are durable."""
+    if token is not None and token["fingerprint"].get("method") == type(method).__name__:
+        method.release(session, memory.state if memory is not None else token["state"])
 
 
 def _digest(value: object) -> str:

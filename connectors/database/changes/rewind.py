@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
+from connectors.database.changes.server_version import RowChangeNumber
 from ingestd.sdk import Cursor, SourceBroken
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,6 +25,8 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
     token: Mapping[str, Any] = cursor
     state: _State = token.get("state", {})
     bound = state.get("bound")
+    if token.get("fingerprint", {}).get("method") == RowChangeNumber.__name__:
+        raise SourceBroken("The cursor is a change number of Oracle, which has no time. Use 'ingestd cursor reset'.")
     if bound is None:
         raise SourceBroken("The cursor holds no time and no number, because changed rows are not found by a column.")
     earlier = _number(to, bound) if isinstance(bound, str) else _moment(to, int(bound))

@@ -12,6 +12,7 @@ last reading is less than 2³¹ ids ago. Older versions with 32 bits in the wind
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
 from connectors.database.port import ReadSession
@@ -19,7 +20,7 @@ from connectors.database.port import ReadSession
 _WINDOW = (1 << 31) - (1 << 24)
 """The number of transaction ids after which a row's age is ambiguous, with a reserve for those assigned meanwhile."""
 
-_RELATIONS = """
+RELATIONS = """
 WITH RECURSIVE tree(oid) AS (
   SELECT to_regclass({table})::oid
   UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid
@@ -27,7 +28,7 @@ WITH RECURSIVE tree(oid) AS (
 """
 
 _IS_SUITABLE = (
-    _RELATIONS
+    RELATIONS
     + """
 SELECT (coalesce(bool_and(c.relkind = 'p' OR (c.relkind IN ('r', 'm') AND a.amname = 'heap')), false)
   AND current_setting('server_version_num')::int >= 130000 AND has_table_privilege(to_regclass({table}), 'SELECT'))::text
@@ -38,7 +39,7 @@ FROM tree t JOIN pg_class c ON c.oid = t.oid LEFT JOIN pg_am a ON a.oid = c.rela
 # A new file of a relation (TRUNCATE, VACUUM FULL) and another set of partitions count, because they can change the table without
 # a new version of any row. So do labels of enumerations and expressions of defaults and of generated columns.
 _SERVER = (
-    _RELATIONS
+    RELATIONS
     + """
 SELECT json_build_object(
   'server', (SELECT system_identifier::text FROM pg_control_system()),
@@ -74,9 +75,11 @@ GUARANTEE = Guarantee(
 class RowVersion(ChangeMethod):
     """Reads the rows of which the present version was written since the last reading, or while it ran."""
 
+    finds_every_change: ClassVar[bool] = True
+
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""
-        return session.scalar(_SERVER.format(table=_literal(self.source.table))) or ""
+        return session.scalar(_SERVER.format(table=literal(self.source.table))) or ""
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
         """See `ChangeMethod.follow`. The ids and the rows are those of one snapshot."""
@@ -93,8 +96,9 @@ class RowVersion(ChangeMethod):
 
 def is_suitable(session: ReadSession, table: str) -> bool:
     """Return whether every row of a relation has a transaction id: tables, partitions and materialized views have one."""
-    return session.scalar(_IS_SUITABLE.format(table=_literal(table))) == "true"
+    return session.scalar(_IS_SUITABLE.format(table=literal(table))) == "true"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """Return a text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"

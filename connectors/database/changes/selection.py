@@ -10,6 +10,13 @@ from connectors.database.changes.lag import DEFAULT_LAG_SECONDS, NumberLag, Time
 from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee
 from connectors.database.changes.row_version import GUARANTEE as ROW_VERSION
 from connectors.database.changes.row_version import RowVersion, is_suitable
+from connectors.database.changes.server_version import (
+    MIN_ACTIVE_GUARANTEE,
+    ROW_VERSION_TYPE,
+    ActiveRowVersion,
+    RowChangeNumber,
+    change_number_guarantee,
+)
 from connectors.database.changes.transactions import observe_innodb, observe_postgresql
 from connectors.database.changes.whole import WholeReading
 from connectors.database.port import ReadSession, ResultColumn, SqlDialect
@@ -38,6 +45,8 @@ def choose_method(
     """
     if dialect.name == "postgresql" and source.table and is_suitable(session, source.table):
         return RowVersion(source, dialect, ROW_VERSION)
+    if dialect.name in {"sqlserver", "oracle"}:
+        return _by_server_version(dialect, source, columns)
     if not source.cursor:
         return WholeReading(source, dialect, _whole("Set cursor to a column with the time of each row's last change."))
     kind = _type(columns, source.cursor)
@@ -54,6 +63,18 @@ def choose_method(
         )
         return WholeReading(source, dialect, _whole(why))
     return NumberLag(source, dialect, _lag(source, "Set cursor to a column with the time of each row's last change."))
+
+
+def _by_server_version(dialect: SqlDialect, source: ChangeSource, columns: Sequence[ResultColumn]) -> ChangeMethod:
+    if dialect.name == "oracle":
+        if source.table:
+            return RowChangeNumber(source, dialect, change_number_guarantee(source))
+        return WholeReading(
+            source, dialect, _whole("Read a table instead of a query: ORA_ROWSCN then shows changed rows.")
+        )
+    if source.cursor and _type(columns, source.cursor) == ROW_VERSION_TYPE:
+        return ActiveRowVersion(source, dialect, MIN_ACTIVE_GUARANTEE)
+    return WholeReading(source, dialect, _whole("Set cursor to a column of the type rowversion."))
 
 
 def _by_time(session: ReadSession, dialect: SqlDialect, source: ChangeSource, kind: str) -> ChangeMethod:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from connectors.formats.column_names import named_columns
@@ -18,6 +18,7 @@ from connectors.formats.csv.detection import (
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, iter_records
+from connectors.formats.preamble import preamble_facts
 from connectors.formats.record_chunk import RecordLocation, escape_stray_bytes
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
@@ -30,7 +31,7 @@ class Header:
     """The header of a file.
 
     ``units``: by column name. ``row``: the header's row number; 0: there is no header. ``end``: where the first record starts.
-    ``rest``: the bytes that were read beyond that.
+    ``rest``: the bytes that were read beyond that. ``preamble``: the facts in the rows above the header.
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class Header:
     dialect: Dialect
     end: RecordLocation
     rest: bytes
+    preamble: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_header(
@@ -115,6 +117,7 @@ class _CsvTop:
             return None
         row_wanted = wanted[0] if wanted is not None else self._layout.header_row or 1
         names: tuple[str, ...] = ()
+        preamble: Mapping[str, str] = {}
         below = enumerate(iter_records(self._buffer, final=self._final, dialect=self._dialect), start=1)
         for row, (fields, start, end) in below:
             if not fields or row < row_wanted:
@@ -124,14 +127,26 @@ class _CsvTop:
                     raise SourceBroken(f"{name}: the header row {row_wanted} (header_row) is blank.")
                 self._check_quotes(start, end, name)
                 names = _validate_names(fields, name, self._layout, file.encoding.name)
+                preamble = self._preamble(row, name)
                 if not self._layout.units_row:
-                    return self._header_at(names, {}, row, RecordLocation(offset=file.encoding.mark, row=row), end)
+                    location = RecordLocation(offset=file.encoding.mark, row=row)
+                    return replace(self._header_at(names, {}, row, location, end), preamble=preamble)
                 continue
             units = {column: escape_stray_bytes(unit).strip() for column, unit in zip(names, fields, strict=False)}
-            return self._header_at(names, units, row_wanted, RecordLocation(offset=file.encoding.mark, row=row), end)
+            location = RecordLocation(offset=file.encoding.mark, row=row)
+            return replace(self._header_at(names, units, row_wanted, location, end), preamble=preamble)
         if names and self._final:
             raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
         return None
+
+    def _preamble(self, header_row: int, name: str) -> Mapping[str, str]:
+        """Return the facts in the rows above the header; comments may hold some, too."""
+        if not self._layout.preamble:
+            return {}
+        whole = replace(self._dialect, comment="")
+        rows = iter_records(self._buffer, final=self._final, dialect=whole)
+        above = islice(rows, 1 if self._skipped else 0, header_row - 1)
+        return preamble_facts((fields for fields, _, _ in above), name, separator=self._dialect.delimiter)
 
     def _check_quotes(self, start: int, end: int, name: str) -> None:
         if self._final and is_unterminated(self._buffer[start:], self._dialect):
@@ -140,7 +155,12 @@ class _CsvTop:
             raise SourceBroken(f"{name}: the header row has text behind a closing quote. Write such quotes twice.")
 
     def _header_at(
-        self, names: tuple[str, ...], units: Mapping[str, str], row: int, location: RecordLocation, end: int
+        self,
+        names: tuple[str, ...],
+        units: Mapping[str, str],
+        row: int,
+        location: RecordLocation,
+        end: int,
     ) -> Header:
         return Header(
             names=names,

@@ -14,7 +14,7 @@ class Layout:
 
     ``header_row``: the header's row number; None: it is detected. ``columns``: the names for a file without a header.
     ``units_row``: the row below the header holds the columns' units. ``ragged``: how a record with too few fields is
-    treated; see `connectors.formats.csv.options.Csv`.
+    treated; see `connectors.formats.csv.options.Csv`. ``preamble``: the rows above the header are facts.
     """
 
     header_row: int | None = None
@@ -22,6 +22,7 @@ class Layout:
     units_row: bool = False
     ragged: Literal["park", "fill"] = "park"
     naming: Naming = DEFAULT_NAMING
+    preamble: bool = False
 
 
 DEFAULT_LAYOUT = Layout()

@@ -12,6 +12,7 @@ from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.format import Format
+from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
@@ -57,6 +58,7 @@ class Csv(Format):
         default=False,
         description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
     )
+    preamble: bool = Field(default=False, description=DESCRIPTION)
     ragged: Literal["park", "fill"] = Field(
         default="park",
         description=(
@@ -78,8 +80,8 @@ class Csv(Format):
         if len(set(given)) < len(given):
             raise ValueError("delimiter, quote and comment must be different characters")
         if self.columns is not None:
-            if self.header_row is not None or self.units_row:
-                raise ValueError("columns is for files without a header: leave out header_row and units_row")
+            if self.header_row is not None or self.units_row or self.preamble:
+                raise ValueError("columns is for files without a header: leave out header_row, units_row and preamble")
             if len(set(self.columns)) < len(self.columns):
                 raise ValueError("columns has a name twice")
         return self
@@ -97,6 +99,7 @@ class Csv(Format):
             header_row=self.header_row,
             columns=tuple(self.columns or ()),
             units_row=self.units_row,
+            preamble=self.preamble,
             ragged=self.ragged,
             naming=Naming(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
         )

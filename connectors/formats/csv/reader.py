@@ -85,7 +85,7 @@ def _facts(text: TextFile, header: Header) -> dict[str, str]:
     """Return how the file was understood: encoding, delimiter, header row and units."""
     units = {f"units.{column}": unit for column, unit in header.units.items()}
     row = {"file.header_row": str(header.row)} if header.row else {}
-    return {**text.encoding.facts, "file.delimiter": header.dialect.delimiter_name, **row, **units}
+    return {**text.encoding.facts, "file.delimiter": header.dialect.delimiter_name, **row, **units, **header.preamble}
 
 
 class _BlockReader:

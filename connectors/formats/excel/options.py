@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, BinaryIO, ClassVar, Literal
+from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from connectors.formats.column_names import Naming
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.excel.reader import SheetLayout, read_excel
 from connectors.formats.excel.workbook import FILE_BYTES
 from connectors.formats.parser_process import IsolatedFormat
+from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.record_chunk import RecordChunk
 
 
@@ -50,6 +51,7 @@ class Excel(IsolatedFormat):
         default=False,
         description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
     )
+    preamble: bool = Field(default=False, description=f"{DESCRIPTION} It needs header_row.")
     errors: Literal["park", "missing"] = Field(
         default="park",
         description=(
@@ -66,6 +68,12 @@ class Excel(IsolatedFormat):
         description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number).",
     )
 
+    @model_validator(mode="after")
+    def _check_preamble(self) -> Self:
+        if self.preamble and self.header_row is None:
+            raise ValueError("preamble needs header_row: by default the first row that is not empty is the header")
+        return self
+
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.excel.reader.read_excel`."""
         layout = SheetLayout(
@@ -73,6 +81,7 @@ class Excel(IsolatedFormat):
             header_row=self.header_row,
             header_rows=self.header_rows,
             units_row=self.units_row,
+            preamble=self.preamble,
             errors=self.errors,
             naming=Naming(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
         )

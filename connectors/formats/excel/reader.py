@@ -13,6 +13,7 @@ from connectors.formats.excel.cells import cell_text
 from connectors.formats.excel.details import ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
+from connectors.formats.preamble import MOST_ROWS, preamble_facts
 from connectors.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 
@@ -31,7 +32,7 @@ class SheetLayout:
     """Which part of a sheet is read, and how.
 
     ``header_row``: where the header begins (None: the first row that is not empty). ``header_rows``: the number of its rows.
-    ``errors``: how a record with an error cell is treated.
+    ``errors``: how a record with an error cell is treated. ``preamble``: the rows of the area above the header are facts.
     """
 
     area: Area = _WHOLE_SHEET
@@ -40,6 +41,7 @@ class SheetLayout:
     units_row: bool = False
     errors: Literal["park", "missing"] = "park"
     naming: Naming = DEFAULT_NAMING
+    preamble: bool = False
 
 
 def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[RecordChunk]:
@@ -89,7 +91,12 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: 
 
 def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
     """Read the rows up to the first record."""
-    first = next((row for row in rows if _begins_header(row, layout)), None)
+    above: list[list[str]] = []
+    first = next(rows, None)
+    while first is not None and not _begins_header(first, layout):
+        if layout.preamble and any(first[1]) and len(above) <= MOST_ROWS:
+            above.append(first[1])
+        first = next(rows, None)
     if first is None or (layout.header_row is not None and first[0] != layout.header_row):
         wanted = "that is not empty" if layout.header_row is None else f"{layout.header_row} (header_row)"
         raise SourceBroken(f"{name} has no row {wanted}, which should be its header.")
@@ -102,6 +109,8 @@ def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[C
         raise SourceBroken(f"{name}: the header row {first[0]} (header_row) is blank.")
     names = named_columns(joined, name, layout.naming)
     facts = {"file.header_row": str(first[0])}
+    if layout.preamble:
+        facts |= preamble_facts(above, name)
     if layout.units_row:
         units = next(rows, (0, []))[1]
         facts |= {f"units.{column}": unit.strip() for column, unit in zip(names, units, strict=False)}

@@ -31,6 +31,10 @@ class FixedWidth(Format):
     type: Literal["fixed_width"] = "fixed_width"
     columns: Annotated[list[FixedColumn], Field(min_length=1)] = Field(description="The fields of a line.")
     skip_rows: int = Field(default=0, ge=0, description="The number of lines above the first record that are skipped.")
+    preamble: bool = Field(
+        default=False,
+        description="Whether skipped lines such as `Operator: J. Doe` are facts of the file; as for csv. It needs skip_rows.",
+    )
     trim: bool = Field(default=True, description="Whether the spaces around a value are removed.")
     encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
@@ -38,9 +42,19 @@ class FixedWidth(Format):
     def _names_differ(self) -> Self:
         if len({column.name for column in self.columns}) < len(self.columns):
             raise ValueError("columns has a name twice")
+        if self.preamble and not self.skip_rows:
+            raise ValueError("preamble needs skip_rows, the number of lines above the first record")
         return self
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.fixed_width.reader.read_fixed_width`."""
         columns = [Column(column.name, column.start, column.width) for column in self.columns]
-        return read_fixed_width(file, name, columns, skip_rows=self.skip_rows, trim=self.trim, encoding=self.encoding)
+        return read_fixed_width(
+            file,
+            name,
+            columns,
+            skip_rows=self.skip_rows,
+            preamble=self.preamble,
+            trim=self.trim,
+            encoding=self.encoding,
+        )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from connectors.formats.frames import rows_to_frame
+from connectors.formats.preamble import preamble_facts
 from connectors.formats.record_chunk import (
     BLOCK_BYTES,
     RECORD_BYTES,
@@ -18,6 +20,7 @@ from connectors.formats.text import DETECT, open_text
 from ingestd.sdk import Reject, SourceBroken
 
 _SHOWN = 1000
+_GAP = re.compile(r"\t| {2,}")
 
 
 class Column(NamedTuple):
@@ -34,6 +37,7 @@ def read_fixed_width(
     columns: Sequence[Column],
     *,
     skip_rows: int = 0,
+    preamble: bool = False,
     trim: bool = True,
     encoding: str = DETECT,
     block_bytes: int = BLOCK_BYTES,
@@ -42,10 +46,11 @@ def read_fixed_width(
     """Yield the records of a file, at least one chunk.
 
     Each line is a record; positions are line numbers from 1. Blank lines have a number but are no record. A line that ends
-    before its last field begins is rejected. ``trim``: remove the spaces around values.
+    before its last field begins is rejected. ``trim``: remove the spaces around values. ``preamble``: the skipped
+    lines are facts.
 
     Raises:
-        SourceBroken: the file is empty, or a line is above the size limit.
+        SourceBroken: the file is empty, a line is above the size limit, or the lines of the preamble are too many.
     """
     text = open_text(file, encoding)
     reader = _FixedWidthLines(columns, text.encoding.name, text.encoding.facts, trim=trim)
@@ -59,6 +64,8 @@ def read_fixed_width(
             if len(buffer) > record_bytes:
                 raise SourceBroken(f"{name}: line {location.row + 1} is larger than {record_bytes} bytes.")
             continue
+        if preamble and is_empty:
+            reader.read_preamble(buffer[:end], skip_rows, name)
         chunk = reader.read_block(buffer[:end], location, skip_rows)
         is_empty, location, buffer = False, chunk.end, buffer[end:]
         yield chunk
@@ -74,6 +81,12 @@ class _FixedWidthLines:
         self._encoding = encoding
         self._facts = facts
         self._trim = trim
+
+    def read_preamble(self, block: bytes, rows: int, name: str) -> None:
+        """Add the facts in the first lines of the file to those of every chunk. Two spaces separate a name from a value."""
+        lines = (line.decode("utf-8", "surrogateescape") for line in block.split(b"\n", rows)[:rows])
+        facts = preamble_facts((_GAP.split(line.strip()) for line in lines), name)
+        self._facts = {**self._facts, **facts}
 
     def read_block(self, block: bytes, location: RecordLocation, skip_rows: int) -> RecordChunk:
         lines = block.removesuffix(b"\n").split(b"\n")

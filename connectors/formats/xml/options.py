@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import BinaryIO, ClassVar, Literal
+from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,7 +26,15 @@ class Xml(Format):
             " without namespace. Each child of a record is a field, attributes are @name, nested names are joined by dots."
         ),
     )
+    lists: tuple[Annotated[str, Field(pattern=r"^[^/\s]+(/[^/\s]+)*$")], ...] = Field(
+        default=(),
+        description=(
+            "Paths from a record to elements that may be repeated, such as part or part/property. They become a JSON list of"
+            " objects, for 'each' of a mapping."
+        ),
+        examples=[["part", "part/property"]],
+    )
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.xml.reader.read_xml`."""
-        return read_xml(file, name, path=self.records.split("/"))
+        return read_xml(file, name, path=self.records.split("/"), lists=self.lists)

@@ -24,21 +24,29 @@ _MAX_DEPTH = 200
 
 
 def read_xml(
-    file: BinaryIO, name: str, *, path: Sequence[str], rows: int = ROWS, record_bytes: int = RECORD_BYTES
+    file: BinaryIO,
+    name: str,
+    *,
+    path: Sequence[str],
+    lists: Sequence[str] = (),
+    rows: int = ROWS,
+    record_bytes: int = RECORD_BYTES,
 ) -> Iterator[RecordChunk]:
     """Yield the elements at ``path`` as records, at least one chunk. Positions are their numbers from 1.
 
     ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are ignored.
+    ``lists``: paths from a record to the elements that become lists of objects.
 
     Raises:
         SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
     """
     bounded = _BoundedXml(file, name, record_bytes)
+    names = frozenset(one.replace("/", ".") for one in lists)
     buffered: list[XmlRecord] = []
     row = 0
     try:
         for element in _elements(bounded, tuple(path) or ("*",), name):
-            buffered.append(flatten_element(element))
+            buffered.append(flatten_element(element, names))
             bounded.record_taken()
             if len(buffered) >= rows or len(buffered) * len(buffered[-1]) > CELLS:
                 row += len(buffered)

@@ -12,15 +12,17 @@ import msgspec
 XmlRecord = dict[str, str | None]
 
 
-def flatten_element(element: Element) -> XmlRecord:
+def flatten_element(element: Element, lists: frozenset[str] = frozenset()) -> XmlRecord:
     """Return the record of an element; names are without namespaces.
 
     Text is exact; if the element has children, it is without the white space around it. Children with equal names become a JSON
-    list of their texts. An element without text or children becomes the empty text.
+    list of their texts. An element without text or children becomes the empty text. ``lists``: the joined names of children
+    that become a JSON list of objects, also if there is only one.
     """
-    found: dict[str, list[str]] = {}
-    _fill(found, element, "")
-    return {name: texts[0] if len(texts) == 1 else msgspec.json.encode(texts).decode() for name, texts in found.items()}
+    return {
+        name: value if isinstance(value, str) else bytes(value).decode()
+        for name, value in _flatten(element, lists, "").items()
+    }
 
 
 def local_name(tag: str) -> str:
@@ -28,16 +30,31 @@ def local_name(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-def _fill(found: dict[str, list[str]], element: Element, prefix: str) -> None:
-    for name, value in element.attrib.items():
-        found.setdefault(f"{prefix}@{local_name(name)}", []).append(value)
-    children = list(element)
-    text = element.text or ""
-    if children:
-        text = "".join([text, *(child.tail or "" for child in children)]).strip()
-    if prefix and (text or not children):
-        found.setdefault(prefix.removesuffix("."), []).append(text)
-    elif not prefix and text.strip():
-        found.setdefault("text", []).append(text if not children else text.strip())
-    for child in children:
-        _fill(found, child, f"{prefix}{local_name(child.tag)}.")
+def _flatten(element: Element, lists: frozenset[str], path: str) -> dict[str, str | msgspec.Raw]:
+    """Return the fields of an element. ``path``: the joined name of the list that it is in, with a dot behind it."""
+    texts: dict[str, list[str]] = {}
+    objects: dict[str, list[dict[str, str | msgspec.Raw]]] = {}
+
+    def fill(part: Element, prefix: str) -> None:
+        for name, value in part.attrib.items():
+            texts.setdefault(f"{prefix}@{local_name(name)}", []).append(value)
+        children = list(part)
+        text = part.text or ""
+        if children:
+            text = "".join([text, *(child.tail or "" for child in children)]).strip()
+        if prefix and (text or not children):
+            texts.setdefault(prefix.removesuffix("."), []).append(text)
+        elif not prefix and text.strip():
+            texts.setdefault("text", []).append(text if not children else text.strip())
+        for child in children:
+            name = f"{prefix}{local_name(child.tag)}"
+            if f"{path}{name}" in lists:
+                objects.setdefault(name, []).append(_flatten(child, lists, f"{path}{name}."))
+            else:
+                fill(child, f"{name}.")
+
+    fill(element, "")
+    fields: dict[str, str | msgspec.Raw] = {
+        name: found[0] if len(found) == 1 else msgspec.Raw(msgspec.json.encode(found)) for name, found in texts.items()
+    }
+    return fields | {name: msgspec.Raw(msgspec.json.encode(found)) for name, found in objects.items()}

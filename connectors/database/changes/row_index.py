@@ -1,0 +1,231 @@
+"""Positions and hashes of the rows of the last reading, in a private SQLite file beside the state file.
+
+The file only saves work. It names the reading that it holds, and is used only with the durable cursor of that reading. What a
+reading finds is stored as changes before the intake can store it, and becomes valid with the cursor of the reading. If the
+reading ends early, its rows count as unknown, because the intake may have stored some of them. So after a crash, with an old,
+foreign or missing file, rows are read again, and no change is missed.
+
+The memory is bounded: SQLite sorts in temporary files. A hash has 128 bits of SHA-256, so it identifies the text of a row.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS content (
+  id INTEGER PRIMARY KEY, definition TEXT NOT NULL, reading TEXT, pending TEXT, is_whole INTEGER NOT NULL DEFAULT 0);
+INSERT OR IGNORE INTO content (id, definition) VALUES (1, '');
+CREATE TABLE IF NOT EXISTS known (position TEXT PRIMARY KEY, hash BLOB) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS whole (position TEXT PRIMARY KEY, hash BLOB) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS change (position TEXT PRIMARY KEY, hash BLOB, removed INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TEMP TABLE listed (position TEXT NOT NULL, hash BLOB);
+CREATE TEMP TABLE present (position TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_CACHE_KIB = 32 * 1024
+
+_Result = TypeVar("_Result")
+
+
+class RowIndex:
+    """The rows of one source. ``locate`` returns the path of the file; None: they are not kept after `close`.
+
+    ``report`` writes a sentence for operators.
+
+    A file that can't be used is deleted. The index then knows nothing until the next whole reading; no method raises.
+    """
+
+    def __init__(self, locate: Callable[[], Path | None], report: Callable[[str], None]) -> None:
+        self._locate = locate
+        self._path: Path | None = None
+        self._reported = ""
+        self._report = report
+        self._connection: sqlite3.Connection | None = None
+        self.is_valid = False
+        """True if the index holds all rows of the reading that `begin` named, and the changes since."""
+
+    def begin(self, reading: str, definition: str) -> None:
+        """Begin a reading after ``reading``, which is durable. ``definition``: what the hashes depend on."""
+        self.is_valid = False
+        self.is_valid = self._attempt(lambda connection: _begin(connection, reading, definition), default=False)
+
+    def select_new(self, positions: pl.Series, hashes: pl.Series) -> pl.Series:
+        """Return a mask that is true for rows with a position or a hash that is not known. ``hashes``: ``pl.Binary``."""
+        everything = pl.repeat(value=True, n=positions.len(), dtype=pl.Boolean, eager=True)
+        if not self.is_valid:
+            return everything
+        return self._attempt(lambda connection: _select_new(connection, positions, hashes), default=everything)
+
+    def add_changes(self, positions: pl.Series, hashes: pl.Series) -> None:
+        """Store rows that are yielded next."""
+        if self.is_valid and positions.len():
+            rows = list(zip(positions, hashes, strict=True))
+            self._attempt(lambda connection: _add(connection, rows, removed=False), default=None)
+
+    def begin_whole(self, definition: str) -> None:
+        """Begin a whole reading. Until it is complete, nothing is known."""
+        self.is_valid = False
+        self.is_valid = self._attempt(lambda connection: _begin_whole(connection, definition), default=False)
+
+    def add_listed(self, positions: pl.Series, hashes: pl.Series | None = None) -> None:
+        """Add rows of a whole reading, or positions of a sweep."""
+        if self.is_valid:
+            rows = [*zip(positions, hashes if hashes is not None else [None] * positions.len(), strict=True)]
+            self._attempt(lambda connection: _list(connection, rows), default=None)
+
+    def end_whole(self, reading: str) -> None:
+        """Store the rows of a whole reading; they become valid with its cursor."""
+        if self.is_valid:
+            self._attempt(lambda connection: _end_whole(connection, reading), default=None)
+
+    def end_changes(self, reading: str, removed: Sequence[str] = ()) -> None:
+        """Complete a reading of changes, in which the rows at ``removed`` were missing."""
+        if self.is_valid:
+            self._attempt(lambda connection: _end_changes(connection, reading, removed), default=None)
+
+    def begin_list(self) -> None:
+        """Begin a sweep, which lists the positions of all rows."""
+        self._attempt(_begin_list, default=None)
+
+    def missing(self, most: int) -> list[str] | None:
+        """Return the known positions that the sweep has not listed; None: more than ``most``, or a position is repeated."""
+        if not self.is_valid:
+            return None
+        return self._attempt(lambda connection: _missing(connection, most), default=None)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection, self.is_valid = None, False
+
+    def _attempt(self, work: Callable[[sqlite3.Connection], _Result], *, default: _Result) -> _Result:
+        """Perform ``work`` in a transaction; if the file can't be used, delete it and return ``default``."""
+        try:
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+            result = work(connection)
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            if self._path is not None:
+                with suppress(OSError):
+                    self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
+                    self._path.unlink(missing_ok=True)
+            where = f" in {self._path}" if self._path is not None else ""
+            sentence = f"The row hashes{where} can't be used ({error}). The next sweep reads every row."
+            if sentence != self._reported:
+                self._report(sentence)
+            self._reported = sentence
+            return default
+        return result
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path = self._locate()
+            self._connection = _connect(self._path)
+            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            self._connection.executescript(_SCHEMA)
+        return self._connection
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    return sqlite3.connect(path or "", isolation_level=None, check_same_thread=False)
+
+
+def _begin(connection: sqlite3.Connection, reading: str, definition: str) -> bool:
+    known, stored, pending, is_whole = connection.execute(
+        "SELECT definition, reading, pending, is_whole FROM content"
+    ).fetchone()
+    if known != definition:
+        stored = pending = None
+    if pending == reading:
+        _apply(connection, is_whole=bool(is_whole))
+        stored = reading
+    elif stored == reading:
+        # The intake may have stored rows of a reading that ended early, so they are not known.
+        connection.execute("UPDATE known SET hash = NULL WHERE position IN (SELECT position FROM change)")
+        connection.execute("INSERT OR IGNORE INTO known SELECT position, NULL FROM change WHERE NOT removed")
+    is_valid = bool(stored == reading)
+    connection.execute("UPDATE content SET reading = ?, pending = NULL", (reading if is_valid else None,))
+    connection.execute("DELETE FROM change")
+    return is_valid
+
+
+def _apply(connection: sqlite3.Connection, *, is_whole: bool) -> None:
+    if is_whole:
+        connection.execute("DROP TABLE known")
+        connection.execute("ALTER TABLE whole RENAME TO known")
+        connection.execute("CREATE TABLE whole (position TEXT PRIMARY KEY, hash BLOB) WITHOUT ROWID")
+        return
+    connection.execute("DELETE FROM known WHERE position IN (SELECT position FROM change WHERE removed)")
+    connection.execute("INSERT OR REPLACE INTO known SELECT position, hash FROM change WHERE NOT removed")
+
+
+def _select_new(connection: sqlite3.Connection, positions: pl.Series, hashes: pl.Series) -> pl.Series:
+    rows = connection.execute(
+        "SELECT k.position, k.hash FROM json_each(?) j CROSS JOIN known k ON k.position = j.value",
+        (json.dumps(positions.unique().to_list()),),
+    ).fetchall()
+    known = pl.DataFrame(rows, schema={"position": pl.String, "known": pl.Binary}, orient="row")
+    read = pl.DataFrame([positions.alias("position"), hashes.alias("hash")])
+    joined = read.join(known, on="position", how="left", maintain_order="left")
+    return joined.select((pl.col("hash") == pl.col("known")).fill_null(value=False).not_())["hash"]
+
+
+def _add(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], *, removed: bool) -> None:
+    connection.executemany(f"INSERT OR REPLACE INTO change VALUES (?, ?, {int(removed)})", rows)
+
+
+def _begin_list(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM temp.listed")
+
+
+def _list(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    connection.executemany("INSERT INTO temp.listed VALUES (?, ?)", rows)
+
+
+def _begin_whole(connection: sqlite3.Connection, definition: str) -> bool:
+    connection.execute("UPDATE content SET definition = ?, reading = NULL, pending = NULL", (definition,))
+    for table in ("change", "whole", "temp.listed"):
+        connection.execute(f"DELETE FROM {table}")
+    return True
+
+
+def _end_whole(connection: sqlite3.Connection, reading: str) -> None:
+    """Store the listed rows. With a repeated position nothing is stored: a position then does not name one row."""
+    inserted = connection.execute(
+        "INSERT OR IGNORE INTO whole SELECT position, hash FROM temp.listed ORDER BY position"
+    )
+    listed = connection.execute("SELECT count(*) FROM temp.listed").fetchone()[0]
+    connection.execute("DELETE FROM temp.listed")
+    if inserted.rowcount == listed:
+        connection.execute("UPDATE content SET pending = ?, is_whole = 1", (reading,))
+
+
+def _end_changes(connection: sqlite3.Connection, reading: str, removed: Sequence[str]) -> None:
+    _add(connection, [(position, None) for position in removed], removed=True)
+    connection.execute("UPDATE content SET pending = ?, is_whole = 0", (reading,))
+
+
+def _missing(connection: sqlite3.Connection, most: int) -> list[str] | None:
+    connection.execute("DELETE FROM temp.present")
+    inserted = connection.execute(
+        "INSERT OR IGNORE INTO temp.present SELECT position FROM temp.listed ORDER BY position"
+    )
+    listed = connection.execute("SELECT count(*) FROM temp.listed").fetchone()[0]
+    rows = connection.execute(
+        "SELECT k.position FROM known k WHERE NOT EXISTS (SELECT 1 FROM temp.present p WHERE p.position = k.position) LIMIT ?",
+        (most + 1,),
+    ).fetchall()
+    for table in ("present", "listed"):
+        connection.execute(f"DELETE FROM temp.{table}")
+    return None if inserted.rowcount < listed or len(rows) > most else [position for (position,) in rows]

@@ -1,0 +1,119 @@
+"""Rows of SQL Server by a ``rowversion`` column, and rows of an Oracle table by ``ORA_ROWSCN``.
+
+SQL Server assigns a row version when a row is written. ``min_active_rowversion()`` is the lowest one of an open transaction.
+So every row with a lower one is committed and visible.
+
+Oracle's ``ORA_ROWSCN`` is the system change number (SCN) of the last commit of a row's block, or a later one. A lag covers
+commits that the server records later.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from connectors.database.changes.method import (
+    ChangeMethod,
+    ChangeSource,
+    Guarantee,
+    Observation,
+    ReadPlan,
+    Restriction,
+    State,
+)
+from connectors.database.port import ReadSession
+from ingestd.sdk import SourceBroken
+
+DEFAULT_LAG_SECONDS = 300.0
+ROW_VERSION_TYPE = "timestamp"
+"""SQL Server's name of the type ``rowversion``."""
+
+MIN_ACTIVE = "SELECT CONVERT(varchar(20), CONVERT(bigint, min_active_rowversion()))"
+SQLSERVER_IDENTITY = (
+    "SELECT CONCAT(@@SERVERNAME, ' ', d.name, ' ', CONVERT(varchar(36), r.recovery_fork_guid))"
+    " FROM sys.databases AS d LEFT JOIN sys.database_recovery_status AS r ON r.database_id = d.database_id"
+    " WHERE d.database_id = DB_ID()"
+)
+NOW_SCN = "SELECT TO_CHAR(TIMESTAMP_TO_SCN(SYSTIMESTAMP)) FROM DUAL"
+NOW_SECONDS = (
+    "SELECT TO_CHAR(ROUND((CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400)) FROM DUAL"
+)
+ORACLE_IDENTITY = (
+    "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME') || ' ' || SYS_CONTEXT('USERENV', 'CON_NAME') FROM DUAL"
+)
+
+MIN_ACTIVE_GUARANTEE = Guarantee(
+    method="min_active_rowversion",
+    sentence=(
+        "Each reading finds every inserted and updated row, in whatever order transactions commit, because rows are read from the"
+        " lowest row version on that an open transaction had at the last reading. Deleted rows are found by the sweep."
+    ),
+)
+
+
+class ActiveRowVersion(ChangeMethod):
+    """Reads the rows from the lowest row version on that an open transaction had at the last reading.
+
+    The bound is observed before the transaction of the rows begins: a row version below it belongs to a transaction that ended
+    before, so the rows of this reading include it.
+    """
+
+    observes: ClassVar[bool] = True
+
+    def observe(self, session: ReadSession) -> Observation:
+        """See `ChangeMethod.observe`."""
+        return {"active": _number(session.scalar(MIN_ACTIVE))}
+
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
+        return session.scalar(SQLSERVER_IDENTITY) or ""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`."""
+        now = int(observation["active"])
+        following = {"active": now}
+        if state is None or int(state["active"]) > now:  # a server that was restored to an earlier state
+            return ReadPlan(None, following)
+        column = self.dialect.quote(self.source.cursor)
+        return ReadPlan(Restriction(f"{column} >= CONVERT(binary(8), CONVERT(bigint, {state['active']}))"), following)
+
+
+class RowChangeNumber(ChangeMethod):
+    """Reads the rows of an Oracle table with a change number from the one on that was current before the lag."""
+
+    def server(self, session: ReadSession) -> str:
+        """See `ChangeMethod.server`."""
+        return session.scalar(ORACLE_IDENTITY) or ""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
+        """See `ChangeMethod.follow`. ``candidate`` becomes the bound when it is older than the lag."""
+        scn, at = _number(session.scalar(NOW_SCN)), _number(session.scalar(NOW_SECONDS))
+        candidate = {"scn": scn, "at": at}
+        if state is None or int(state["candidate"]["scn"]) > scn:
+            return ReadPlan(None, {"bound": None, "candidate": candidate})
+        bound, known = state["bound"], state["candidate"]
+        restriction = None if bound is None else Restriction(f"ORA_ROWSCN >= {int(bound)}")
+        if at - int(known["at"]) < self._lag():
+            return ReadPlan(restriction, {"bound": bound, "candidate": known})
+        return ReadPlan(restriction, {"bound": known["scn"], "candidate": candidate})
+
+    def _lag(self) -> float:
+        return DEFAULT_LAG_SECONDS if self.source.lag_seconds is None else self.source.lag_seconds
+
+
+def change_number_guarantee(source: ChangeSource) -> Guarantee:
+    """Return the guarantee of `RowChangeNumber`."""
+    lag = DEFAULT_LAG_SECONDS if source.lag_seconds is None else source.lag_seconds
+    return Guarantee(
+        method="ORA_ROWSCN",
+        sentence=(
+            f"A reading finds a row that becomes visible within {lag:g} seconds (lag_seconds) after its change number was"
+            " assigned. Later ones and deleted rows are found by the sweep."
+        ),
+        improvement="A table with ROWDEPENDENCIES has a number for each row; otherwise all rows of a changed block are read.",
+    )
+
+
+def _number(text: str | None) -> int:
+    if text is None or not text.isdecimal():
+        raise SourceBroken(f"The server returned '{text}' instead of a change number.")
+    return int(text)

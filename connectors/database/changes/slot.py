@@ -1,0 +1,188 @@
+"""Rows of a PostgreSQL table by a logical replication slot, which holds the keys of all committed changes.
+
+The slot is read by SQL, in a transaction that ends before that of the rows begins. So the rows are at least as new as the
+changes, with one exception: a transaction is in the log before other sessions see it. Changes of transactions that the first
+transaction did not see stay in the slot, and the next reading finds them again.
+
+The slot is advanced at the next reading, to the end of the last one that is durable. Until then the server keeps the log.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from connectors.database.changes.method import (
+    ChangeSource,
+    Guarantee,
+    Observation,
+    ReadPlan,
+    Restriction,
+    State,
+)
+from connectors.database.changes.pgoutput import Key, UnreadableChange, changed_keys
+from connectors.database.changes.row_version import RowVersion, literal
+from connectors.database.port import ReadSession, SqlDialect
+
+MOST_CHANGES = 10_000
+"""With more messages than this in the slot, a whole reading costs less than one by keys."""
+_MOST_BYTES = 2048
+"""So much of a message is fetched. Keys after large values are not in it, which is a whole reading."""
+
+# A transaction id of 32 bits is completed with the epoch of the snapshot that it is compared with.
+_CHANGES = """
+WITH changes AS MATERIALIZED (
+  SELECT data, number, get_byte(data, 0) AS tag, xid::text::bigint AS xid
+  FROM pg_logical_slot_peek_binary_changes({slot}, {end}, NULL, 'proto_version', '1', 'publication_names', {publication})
+    WITH ORDINALITY AS c(lsn, xid, data, number)
+), snapshot AS (
+  SELECT pg_current_snapshot() AS taken, pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+)
+SELECT json_build_object(
+  'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+  'count', (SELECT count(*) FROM changes),
+  'messages', (
+    SELECT json_agg(encode(CASE tag WHEN ascii('R') THEN data ELSE substr(data, 1, {most_bytes}) END, 'hex') ORDER BY number)
+    FROM changes WHERE number <= {most_changes}),
+  'late', (
+    SELECT json_agg(encode(substr(data, 2, 8), 'hex')) FROM changes, snapshot, LATERAL (
+      SELECT (xmax >> 32 << 32) + xid AS near
+    ) n WHERE tag = ascii('B') AND NOT pg_visible_in_snapshot(
+      (near + (1::bigint << 32) * (CASE WHEN near > xmax + (1::bigint << 31) THEN -1
+        WHEN near < xmax - (1::bigint << 31) THEN 1 ELSE 0 END))::text::xid8, taken))
+)::text
+"""
+
+
+# A snapshot's xmax follows the last transaction that has ended. Running ones may have higher ids, which age counts from.
+_NEXT_ID = """
+SELECT (xmax + ((3 + age('3'::xid)::bigint - xmax) % (1::bigint << 32) + (1::bigint << 32)) % (1::bigint << 32))::text
+FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax) s
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotSettings:
+    """A logical replication slot with pgoutput. ``key``: the columns that identify a row.
+
+    ``finds_removed``: a removed row requires a sweep. ``most_bytes``: a slot that is further behind is skipped.
+    """
+
+    slot: str
+    publication: str
+    key: tuple[str, ...]
+    finds_removed: bool
+    most_bytes: int
+
+
+class SlotChanges(RowVersion):
+    """Reads the rows with the keys that the slot holds. A removed row is a sweep. Too many changes are a whole reading."""
+
+    observes: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        source: ChangeSource,
+        dialect: SqlDialect,
+        guarantee: Guarantee,
+        settings: SlotSettings,
+        relations: frozenset[int],
+    ) -> None:
+        super().__init__(source, dialect, guarantee)
+        self._settings = settings
+        self._relations = relations
+
+    def release(self, session: ReadSession, state: State) -> None:
+        """Advance the slot to the end of a durable reading, so that the server may remove the log before it."""
+        if state.get("slot") == self._settings.slot and "lsn" in state:
+            self._advance(session, state["lsn"])
+
+    def _advance(self, session: ReadSession, place: str) -> None:
+        slot, end = literal(self._settings.slot), literal(place)
+        session.scalar(
+            f"SELECT pg_replication_slot_advance({slot}, {end})::text FROM pg_replication_slots"
+            f" WHERE slot_name = {slot} AND confirmed_flush_lsn < {end}::pg_lsn"
+        )
+
+    def observe(self, session: ReadSession) -> Observation:
+        """Return the changes in the slot, and the place in the log up to which they are known.
+
+        A slot that is far behind is advanced without a look at its changes.
+        """
+        slot = literal(self._settings.slot)
+        end = session.scalar("SELECT pg_current_wal_flush_lsn()::text") or ""
+        confirmed = session.scalar(
+            f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = {slot}"
+        )
+        if _number(end) - _number(confirmed or end) > self._settings.most_bytes:
+            self._advance(session, end)
+            return {"skipped": True}
+        changes = session.scalar(
+            _CHANGES.format(
+                slot=slot,
+                end=literal(end),
+                publication=literal(self.dialect.quote(self._settings.publication)),
+                most_bytes=_MOST_BYTES,
+                most_changes=MOST_CHANGES,
+            )
+        )
+        return {"end": end, "confirmed": confirmed, **json.loads(changes or "{}")}
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:
+        """See `ChangeMethod.follow`."""
+        restart = self._restart(session, state, observation)
+        if restart is not None:
+            return ReadPlan(None, {"slot": self._settings.slot, "until": restart})
+        late = [int(place, 16) for place in observation["late"] or ()]
+        end = min([_number(observation["end"]), *late])
+        following = {"slot": self._settings.slot, "lsn": f"{end >> 32:X}/{end & 0xFFFFFFFF:X}"}
+        is_complete = (
+            state is not None
+            and state.get("slot") == self._settings.slot
+            and "lsn" in state
+            and _number(observation["confirmed"]) <= _number(state["lsn"])  # another program did not advance the slot
+        )
+        if not is_complete or observation["count"] > MOST_CHANGES:
+            return ReadPlan(None, following)
+        try:
+            messages = map(bytes.fromhex, observation["messages"] or ())
+            keys = changed_keys(messages, self._settings.key, self._relations)
+        except (UnreadableChange, UnicodeDecodeError):
+            return ReadPlan(None, following)
+        if keys.truncated:
+            return ReadPlan(None, following)
+        has_removed = self._settings.finds_removed and not self._has_all(session, keys.removed)
+        return ReadPlan(self._restriction(keys.written), following, sweep=has_removed)
+
+    def _restart(self, session: ReadSession, state: State | None, observation: Observation) -> int | None:
+        """Return the transaction id before which all transactions must have ended; None: the slot can be followed.
+
+        Changes that were skipped may be in the log before the whole reading sees them. So the table is read whole until every
+        transaction of that time has ended.
+        """
+        if observation.get("skipped"):
+            return int(session.scalar(_NEXT_ID) or "0")
+        until = state.get("until") if state is not None else None
+        return until if until is not None and observation["xmin"] < until else None
+
+    def _has_all(self, session: ReadSession, keys: frozenset[Key]) -> bool:
+        """Return whether the table has rows with all keys: a removed row may have been inserted again."""
+        found = self._restriction(keys)
+        rest = f"SELECT count(*) FROM {self.source.source} WHERE {found.condition}"
+        return session.scalar(rest, found.parameters) == str(len(keys))
+
+    def _restriction(self, keys: frozenset[Key]) -> Restriction:
+        if not keys:
+            return Restriction("false")
+        columns = ", ".join(map(self.dialect.quote, self._settings.key))
+        row = f"({', '.join([self.dialect.placeholder()] * len(self._settings.key))})"
+        return Restriction(
+            f"({columns}) IN ({', '.join([row] * len(keys))})", tuple(value for key in sorted(keys) for value in key)
+        )
+
+
+def _number(place: str) -> int:
+    """Return a place in the log, such as ``0/15A70D0``, as a number."""
+    high, low = place.split("/")
+    return (int(high, 16) << 32) + int(low, 16)

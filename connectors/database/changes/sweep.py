@@ -1,0 +1,74 @@
+"""The sweep: the keys of all rows, compared with the row index.
+
+It finds removed rows and changed keys. If the method does not find every written row, the server also hashes each row, and the
+rows with another hash are read by their keys. So an unchanged table of long rows moves few bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from connectors.database.batches import positions_of
+from connectors.database.changes.hashed_rows import decode
+from connectors.database.changes.row_index import RowIndex
+from connectors.database.port import PLACEHOLDER, Frame, ReadSession, ResultColumn, SqlDialect
+
+_MOST_READ = 5_000
+"""Maximum number of rows that are read by their keys; with more, everything is read."""
+_MOST_REMOVED = 100_000
+_KEYS_IN_STATEMENT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SweptKeys:
+    """What the sweep found. ``removed``: positions. ``different``: the keys of rows with another hash, as columns of text."""
+
+    removed: tuple[str, ...]
+    different: pl.DataFrame
+
+
+def sweep_keys(
+    session: ReadSession,
+    from_: str,
+    keys: Sequence[ResultColumn],
+    hashed: ResultColumn | None,
+    index: RowIndex,
+) -> SweptKeys | None:
+    """Compare the keys of all rows, and with ``hashed`` the hashes, with the index.
+
+    None if everything must be read: the index can't be used, a key is repeated or is no text, or too much differs.
+    """
+    names = [column.name for column in keys]
+    different: list[pl.DataFrame] = []
+    is_usable = True
+    index.begin_list()
+    for frame in session.frames([*keys, hashed] if hashed is not None else keys, from_):
+        is_usable = is_usable and index.is_valid and not frame.faults
+        if not is_usable:
+            continue  # the next statement can only follow the end of this one
+        positions = positions_of(frame.records, names, first=1)
+        index.add_listed(positions)
+        if hashed is not None:
+            found = frame.records.filter(index.select_new(positions, decode(frame.records[hashed.name])))
+            different.append(found.select(names))
+            is_usable = sum(one.height for one in different) <= _MOST_READ
+    removed = index.missing(_MOST_REMOVED) if is_usable else None
+    if removed is None or any(one[name].null_count() for one in different for name in names):
+        return None
+    empty = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return SweptKeys(tuple(removed), pl.concat([empty, *different]))
+
+
+def read_keys(
+    session: ReadSession, dialect: SqlDialect, from_: str, columns: Sequence[ResultColumn], keys: pl.DataFrame
+) -> Iterator[Frame]:
+    """Yield the rows with these keys. The database may also return others, if it compares text without regard to case."""
+    row = f"({', '.join([PLACEHOLDER] * keys.width)})" if keys.width > 1 else PLACEHOLDER
+    names = ", ".join(map(dialect.quote, keys.columns))
+    for page in keys.iter_slices(_KEYS_IN_STATEMENT):
+        where = f"WHERE ({names}) IN ({', '.join([row] * page.height)})"
+        parameters = tuple(value for values in page.iter_rows() for value in values)
+        yield from session.frames(columns, from_, rest=where, parameters=parameters)

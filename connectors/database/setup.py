@@ -1,0 +1,183 @@
+"""SQL that an administrator may execute for a source. It is only printed: ingestd executes none of it.
+
+Names come from the configuration and are quoted. The password of the URL is never part of it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from connectors.database.options import DatabaseOptions
+from connectors.database.statement import parse_table
+from ingestd.sdk import SourceBroken
+
+_LONGEST_NAME = 63
+_DEFAULT_USER = "ingestd"
+_QUERY = "The source reads a query. Repeat what names a table for each table of the query: they are not known here."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupSection:
+    """Statements with one purpose, and those that undo them. ``title``: sentences without names."""
+
+    title: str
+    statements: tuple[str, ...] = ()
+    removal: tuple[str, ...] = ()
+
+
+def setup_sql(options: DatabaseOptions) -> str:
+    """Return statements with comments, for the command-line program of the database.
+
+    Raises:
+        SourceBroken: a name holds a control character, which no comment can show.
+    """
+    return "\n".join(_lines(_sections(options)))
+
+
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name as an identifier of SQL. ``mark``: the quote of the database.
+
+    Raises:
+        SourceBroken: the name holds a control character.
+    """
+    if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
+        raise SourceBroken(f"The name {name!r} holds a control character. Write the SQL for it by hand.")
+    return mark + name.replace(mark, mark * 2) + mark
+
+
+def _sections(options: DatabaseOptions) -> Iterator[SetupSection]:
+    match options.address().family:
+        case "postgresql":
+            yield from _postgresql(options)
+        case "mariadb":
+            yield from _mariadb(options)
+        case "sqlite":
+            yield SetupSection(title="SQLite needs no setup: ingestd needs the right to read the file and its folder.")
+
+
+def _lines(sections: Iterator[SetupSection]) -> Iterator[str]:
+    for number, section in enumerate(sections):
+        if number:
+            yield ""
+        yield from (f"-- {line}" for line in section.title.splitlines())
+        yield from (f"{statement};" for statement in section.statements)
+        if section.removal:
+            yield "-- To remove it:"
+            yield from (f"-- {statement};" for statement in section.removal)
+
+
+def _postgresql(options: DatabaseOptions) -> Iterator[SetupSection]:
+    address = options.address()
+    user = quoted(address.user or _DEFAULT_USER)
+    table, schema, assumed = "", "", ""
+    if options.table is not None:
+        parts = parse_table(options.table)
+        if len(parts) == 1:
+            parts, assumed = ("public", *parts), "\nThe configuration names no schema: public is assumed."
+        schema = quoted(parts[-2])
+        table = f"{schema}.{quoted(parts[-1])}"
+    database = quoted(address.database or address.user or _DEFAULT_USER)
+    rights = [f"CONNECT ON DATABASE {database}"]
+    rights += [f"USAGE ON SCHEMA {schema}", f"SELECT ON TABLE {table}"] if table else []
+    yield SetupSection(
+        title="A role that only reads. Omit CREATE ROLE if it exists. Set its password with psql's \\password."
+        + (assumed if table else f"\n{_QUERY}"),
+        statements=(f"CREATE ROLE {user} LOGIN", *(f"GRANT {right} TO {user}" for right in rights)),
+        removal=(*(f"REVOKE {right} FROM {user}" for right in rights), f"DROP ROLE {user}"),
+    )
+    if options.notify is not None and table:
+        yield _notification(options.notify, schema, table)
+    if options.slot is not None:
+        yield _slot(options.slot, quoted(str(options.publication)), user, table)
+    if options.cursor is not None and table:
+        index = quoted(f"ingestd_cursor_{_digest(table)}")
+        yield SetupSection(
+            title="An index for cursor. If the source reads a view, create it on the table of the view.",
+            statements=(f"CREATE INDEX CONCURRENTLY {index} ON {table} ({quoted(options.cursor)})",),
+            removal=(f"DROP INDEX {schema}.{index}",),
+        )
+
+
+def _notification(channel: str, schema: str, table: str) -> SetupSection:
+    name = f"ingestd_notify_{channel}"
+    if len(name.encode()) > _LONGEST_NAME:
+        name = f"ingestd_notify_{_digest(channel)}"
+    trigger, function = quoted(name), f"{schema}.{quoted(name)}"
+    body = f"BEGIN NOTIFY {quoted(channel)}; RETURN NULL; END"
+    events, tag = "INSERT OR UPDATE OR DELETE OR TRUNCATE", "$ingestd$"
+    while tag in body:
+        tag = f"{tag[:-1]}_$"
+    return SetupSection(
+        title=(
+            "A trigger that notifies, once for each transaction that writes. A view has none: create it on its tables."
+            "\nWrites to a partition by its own name need the trigger there."
+        ),
+        statements=(
+            f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS {tag}{body}{tag}",
+            f"CREATE TRIGGER {trigger} AFTER {events} ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
+        ),
+        removal=(f"DROP TRIGGER {trigger} ON {table}", f"DROP FUNCTION {function}()"),
+    )
+
+
+def _slot(slot: str, publication: str, user: str, table: str) -> SetupSection:
+    return SetupSection(
+        title=(
+            "A slot that holds the keys of changes until they are read. The server needs wal_level = logical."
+            "\nA slot that is not read fills the disk. Limit it: ALTER SYSTEM SET max_slot_wal_keep_size = '4GB'"
+            "\nUPDATE and DELETE of a published table fail without a primary key or another replica identity."
+        ),
+        statements=(
+            f"ALTER ROLE {user} REPLICATION",
+            f"CREATE PUBLICATION {publication} FOR TABLE {table}",
+            f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')",
+        ),
+        removal=(
+            f"SELECT pg_drop_replication_slot('{slot}')",
+            f"DROP PUBLICATION {publication}",
+            f"ALTER ROLE {user} NOREPLICATION",
+        ),
+    )
+
+
+def _mariadb(options: DatabaseOptions) -> Iterator[SetupSection]:
+    address = options.address()
+    user = f"{quoted(address.user or _DEFAULT_USER, '`')}@`%`"
+    table = ""
+    if options.table is not None:
+        parts = parse_table(options.table)
+        table = ".".join(quoted(part, "`") for part in (address.database, *parts)[-2:])
+    grants = [f"GRANT SELECT ON {table} TO {user}"] if table else []
+    yield SetupSection(
+        title="An account that only reads, locked until it has a password. Omit CREATE USER if it exists; narrow % to the host of"
+        " ingestd.\nSet the password: ALTER USER … IDENTIFIED BY '…' ACCOUNT UNLOCK" + ("" if table else f"\n{_QUERY}"),
+        statements=(f"CREATE USER {user} ACCOUNT LOCK", *grants),
+        removal=(f"DROP USER {user}",),
+    )
+    if options.binlog:
+        yield SetupSection(
+            title="The right to read the binary log. The server needs log_bin, server_id and binlog_format = ROW.",
+            statements=(f"GRANT REPLICATION SLAVE ON *.* TO {user}",),
+            removal=(f"REVOKE REPLICATION SLAVE ON *.* FROM {user}",),
+        )
+    if options.follows_changes and options.cursor is not None:
+        yield SetupSection(
+            title="The right to list the running transactions. Without it a row of a late commit may be missed until the sweep.",
+            statements=(f"GRANT PROCESS ON *.* TO {user}",),
+            removal=(f"REVOKE PROCESS ON *.* FROM {user}",),
+        )
+    if options.cursor is not None and table:
+        index = quoted("ingestd_cursor", "`")
+        yield SetupSection(
+            title="An index for cursor. If the source reads a view, create it on the table of the view.",
+            statements=(f"CREATE INDEX {index} ON {table} ({quoted(options.cursor, '`')})",),
+            removal=(f"DROP INDEX {index} ON {table}",),
+        )
+
+
+def _digest(name: str) -> str:
+    """Return a short name that belongs to a long one."""
+    return blake2b(name.encode(), digest_size=8).hexdigest()
