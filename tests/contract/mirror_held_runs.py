@@ -204,3 +204,39 @@ class HeldRunSuite:
             stage.intake.commit(run, entries=entries(rows), records=1, rejects=(), cursor={}, facts={})
             stage.intake.fail_run(run, "The file is damaged.", broken=True)
             assert await stage.deliver_all() == expected
+
+    async def test_a_reason_of_the_caller_holds_also_the_first_run(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        held = stage.read(BEFORE, deletes="remove", guard=GUARD, reasons=["Column 'unit' is new."])
+        assert held.withheld is not None
+        assert held.withheld.reasons == ("Column 'unit' is new.",)
+        assert (await stage.deliver_all(), stage.open().cursor) == ([], None)
+        stage.restart()
+        stage.intake.activate(["pipe", "other"])
+        assert stage.intake.approve(held.id).created == 10
+        assert len(await stage.deliver_all()) == 10
+        assert stage.open().cursor == {"version": 1}
+
+    async def test_the_first_run_passes_after_its_source_is_corrected(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["pipe", "other"])
+        held = stage.read([("k0", "x")], reasons=["Column 'unit' is new."])
+        summary = stage.read([("k0", "1")], guard=GUARD, version=2)
+        assert (summary.withheld, summary.replaces, summary.created) == (None, held.id, 1)
+        assert await stage.deliver_all() == [("create", "k0", "1")]
+
+    async def test_a_run_without_an_effect_passes_in_spite_of_a_reason(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        held = stage.read([("k0", "2")], unmapped_rows=BEFORE[1:], version=2, reasons=["Column 'unit' is new."])
+        stage.intake.approve(held.id)
+        again = stage.read([("k0", "2"), *BEFORE[1:]], version=3, reasons=["Column 'unit' is new."])
+        assert (again.withheld, again.changed, stage.open().cursor) == (None, False, {"version": 3})
+        later = stage.read([("k0", "3"), *BEFORE[1:]], version=4, reasons=["Column 'unit' is new."])
+        assert later.withheld is not None
+
+    async def test_a_failed_reading_with_a_reason_writes_nothing(self, stage: IntakeStage) -> None:
+        await self.read_before(stage)
+        for reasons, expected in ((["Column 'unit' is new."], []), ([], [("update", "k0", "2")])):
+            run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=False, can_hold=True)
+            stage.intake.commit(run, entries=entries([("k0", "2")]), records=1, rejects=(), cursor={}, facts={})
+            stage.intake.fail_run(run, "The file is damaged.", broken=True, reasons=reasons)
+            assert await stage.deliver_all() == expected

@@ -15,7 +15,7 @@ from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite
-from tests.contract.mirror_held_runs import HeldRunSuite
+from tests.contract.mirror_held_runs import GUARD, HALF, HeldRunSuite
 from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
@@ -94,6 +94,32 @@ class TestSqliteMirrorHeldRuns(HeldRunSuite):
     @pytest.fixture
     def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
         return sqlite_stage
+
+    @pytest.mark.parametrize("discarded", [False, True])
+    async def test_a_reset_cursor_has_a_withheld_partition_read_again(
+        self, sqlite_stage: SqliteStage, discarded: bool
+    ) -> None:
+        await self.read_before(sqlite_stage)
+        held = self.reread(sqlite_stage, HALF)
+        if discarded:
+            sqlite_stage.intake.discard(held.id)
+        assert sqlite_stage.open().withheld == {"version": 2}
+        assert sqlite_stage.mirror.cursors.set_cursor("pipe", "p", None)
+        state = sqlite_stage.open()
+        assert (state.withheld, state.cursor) == (None, None)
+        again = self.reread(sqlite_stage, HALF, version=2)
+        assert again.withheld is not None
+        assert (again.withheld.run, again.withheld.state) == (held.id, "discarded" if discarded else "held")
+        assert sqlite_stage.open().withheld == {"version": 2}
+
+    async def test_an_approved_run_is_read_again_after_a_reset(self, sqlite_stage: SqliteStage) -> None:
+        await self.read_before(sqlite_stage)
+        held = self.reread(sqlite_stage, HALF)
+        sqlite_stage.mirror.cursors.set_cursor("pipe", "p", None)
+        assert sqlite_stage.intake.approve(held.id).removed == 5
+        assert len(await sqlite_stage.deliver_all()) == 5
+        assert sqlite_stage.open().cursor is None
+        assert not sqlite_stage.read(HALF, deletes="remove", guard=GUARD, version=2).changed
 
 
 class TestSqliteMirrorDrift(DriftSuite):

@@ -32,14 +32,16 @@ SMALL = {
 """Tables that do not grow with the data; every other table does, temporary ones too."""
 
 SELECTIVE: dict[str, list[tuple[str, ...]]] = {
+    "entry": [("partition", "position", "sink")],
     "snapshot": [("partition",)],
     "wait": [("partition",), ("segment",)],
     "staging": [("run",)],
     "held_snapshot": [("run",)],
     "refusal": [("sink", "key")],
-    "rejected": [("partition", "row_hash"), ("sink", "key")],
+    "rejected": [("partition", "row_hash"), ("partition", "position"), ("sink", "key")],
     "run": [("<expr>",)],
     "seen": [("key",)],
+    "former": [("sink", "key")],
 }
 """Selective columns besides whole unique keys: a value has few rows, or rows of one piece of work."""
 
@@ -64,6 +66,10 @@ READS_ALL = {
     "drift_page": "a page of a person's list, to a limit, in the order of the primary key",
     "history_partition": "`why` of one file: its own pending segments and rejected rows",
     "history_reading": "`why` of one file: its own runs, the newest first, until one brought content",
+    "planned_pending": "a person's plan, on a private copy: the segments of pending entries, without their bodies",
+    "planned_rejections": "a person's plan, to a limit: what is rejected of one partition",
+    "planned_unexplained": "a person's plan, on a private copy: counts a whole sink",
+    "planned_segment": "one row, in the order of the primary key",
     # -- work that concerns a whole sink or a whole partition, done once for it
     "sink_forget_segments": "deletes what it reads: the service has lost the sink, and everything in it is sent again",
     "sink_forget_removed": "as sink_forget_segments",
@@ -82,9 +88,14 @@ READS_ALL = {
     "chosen_oldest": "a page of what is deleted, in the order of an index",
     "chosen_old": "a page of what is deleted, in the order of an index",
     "attempt_prune": "deletes what it reads: attempts beyond the newest",
+    "former_drop_oldest": "deletes what it reads: former values beyond the newest",
     # -- pruning reads everything once, in as many steps as there are runs, concurrently with the writer
     "kept_by_entries": "a pruning",
     "kept_partitions_of_entries": "a pruning",
+    "kept_segments_of_entries": "a pruning",
+    "kept_by_former": "a pruning",
+    "kept_partitions_of_former": "a pruning",
+    "delivered_to_prune": "a pruning",
     "kept_by_rejected": "a pruning",
     "kept_by_held": "a pruning",
     "kept_partitions_of_held": "a pruning",

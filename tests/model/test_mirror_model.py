@@ -2,7 +2,8 @@
 
 The rules write and remove sources, read them, prune, claim, deliver, lose responses, reject, retry, drop, crash and restart;
 another program writes to the service, and drift is found, repaired and adopted. The state file is lost or replaced by an older
-copy, and the pipeline is renamed. The service is a dictionary, and the model is the expected content of the sink.
+copy, and the pipeline is renamed. A guard or a contract holds runs, which are approved or discarded; the mapping changes, and
+cursors are reset. The service is a dictionary, and the model is the expected content of the sink.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Coroutine
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,11 +25,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.contract import ColumnContract, Contract
+from ingestd.core.errors import RunNotHeld
+from ingestd.core.guard import Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.port import Claim, RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.former_values import KEPT as FORMER
 from tests.support.scripted_source import Script, ScriptedConnector
 
 T = TypeVar("T")
@@ -35,7 +41,10 @@ SINK = SinkAddress(workspace="w", by="label", name="s")
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 VALUES = st.sampled_from(["1", "2", "3", ""])
 ROWS = st.lists(st.fixed_dictionaries({"k": KEYS, "v": VALUES, "other": VALUES}), max_size=6)
-MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
+MAPPINGS = [Mapping([EntrySpec(key="{k}", value=value)]) for value in ("{v}", "{v}0")]
+SUFFIXES = ["", "0"]
+GUARDS = [Guard(removed_percent=50, minimum=100), Guard(removed_percent=30, changed_percent=50, empty=True, minimum=2)]
+CONTRACT = Contract(columns={name: ColumnContract() for name in ("k", "v", "other")}, new="hold")
 
 
 def wire_items(claim: Claim) -> list[dict[str, str]]:
@@ -43,8 +52,20 @@ def wire_items(claim: Claim) -> list[dict[str, str]]:
 
 
 class MirrorModel(RuleBasedStateMachine):
-    @initialize(deletes=st.sampled_from(["keep", "remove"]), batch_rows=st.integers(1, 3))
-    def start(self, deletes: str, batch_rows: int) -> None:
+    @initialize(
+        deletes=st.sampled_from(["keep", "remove"]),
+        batch_rows=st.integers(1, 3),
+        guard=st.sampled_from(GUARDS),
+        contract=st.sampled_from([None, CONTRACT]),
+    )
+    def start(self, deletes: str, batch_rows: int, guard: Guard, contract: Contract | None) -> None:
+        self.guard, self.contract, self.mapping = guard, contract, 0
+        self.known: set[str] = set()
+        self.has_changed_mapping = False
+        # Partitions with content that is not in the sink's expected content yet, and those of them with a held run: its number
+        # and its entries (None: it was discarded).
+        self.unread: set[str] = set()
+        self.withheld: dict[str, tuple[int, dict[str, str]] | None] = {}
         self.folder = Path(tempfile.mkdtemp())
         self.patch = pytest.MonkeyPatch()
         for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART", "ABSENT_SECONDS"):
@@ -73,29 +94,47 @@ class MirrorModel(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def open(self) -> None:
+        self.acknowledged.clear()  # a claim of a lost state file may equal a later one
         self.mirror = SqliteMirror.open(self.folder / "state.db")
         self.renamed = self.mirror.intake.activate([self.pipeline], sources={self.pipeline: "the script"})
         self.reader = Reader(
-            pipeline=self.pipeline, connector=ScriptedConnector(self.script), mapping=MAPPING, sink=SINK,
-            mirror=self.mirror.intake, emit=lambda event: None,
+            pipeline=self.pipeline, connector=ScriptedConnector(self.script), mapping=MAPPINGS[self.mapping], sink=SINK,
+            mirror=self.mirror.intake, emit=lambda event: None, guard=self.guard, contract=self.contract,
         )  # fmt: skip
 
     def sink_id(self) -> int | None:
         lanes = self.run(self.mirror.delivery.lanes())
         return lanes[0].id if lanes else None
 
-    @rule(name=st.integers(0, 1), rows=ROWS)
-    def write_and_read(self, name: int, rows: list[dict[str, str | None]]) -> None:
+    @rule(name=st.integers(0, 1), rows=ROWS, extra=st.booleans())
+    def write_and_read(self, name: int, rows: list[dict[str, str | None]], extra: bool) -> None:
         partition = self.names[name % len(self.names)]
-        self.script.write(partition, rows)
+        self.script.write(partition, [{**row, "extra": ""} for row in rows] if extra else rows)
+        self.unread.add(partition)
+        was_discarded = self.withheld.get(partition, ()) is None
+        expected = self.is_held(partition) if partition in self.known and not was_discarded else None
         self.read()
-        made = {str(row["k"]): str(row["v"]) for row in rows}
-        self.named.update(made)
-        self.left -= made.keys()
-        if self.script.deletes == "remove":
-            self.wanted = made
-        else:
-            self.wanted.update(made)
+        assert expected is None or expected == (partition in self.withheld), "the guard decides as the model does"
+
+    def made(self, partition: str) -> dict[str, str]:
+        """Return the entries of a partition's content."""
+        return {str(row["k"]): f"{row['v']}{SUFFIXES[self.mapping]}" for row in self.script.contents[partition].rows}
+
+    def is_held(self, partition: str) -> bool | None:
+        """Return whether the partition's next run is held; None: only the state file knows."""
+        if self.script.deletes == "keep" or self.dropped | self.adopted | self.left | self.strange:
+            return None
+        before, made = self.wanted, self.made(partition)
+        removed, changed = (
+            len(before.keys() - made.keys()),
+            sum(before.get(key, value) != value for key, value in made.items()),
+        )
+        has_effect = before != made
+        is_new = self.contract is not None and any("extra" in row for row in self.script.contents[partition].rows)
+        limits = ((removed, self.guard.removed_percent), (changed, self.guard.changed_percent))
+        beyond = any(limit and count * 100 > limit * len(before) for count, limit in limits)
+        is_empty = bool(self.guard.empty and before and not self.script.contents[partition].rows)
+        return (is_new and has_effect) or is_empty or (beyond and len(before) >= self.guard.minimum)
 
     @rule()
     def read(self) -> None:
@@ -103,6 +142,76 @@ class MirrorModel(RuleBasedStateMachine):
         assert not report.broken
         assert not report.rejected
         assert not report.away
+        held = {one.partition: one.run for one in self.mirror.status.held_runs()}
+        for name in [name for name in self.script.contents if name in self.unread]:
+            digest = MAPPINGS[self.mapping].digest
+            digest = self.contract.digest_with(digest) if self.contract is not None else digest
+            is_withheld = self.mirror.intake.open_partition(self.pipeline, name, SINK, digest).withheld is not None
+            assert is_withheld or name not in held
+            if is_withheld:
+                self.withheld[name] = (held[name], self.made(name)) if name in held else None
+            else:
+                self.withheld.pop(name, None)
+                self.unread.discard(name)
+                self.deliverable(self.made(name))
+        assert report.held == bool(self.withheld)
+
+    def deliverable(self, made: dict[str, str]) -> None:
+        """Expect the entries of a reading in the sink."""
+        self.known |= set(self.script.contents)
+        self.named.update(made)
+        self.left -= made.keys()
+        if self.script.deletes == "remove":
+            self.wanted = made
+        else:
+            self.wanted.update(made)
+        if self.has_changed_mapping:
+            # With deletes: keep, a reading with another mapping releases the delivered keys of vanished rows.
+            named = (self.made(name) for name in self.script.contents if name not in self.withheld)
+            self.left |= self.wanted.keys() - {key for entries in named for key in entries} - made.keys()
+
+    @rule(which=st.integers(0, 1))
+    def approve(self, which: int) -> None:
+        """Deliver what was read in the held run, also if the source has changed since."""
+        runs = [(name, *run) for name, run in sorted(self.withheld.items()) if run is not None]
+        if not runs:
+            with pytest.raises(RunNotHeld):
+                self.mirror.intake.approve(1_000_000)
+            return
+        name, run, made = runs[which % len(runs)]
+        self.mirror.intake.approve(run)
+        del self.withheld[name]
+        self.unread.discard(name)
+        self.deliverable(made)
+
+    @rule(which=st.integers(0, 1))
+    def discard(self, which: int) -> None:
+        runs = [(name, run[0]) for name, run in sorted(self.withheld.items()) if run is not None]
+        if runs:
+            name, run = runs[which % len(runs)]
+            assert self.mirror.intake.discard(run).partition == name
+            self.withheld[name] = None
+            with pytest.raises(RunNotHeld, match="was discarded"):
+                self.mirror.intake.approve(run)
+
+    @rule(name=st.integers(0, 1))
+    def reset_a_cursor(self, name: int) -> None:
+        """Read a partition from its start, also if its run is held or was discarded."""
+        partition = self.names[name % len(self.names)]
+        known = self.mirror.cursors.set_cursor(self.pipeline, partition, None)
+        assert known or partition not in self.script.contents
+        if partition in self.script.contents:
+            self.unread.add(partition)
+            before = self.script.readings
+            self.read()
+            assert self.script.readings > before, "it is read again"
+
+    @rule()
+    def change_the_mapping(self) -> None:
+        self.mapping, self.has_changed_mapping = 1 - self.mapping, True
+        self.crash()
+        self.unread |= set(self.script.contents)
+        self.read()
 
     @rule(limit=st.integers(1, 3))
     def claim(self, limit: int) -> None:
@@ -268,7 +377,7 @@ class MirrorModel(RuleBasedStateMachine):
         (self.folder / "state.db").unlink()
         self.backup = None
         self.open()
-        self.read()
+        self.known, self.withheld, self.wanted = set(), {}, {}
         self.mirror_starts_over()
         sink = self.sink_id()
         if sink is None:
@@ -278,10 +387,10 @@ class MirrorModel(RuleBasedStateMachine):
         assert {one.key for one in unexplained} == self.left, "entries that no source names are listed"
 
     def mirror_starts_over(self) -> None:
-        """Expect only the sources' present content; all other entries in the service are unexplained."""
-        made = {str(row["k"]): str(row["v"]) for content in self.script.contents.values() for row in content.rows}
-        self.wanted = made
-        self.left = set(self.service) - made.keys()
+        """Read the sources, and expect only their present content; all other entries in the service are unexplained."""
+        self.unread = set(self.script.contents)
+        self.read()
+        self.left = set(self.service) - self.wanted.keys()
         for excuse in (self.refused, self.dropped, self.strange, self.adopted):
             excuse.clear()
 
@@ -294,6 +403,7 @@ class MirrorModel(RuleBasedStateMachine):
         shutil.copyfile(self.folder / "state.db", self.backup)
         self.saved_name = self.pipeline
         self.saved_excuses = (set(self.refused), set(self.dropped), set(self.adopted))
+        self.saved_runs = (self.wanted, set(self.known), dict(self.withheld))
         self.open()
 
     @precondition(lambda self: not self.claims and self.backup is not None)
@@ -305,9 +415,11 @@ class MirrorModel(RuleBasedStateMachine):
         shutil.copyfile(self.backup, self.folder / "state.db")
         self.pipeline = self.saved_name
         self.open()
-        self.read()
-        sink = self.sink_id()
+        wanted, known, withheld = self.saved_runs
+        self.wanted, self.known = wanted if "p" in self.script.contents else {}, set(known)
+        self.withheld = {name: run for name, run in withheld.items() if name in self.script.contents}
         self.mirror_starts_over()
+        sink = self.sink_id()
         self.refused, self.dropped, self.adopted = (set(keys) for keys in self.saved_excuses)
         if sink is None:
             return
@@ -361,6 +473,18 @@ class MirrorModel(RuleBasedStateMachine):
         )
 
     @invariant()
+    def former_values_are_bounded_and_explained(self) -> None:
+        if not hasattr(self, "mirror"):
+            return
+        for key in ("a", "b", "c", "d"):
+            former = self.mirror.status.former_values(key)
+            assert len(former) <= FORMER
+            assert all(one.read_at is not None or not one.run for one in former), (
+                "a run that explains a value was pruned"
+            )
+            assert all(newer.ended_at >= older.ended_at for newer, older in pairwise(former))
+
+    @invariant()
     def nothing_pending_means_equal(self) -> None:
         if hasattr(self, "mirror") and not self.claims and self.mirror.status.pending() == 0:
             self.compare_but(self.refused | self.dropped | self.strange | self.adopted | self.left)
@@ -395,6 +519,9 @@ class MirrorModel(RuleBasedStateMachine):
         while self.claims:
             self.deliver(0)
         self.read()
+        while any(self.withheld.values()):
+            self.approve(0)
+        self.read()
         self.retry()
         self.drain()
         sink = self.sink_id()
@@ -402,12 +529,13 @@ class MirrorModel(RuleBasedStateMachine):
             self.compare(sink)
             self.run(self.mirror.drift.repair(sink, [self.pipeline], remove_added=True))
             self.drain()
-            if self.script.deletes == "remove":
+            if self.script.deletes == "remove" and not self.withheld:
                 self.sweep(sink)
         self.compare_but(self.dropped | self.adopted | self.left)
         self.reader.acknowledge_partitions()
         for name, content in self.script.contents.items():
-            assert (name, content.version) in self.script.acknowledged, "a delivered partition was not acknowledged"
+            is_acknowledged = (name, content.version) in self.script.acknowledged
+            assert is_acknowledged or name in self.withheld, "a delivered partition was not acknowledged"
         self.mirror.close()
         self.runner.close()
         shutil.rmtree(self.folder)

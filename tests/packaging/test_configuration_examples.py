@@ -16,7 +16,8 @@ from ingestd.core.mapping import Mapping
 from ingestd.core.record import Batch
 from ingestd.core.template import parse_template
 from ingestd.registry import connector_class
-from ingestd.settings import Settings, load_settings
+from ingestd.settings.loader import load_settings
+from ingestd.settings.model import Settings
 from tests.support.json_schema import fits
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -73,7 +74,7 @@ def test_every_setting_and_every_option_of_a_connector_is_in_the_examples_with_e
 
 
 def test_the_example_of_mappings_maps_files_as_its_comments_say() -> None:
-    runs, parts = (Mapping(pipeline.entries) for pipeline in loaded("mapping.yaml").pipelines)
+    runs, parts, assemblies, _ = (Mapping(pipeline.entries) for pipeline in loaded("mapping.yaml").pipelines)
     facts = {"file.name": "RUN07_north.csv", "units.mass": "g", "units.length": "kg"}
     row = {"sample": "1", "mass": " 1.250,5", "length": "-", "remark": "", "state": "ok", "tested": "07.11.2026 12:30"}
     assert mapped(runs, row, facts) == {
@@ -85,6 +86,8 @@ def test_the_example_of_mappings_maps_files_as_its_comments_say() -> None:
     assert mapped(parts, part, {}) == {
         "00417.mass_kg": "1", "00417.margin_percent": "0.4", "00417.drawing": "00004711",
     }  # fmt: skip
+    lists = '[{"number": "00417", "properties": [{"name": "mass", "value": 0.10}]}]'
+    assert mapped(assemblies, {"id": "A1", "parts": lists}, {}) == {"A1.00417.mass": "0.10"}
 
 
 def mapped(rule: Mapping, row: dict[str, str], facts: dict[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ingestd.registry import connector_class
-from ingestd.settings import schema_text
+from ingestd.settings.schema import schema_text
 
 COMMITTED = Path(__file__).parents[2] / "config" / "ingestd.schema.json"
 OWN = ("database", "directory", "file", "log")

@@ -9,15 +9,21 @@ import pytest
 from pydantic import BaseModel
 
 from ingestd.core.mapping.compiler import FUNCTIONS
+from ingestd.core.record import Reject
 from ingestd.settings.entries import ColumnChoice, EntrySettings, LookupSettings
 from ingestd.settings.entry_values import DateSettings, PadSettings, UnitSettings, ValueSettings
+from ingestd.settings.group import AggregateSettings, GroupSettings
 from ingestd.settings.shape import known_keys
 from tests.support.mapped_files import map_files
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mapping.md").read_text(encoding="utf-8")
-FILES = re.compile(r"```csv (\S+)\n(.*?)```\n", re.DOTALL)
-EXAMPLES = re.findall(r"```yaml\n([^`]*)```\n\n((?:```csv \S+\n[^`]*```\n\n)+)```text\n([^`]*)```", PAGE)
+FILES = re.compile(r"```(?:csv|json) (\S+)\n(.*?)```\n", re.DOTALL)
+EXAMPLES = re.findall(r"```yaml\n([^`]*)```\n\n((?:```(?:csv|json) \S+\n[^`]*```\n\n)+)```text\n([^`]*)```", PAGE)
 """The entries, the files and the output of each example. The last file is the source, the others belong to lookups."""
+
+
+def row_of(reject: Reject) -> str:
+    return f"row {reject.position}" if isinstance(reject.position, int) else reject.position
 
 
 @pytest.mark.parametrize(("entries", "files", "output"), EXAMPLES)
@@ -32,14 +38,14 @@ def test_an_example_gives_the_output_that_the_page_shows(tmp_path: Path, entries
         tables=dict(tables),
     )
     lines = [f"{key} = {value}" + (f" ({kind})" if kind != "scalar" else "") for key, value, kind in found.entries]
-    lines += [f"row {reject.position} rejected: {reject.reason}" for reject in found.rejects]
+    lines += [f"{row_of(reject)} rejected: {reject.reason}" for reject in found.rejects]
     assert lines == output.splitlines()
 
 
 def test_every_block_of_the_page_belongs_to_an_example() -> None:
     assert len(EXAMPLES) >= 5
     assert PAGE.count("```yaml") == PAGE.count("```text") == len(EXAMPLES)
-    assert PAGE.count("```csv") == sum(len(FILES.findall(files)) for _, files, _ in EXAMPLES)
+    assert PAGE.count("```csv") + PAGE.count("```json") == sum(len(FILES.findall(files)) for _, files, _ in EXAMPLES)
 
 
 def test_every_setting_and_function_is_on_the_page() -> None:
@@ -51,6 +57,8 @@ def test_every_setting_and_function_is_on_the_page() -> None:
         UnitSettings,
         DateSettings,
         PadSettings,
+        GroupSettings,
+        AggregateSettings,
     ]
     settings = {name for model in models for name in known_keys(model)}
     assert {name for name in settings if not re.search(rf"`[^`\n]*\b{name}\b", PAGE)} == set()

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.support.daemon_process import ingestd
 from tests.support.document_server import DocumentServer
@@ -58,11 +59,63 @@ def test_the_inferred_contract_is_accepted_and_rejects_what_differs(tmp_path: Pa
         assert "The source has no columns 'date', 'state', which the contract has." in rejected.stdout
 
 
-def test_hold_is_refused_and_the_source_may_be_away(tmp_path: Path) -> None:
-    config = write(tmp_path, "http://127.0.0.1:9", "contract: {new: hold, columns: {part: {}}}")
+HOLDING = "contract: {new: hold, missing: hold, retyped: hold, columns: {part: {}, mass kg: {type: decimal}}}"
+
+
+def values(server: DocumentServer) -> dict[str, str | None]:
+    return {key: value for key, (value, _) in server.values("Masses").items()}
+
+
+def held(folder: Path, config: Path) -> dict[str, Any]:
+    (one,) = json.loads(ingestd(folder, "status", "--json", "-c", str(config)).stdout)["held"]
+    return dict(one)
+
+
+def test_a_first_reading_that_breaks_the_contract_is_held_until_it_is_approved(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write(tmp_path, server.url, HOLDING)
+        drop = tmp_path / "drop" / "a.csv"
+        drop.write_text("part,mass kg,unit\na,1,kg\nb,n/a,kg\n")
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 8
+        assert not server.store.by_label("Masses"), "not even the sink is created"
+        found = held(tmp_path, config)
+        assert found["reasons"][:2] == ["Column 'unit' is new.", "Column 'mass kg' is text now: row 3 has 'n/a'."]
+        assert (found["created"], found["state"]) == (2, "held")
+        assert "Column 'unit' is new." in ingestd(tmp_path, "why", "a.csv", "-c", str(config)).stdout
+
+        assert ingestd(tmp_path, "approve", str(found["run"]), "-c", str(config)).returncode == 0
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+        assert values(server) == {"a.mass": "1", "b.mass": "n/a"}
+
+        # The approval is for these values only.
+        drop.write_text("part,mass kg,unit\na,2,kg\nb,n/a,kg\n")
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 8
+        assert held(tmp_path, config)["updated"] == 1
+        write(tmp_path, server.url, HOLDING.replace("{type: decimal}", "{}, unit: {}"))
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0, "a renewed contract ends the hold"
+        assert values(server) == {"a.mass": "2", "b.mass": "n/a"}
+
+
+def test_a_column_without_which_nothing_can_be_mapped_rejects_the_file_in_spite_of_hold(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write(tmp_path, server.url, HOLDING)
+        (tmp_path / "drop" / "a.csv").write_text("part\na\n")
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 3
+        assert "There is no column 'mass kg'" in ingestd(tmp_path, "rejected", "list", "-c", str(config)).stdout
+
+
+def test_hold_is_refused_for_a_log(tmp_path: Path) -> None:
+    config = write(tmp_path, "http://127.0.0.1:9", HOLDING)
+    text = config.read_text().replace("connector: directory", "connector: log").replace(", settle_seconds: 0", "")
+    config.write_text(text)
     run = ingestd(tmp_path, "infer", "bench", "-c", str(config))
     assert run.returncode == 78
-    assert "hold is not available for a contract yet" in run.stderr
+    assert "A contract with hold needs whole readings, but this source is read incrementally." in run.stderr
+
+
+def test_the_source_may_be_away(tmp_path: Path) -> None:
     config = write(tmp_path, "http://127.0.0.1:9")
     assert ingestd(tmp_path, "infer", "bench", "-c", str(config)).returncode == 5
     unknown = ingestd(tmp_path, "infer", "bnech", "-c", str(config))
@@ -78,7 +131,10 @@ def test_a_repeated_key_names_both_locations_in_the_status(tmp_path: Path) -> No
         status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
         notice = status["pipelines"][0]["notice"]
         assert "The contract has no column 'colour'." in notice
-        assert "'a.mass' has different values: '1' at 2 and '2' at 4; the last one is delivered." in notice
+        assert (
+            "'a.mass' has different values: '1' at a.csv, row 2 and '2' at a.csv, row 4; the last one is delivered."
+            in notice
+        )
         with closing(sqlite3.connect(tmp_path / "var" / "ingestd.db")) as state:
             (value,) = state.execute("SELECT value FROM entry WHERE key = 'a.mass'").fetchone()
         assert value == "2"

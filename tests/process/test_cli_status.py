@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.support.daemon_process import ingestd, running_daemon, write_configuration
@@ -38,6 +40,37 @@ def test_beside_the_running_daemon_it_shows_its_pid_and_does_not_disturb_it(tmp_
         after = json.loads(ingestd(tmp_path, "status", "-c", str(config), "--json").stdout)
     assert after["pid"] is None
     assert after["sinks"] == found["sinks"]
+
+
+def test_the_running_daemon_responds_before_the_command_imports_what_reads_a_state_file(tmp_path: Path) -> None:
+    script = "import sys; from ingestd.cli import main\nmain(['status'], standalone_mode=False)\nprint(*sys.modules)"
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        assert config.name == "ingestd.yaml"
+        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+            daemon.wait_for("partition_settled")
+            run = subprocess.run(
+                [sys.executable, "-c", script], cwd=config.parent, capture_output=True, text=True, check=True
+            )
+    assert run.stdout.startswith(f"The daemon runs (process {daemon.process.pid}).")
+    loaded = set(run.stdout.splitlines()[-1].split())
+    assert loaded.isdisjoint({"polars", "pydantic", "httpx", "structlog", "asyncio", "sqlite3", "connectors"})
+
+
+def test_a_mistake_in_the_file_does_not_hide_the_status_of_the_running_daemon(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+            daemon.wait_for("partition_settled")
+            config.write_text(json.dumps(json.loads(config.read_text()) | {"unknown": 1}))
+            beside = ingestd(tmp_path, "status", "-c", str(config))
+            assert (beside.returncode, beside.stderr) == (0, "")
+            assert beside.stdout.startswith(f"The daemon runs (process {daemon.process.pid}).")
+        alone = ingestd(tmp_path, "status", "-c", str(config))
+    assert alone.returncode == 78
+    assert "unknown" in alone.stderr
 
 
 def test_pending_and_rejected_entries_are_shown_with_the_last_response(tmp_path: Path) -> None:

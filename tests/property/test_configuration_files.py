@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from ingestd.core.errors import ConfigurationError
-from ingestd.settings import Settings
+from ingestd.settings.model import Settings
 from tests.support.sample_connectors import CONNECTORS, GOOD, RigOptions, load, with_source
 
 _KEYS = sorted(

@@ -166,11 +166,13 @@ class Daemon:
             checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
             request_reading=lambda name: supervisor.remap(name, now=True),
             explain=lambda request: explain(connectors, request),
+            status=_NOT_SIMULATED,
             notices=supervisor.notices,
             reloader=Reloader(
                 running,
                 client=client,
                 dispatcher=dispatcher,
+                connectors=connectors.values(),
                 emit=self._emit,
                 read=lambda _: self._read_again(),
             ),

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.errors import RunNotHeld
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import CheckDrift, Explain, ReadNotices, Reload, Request, RetryRejected
@@ -19,6 +21,7 @@ from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.drift import DriftFound, DriftRepaired
+from ingestd.telemetry.catalogue.intake import RunHeld
 from tests.simulation.commands import Command, Manner, find_mistake
 from tests.simulation.configurations import WORKSPACE, Version, configuration
 from tests.simulation.daemon import Daemon
@@ -41,6 +44,11 @@ DRAIN_SECONDS = 8.0
 """The time that the daemon has for an orderly stop."""
 
 _MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
+_GUARDS = (DEFAULT_GUARD, Guard(removed_percent=30, changed_percent=50, empty=True, minimum=2), Guard(types=True))
+"""The guards of the pipelines, in turn. The last one holds no run here, but its runs are staged."""
+
+_OPERATOR_SECONDS = 10.0
+"""An operator approves a held run within this time."""
 _MANNERS: dict[Manner, float] = {"waits": 6, "leaves": 1, "sends half": 0.5, "sends nothing": 0.3}
 _COMMANDS = ("retry", "retry", "report", "report", "repair", "repair", "reload", "reload", "notices", "explain")
 _VERSIONS: tuple[Version, ...] = ("first", "first", "other key", "mistaken")
@@ -73,6 +81,7 @@ class World:
         self._command_numbers = random.Random(f"commands {plan.seed}")
         self._scheduling_numbers = random.Random(f"scheduling {plan.seed}")
         self._jitter_numbers = random.Random(f"jitter {plan.seed}")
+        self._operator_numbers = random.Random(f"operator {plan.seed}")
         self._now = 1_000.0
         self._counter = 0
         self._newest: dict[tuple[str, str], int] = {}
@@ -358,10 +367,13 @@ class World:
                     sink=one.sink,
                     mirror=self._file.intake,
                     emit=self._emit,
+                    guard=_GUARDS[number % len(_GUARDS)],
                     clock=self._loop.time,
                 )
-                for one in self.pipelines
+                for number, one in enumerate(self.pipelines, start=self.plan.seed)
             ]
+            for held in self._file.status.held_runs():
+                self._approve_later(held.run)
         else:
             direct = [DirectReader(one.name, one.source, mirror=self._memory, sink=one.sink) for one in self.pipelines]
             for reader in direct:
@@ -444,9 +456,28 @@ class World:
             self._violation = self._violation or f"{label}: {key} went from {newest} back to {value}"
         self._newest[label, key] = int(value)
 
+    def _approve_later(self, run: int) -> None:
+        """Have the operator approve a held run within a few seconds, unless another one has replaced it."""
+
+        def approve(world: SqliteMirror) -> None:
+            if world is not self._file or self._daemon is None:
+                return  # the daemon was killed
+            try:
+                world.intake.approve(run)
+            except RunNotHeld:
+                return
+            self._trace(f"** run {run} is approved")
+            self.counts["approved runs"] += 1
+            for pipeline in self.pipelines:
+                self._wake(pipeline)
+
+        self._loop.call_later(self._operator_numbers.uniform(0, _OPERATOR_SECONDS), approve, self._file)
+
     def _emit(self, event: Event) -> None:
         if self._daemon is None:
             return  # events from the clean-up of a killed daemon do not exist
+        if isinstance(event, RunHeld):
+            self._approve_later(event.run)
         self.trace.append((self._loop.time(), event))
         self.counts["repairs"] += isinstance(event, DriftRepaired)
         if isinstance(event, PartFailed):

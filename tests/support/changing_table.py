@@ -1,9 +1,4 @@
-"""A table that several writers change at the same time in every awkward way, and a reader that restarts at random points.
-
-Writers set the column ``at`` as applications do: to the time of the transaction (PostgreSQL) or of the statement (MariaDB). They
-commit out of order, with savepoints, after reading for a while without a transaction id, and as prepared transactions. Changes
-that no column shows (deletes, changed keys, back-dated and missing times) are recorded as ``unsigned``.
-"""
+"""Clients that change a table, and a reader that restarts at random points."""
 
 from __future__ import annotations
 
@@ -14,22 +9,33 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from connectors.database.changes import ChangeReader
-from ingestd.sdk import Cursor
+import psycopg
+import pymysql
 
-WRITERS = 8
-_ROWS_OF_A_WRITER = 40
+from connectors.database.changes import ChangeReader
+from ingestd.sdk import Cursor, SourceUnavailable
+
+DISTURBANCES = (psycopg.OperationalError, pymysql.err.OperationalError, pymysql.err.InterfaceError)
+"""Errors after which a transaction is over: the server ended it because of a deadlock, or ended itself."""
+
+_START_SECONDS = 60.0
 
 
 class Client(Protocol):
-    """A connection of one writer. ``prepare`` ends a transaction so that ``finish`` can commit it, also after a disconnect."""
+    """A connection of one writer.
+
+    ``prepare`` ends a transaction so that ``finish`` can commit it, also after a disconnect. ``recover`` connects again after
+    one of `DISTURBANCES`. ``is_prepared`` returns whether a transaction still waits for ``finish``.
+    """
 
     def do(self, sql: str) -> None: ...
     def prepare(self, name: str) -> None: ...
     def finish(self, name: str) -> None: ...
+    def is_prepared(self, name: str) -> bool: ...
+    def recover(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -45,6 +51,11 @@ class SqlClient:
     def do(self, sql: str) -> None:
         self._cursor.execute(sql)
 
+    def fetch(self, sql: str) -> Sequence[tuple[Any, ...]]:
+        self.do(sql)
+        rows: Sequence[tuple[Any, ...]] = self._cursor.fetchall()
+        return rows
+
     def prepare(self, name: str) -> None:
         if self._kind == "postgresql":
             self.do(f"PREPARE TRANSACTION '{name}'")
@@ -57,6 +68,28 @@ class SqlClient:
 
     def finish(self, name: str) -> None:
         self.do(f"COMMIT PREPARED '{name}'" if self._kind == "postgresql" else f"XA COMMIT '{name}'")
+
+    def is_prepared(self, name: str) -> bool:
+        is_postgresql = self._kind == "postgresql"
+        listed = self.fetch(
+            "SELECT quote_literal(gid) FROM pg_prepared_xacts" if is_postgresql else "XA RECOVER FORMAT='SQL'"
+        )
+        return any(row[-1] == f"'{name}'" for row in listed)
+
+    def recover(self) -> None:
+        """Connect again, also to a server that starts at this time."""
+        self.close()
+        until = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self._connection = self._connect()
+                self._cursor = self._connection.cursor()
+            except DISTURBANCES:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)  # the server signals nothing to clients that wait for its start
+            else:
+                return
 
     @contextmanager
     def in_background(self, sql: str, *, seen_by: SqlClient) -> Iterator[None]:
@@ -75,7 +108,8 @@ class SqlClient:
         return bool(self._cursor.fetchone()[0])
 
     def close(self) -> None:
-        self._connection.close()
+        with suppress(psycopg.Error, pymysql.err.Error):  # the server may have closed it
+            self._connection.close()
 
 
 class SqliteClient:
@@ -90,7 +124,7 @@ class SqliteClient:
         if sql.startswith("BEGIN"):
             self._lock.acquire()
             self._locked = True
-            sql = "BEGIN IMMEDIATE"
+            sql = sql if sql == "BEGIN EXCLUSIVE" else "BEGIN IMMEDIATE"
         alone = not self._locked
         with self._lock if alone else threading.Lock():
             self._connection.execute(sql)
@@ -104,105 +138,14 @@ class SqliteClient:
     def finish(self, name: str) -> None:
         """Do nothing: a transaction of a file can't be prepared, so it was committed."""
 
+    def is_prepared(self, name: str) -> bool:  # noqa: ARG002 - of the interface
+        return False
+
+    def recover(self) -> None:
+        """Do nothing: a file has no server that ends."""
+
     def close(self) -> None:
         self._connection.close()
-
-
-class Writers:
-    """Several threads that change a table until `stop`."""
-
-    def __init__(self, table: str, clock: str, client: Callable[[], Client], *, begin_xa: bool, seed: int) -> None:
-        self._table = table
-        self._clock = clock
-        self._client = client
-        self._begin_xa = begin_xa
-        self._stopped = threading.Event()
-        self._failures: list[BaseException] = []
-        self.unsigned: set[str] = set()
-        self.commits = 0
-        self._threads = [
-            threading.Thread(target=self._write, args=(seed * 100 + number, number)) for number in range(WRITERS)
-        ]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        """End all transactions."""
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join(60)
-        if self._failures:
-            raise self._failures[0]
-
-    def _write(self, seed: int, number: int) -> None:
-        client, rng = self._client(), random.Random(seed)
-        try:
-            for turn in range(10**6):
-                if self._stopped.is_set():
-                    return
-                self._transaction(client, rng, number, f"t{seed}_{turn}")
-                self.commits += 1
-        except BaseException as error:  # noqa: BLE001 - reported by `stop`
-            self._failures.append(error)
-        finally:
-            client.close()
-
-    def _transaction(self, client: Client, rng: random.Random, number: int, name: str) -> None:
-        kind = rng.choice(
-            ["one", "one", "several", "savepoint", "slow", "without id", "prepared", "ties", "rollback", "unsigned"]
-        )
-        if kind in {"one", "unsigned"}:
-            client.do("BEGIN")
-            self._unsigned(client, rng, number) if kind == "unsigned" else self._upsert(client, rng, number, name)
-            client.do("COMMIT")
-            return
-        client.do(f"XA BEGIN '{name}'" if kind == "prepared" and self._begin_xa else "BEGIN")
-        if kind == "without id":
-            client.do(f"SELECT count(*) FROM {self._table}" if rng.random() < 0.5 else "SELECT 1")
-            self._pause(rng)
-        for _ in range(rng.randrange(1, 4)):
-            if kind == "savepoint":
-                client.do("SAVEPOINT s")
-                self._upsert(client, rng, number, name)
-                client.do("ROLLBACK TO SAVEPOINT s" if rng.random() < 0.3 else "RELEASE SAVEPOINT s")
-            elif kind == "ties":
-                low = number * 1000
-                client.do(
-                    f"UPDATE {self._table} SET v = '{name}', at = {self._clock} WHERE id BETWEEN {low} AND {low + 999}"
-                    " AND at < '2200-01-01'"
-                )
-            else:
-                self._upsert(client, rng, number, name)
-            if kind == "slow":
-                self._pause(rng)
-        self._pause(rng)
-        if kind == "prepared":
-            client.prepare(name)
-            self._pause(rng)
-            client.finish(name)
-        else:
-            client.do("ROLLBACK" if kind == "rollback" else "COMMIT")
-
-    def _upsert(self, client: Client, rng: random.Random, number: int, name: str) -> None:
-        identity = number * 1000 + rng.randrange(_ROWS_OF_A_WRITER)
-        client.do(f"DELETE FROM {self._table} WHERE id = {identity}")
-        client.do(f"INSERT INTO {self._table} VALUES ({identity}, '{name}', {self._clock})")
-        if rng.random() < 0.5:
-            client.do(f"UPDATE {self._table} SET v = '{name}b', at = {self._clock} WHERE id = {identity}")
-
-    def _unsigned(self, client: Client, rng: random.Random, number: int) -> None:
-        identity, other = (number * 1000 + rng.randrange(500, 500 + _ROWS_OF_A_WRITER) for _ in range(2))
-        self.unsigned |= {str(identity), str(other)}
-        client.do(f"DELETE FROM {self._table} WHERE id IN ({identity}, {other})")
-        at = rng.choice(["NULL", "'2001-02-03 04:05:06'", "'2300-01-01 00:00:00'"])
-        client.do(f"INSERT INTO {self._table} VALUES ({identity}, 'u{rng.random()}', {at})")
-        if rng.random() < 0.5:
-            client.do(f"UPDATE {self._table} SET id = {other} WHERE id = {identity}")
-
-    def _pause(self, rng: random.Random) -> None:
-        self._stopped.wait(rng.choice([0.0, 0.01, 0.05, 0.2, 0.6]))
 
 
 class RestartingReader:
@@ -215,7 +158,7 @@ class RestartingReader:
         self._reader = reader(lambda: self._at)
         self.cursor: Cursor | None = None
         self.rows: dict[str, tuple[str | None, ...]] = {}
-        self.read = self.whole = self.polls = 0
+        self.read = self.whole = self.polls = self.unavailable = 0
 
     def poll(self, *, broken: bool = False) -> None:
         """Read once; ``broken``: the reading may end before its last frame, and the reader then restarts."""
@@ -235,6 +178,8 @@ class RestartingReader:
                 self.whole += reading.whole
                 if reading.whole:
                     self.rows = gathered
+                for position in reading.removed or ():
+                    del self.rows[position.removeprefix("id=")]
                 self.cursor = json.loads(json.dumps(reading.cursor))
 
     def reset(self) -> None:
@@ -271,7 +216,10 @@ class RestartingReader:
         self._reader.close()
 
     def poll_at_random(self, pause: Callable[[float], object]) -> None:
-        self.poll(broken=self._rng.random() < 0.2)
+        try:
+            self.poll(broken=self._rng.random() < 0.2)
+        except SourceUnavailable:  # the server restarts, and the daemon would try again
+            self.unavailable += 1
         if self._rng.random() < 0.1:
             self.restart()
         pause(self._rng.choice([0.0, 0.02, 0.1, 0.3]))

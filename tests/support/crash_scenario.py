@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -184,13 +184,17 @@ class CrashScenario:
         wanted: dict[str, str] = {}
         changes: Counter[str] = Counter()
         made: dict[str, set[str]] = {}
+        former: defaultdict[str, list[str]] = defaultdict(list)
         for drop in drops:
             keys = {key for key, _ in drop.entries}
             if self.deletes == "remove":
                 for key in made.get(drop.name, set()) - keys:
-                    del wanted[key]
+                    former[key].append(wanted.pop(key))
                     changes[key] += 1
             made[drop.name] = keys
+            for key, value in dict(drop.entries).items():
+                if wanted.get(key, value) != value:
+                    former[key].append(wanted[key])
             for key, value in drop.entries:
                 changes[key] += wanted.get(key) != value
                 wanted[key] = value
@@ -206,6 +210,10 @@ class CrashScenario:
         try:
             last = {drop.name: drop.bad for drop in drops}
             assert (status.pending(), status.rejected()) == (0, sum(last.values()))
+            for key in changes:
+                # A second reading after a crash ends the repeated key's first value, which the first reading had stored.
+                found = iter([one.value for one in reversed(status.former_values(key))])
+                assert all(value in found for value in former[key]), f"a former value of {key} is missing"
         finally:
             status.close()
         for key, times in writes_by_key(self.service.accepted()).items():

@@ -17,13 +17,18 @@ from tests.support.changing_table import Client
 
 @dataclass(kw_only=True)
 class DatabaseScene:
-    """A database. ``clock`` is its expression of the time, ``view`` the name of a view of ``p``."""
+    """A database. ``clock`` is its expression of the time. ``zone``: the time zone of the column ``at`` if that has none.
+
+    ``restart`` stops the server and starts it; None if that is not possible.
+    """
 
     kind: str
     url: str
     clock: str
     client: Callable[[], Client]
     base: Path
+    zone: str = ""
+    restart: Callable[[], None] | None = None
     reports: list[str] = field(default_factory=list)
 
     def do(self, *statements: str) -> None:
@@ -31,6 +36,16 @@ class DatabaseScene:
         for statement in statements:
             client.do(statement)
         client.close()
+
+    def skewed(self, seconds: float) -> str:
+        """Return the time by a clock that is ``seconds`` ahead of the server's, in the type of the column ``at``."""
+        if self.kind == "sqlite":
+            return f"strftime('%Y-%m-%d %H:%M:%f', 'now', '{seconds:+} seconds')"
+        if self.kind == "postgresql":
+            moment = f"(now() + interval '{seconds} s')"
+            return f"({moment} AT TIME ZONE '{self.zone}')" if self.zone else moment
+        moment = f"(UTC_TIMESTAMP(6) + INTERVAL {round(seconds * 1_000_000)} MICROSECOND)"
+        return f"CONVERT_TZ({moment}, '+00:00', '{self.zone or 'SYSTEM'}')"
 
     def database(self, **options: Any) -> Database:
         settings = DatabaseOptions.model_validate({"url": self.url, "table": "p", "batch_rows": 50} | options)
@@ -51,11 +66,13 @@ class DatabaseScene:
             database.dialect,
             source,
             identity=self.url,
+            keys=("id",),
             sweep_seconds=3600,
             columns=lambda session: session.columns(source.source),
             now=now,
             report=self.reports.append,
-            path=self.base / "p.db" if self.kind == "sqlite" else None,
+            path=self.base / "p.db" if self.kind == "sqlite" and choose is None else None,
+            index_path=lambda: self.base / f"{name}.rows.db",
             **({"choose": choose} if choose else {}),
         )
 

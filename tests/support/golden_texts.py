@@ -45,6 +45,11 @@ def check_command_output(name: str, text: str) -> None:
     _check(GOLDEN / "cli" / "output" / f"{name}.txt", timeless(text))
 
 
+def check_statements(name: str, text: str) -> None:
+    """Compare the SQL for a kind of database with its golden file."""
+    _check(GOLDEN / "databases" / f"{name}.sql", text)
+
+
 def _check(file: Path, text: str) -> None:
     if os.environ.get("INGESTD_WRITE_GOLDEN"):
         file.write_text(text, encoding="utf-8")

@@ -34,10 +34,12 @@ _SIMPLE: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "minLength": ("string", lambda value, wanted: len(value) >= wanted),
     "maxLength": ("string", lambda value, wanted: len(value) <= wanted),
     "minItems": ("array", lambda value, wanted: len(value) >= wanted),
+    "maxItems": ("array", lambda value, wanted: len(value) <= wanted),
     "minimum": ("number", lambda value, wanted: value >= wanted),
     "maximum": ("number", lambda value, wanted: value <= wanted),
     "exclusiveMinimum": ("number", lambda value, wanted: value > wanted),
     "exclusiveMaximum": ("number", lambda value, wanted: value < wanted),
+    "minProperties": ("object", lambda value, wanted: len(value) >= wanted),
     "required": ("object", lambda value, wanted: set(wanted) <= value.keys()),
 }
 _NESTED: Mapping[str, Callable[[Any, Any, Schema, Schema], bool]] = {

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 
+from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
-from ingestd.core.record import Reject
+from ingestd.core.record import Batch, Reject
 from ingestd.intake import LookupFiles
+from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.run import checked_batches
 from ingestd.registry import connector_class
 from ingestd.sdk import SourceContext
-from ingestd.settings import load_settings
+from ingestd.settings.loader import load_settings
 
 _CONFIGURATION = """\
 service: {url: "http://127.0.0.1:8400", api_key: k-1}
@@ -21,7 +25,6 @@ pipelines:
   - name: files
     source: {connector: directory, path: drop, settle_seconds: 0, format: FORMAT}
     sink: {workspace: w, label: Files}
-    entries:
 """
 
 
@@ -41,7 +44,9 @@ def map_files(
     file_format: str = "{type: csv}",
     tables: MappingOf[str, str] | None = None,
 ) -> MappedFiles:
-    """Map the records of ``files`` by the YAML text ``entries``. ``tables``: the files of its lookups.
+    """Map the records of ``files`` by the YAML text ``entries``, or by one with the settings ``group`` and ``entries``.
+
+    ``tables``: the files of its lookups. The entries of groups are in the order of their keys.
 
     Raises:
         ConfigurationError: ``entries`` has a mistake.
@@ -49,12 +54,16 @@ def map_files(
         SourceUnavailable: a file of a lookup can't be used.
     """
     drop = folder / "drop"
-    drop.mkdir(exist_ok=True)
+    drop.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (drop / name).write_text(content, encoding="utf-8")
     for name, content in (tables or {}).items():
         (folder / name).write_text(content, encoding="utf-8")
-    indented = "".join(f"      {line}\n" for line in entries.strip("\n").splitlines())
+    lines = entries.strip("\n").splitlines()
+    lines = (
+        lines if any(line.startswith("entries:") for line in lines) else ["entries:", *(f"  {line}" for line in lines)]
+    )
+    indented = "".join(f"    {line}\n" for line in lines)
     path = folder / "ingestd.yaml"
     path.write_text(_CONFIGURATION.replace("FORMAT", file_format) + indented, encoding="utf-8")
     [pipeline] = load_settings(path, options_of=connector_class, environment={}).pipelines
@@ -65,12 +74,28 @@ def map_files(
     found = MappedFiles(entries=[], rejects=[])
     try:
         for partition in sorted(connector.partitions(), key=lambda one: one.name):
-            for batch in checked_batches(connector.read(partition, None)):
+            batches = checked_batches(connector.read(partition, None))
+            for batch in (
+                _grouped(batches, Aggregation(pipeline.group), found) if pipeline.group is not None else batches
+            ):
                 mapping.check_header(batch)
                 hashes = mapping.row_hashes(batch.records, batch.facts)
                 mapped = mapping.apply(batch.records, batch.positions, hashes, batch.facts)
                 found.entries.extend(mapped.entries.select("key", "value", "data_type").rows())
+                found.rejects.extend(batch.rejects if pipeline.group is not None else ())
                 found.rejects.extend(reject for reject, _ in mapped.rejects)
     finally:
         connector.close()
+    if pipeline.group is not None:
+        found.entries.sort()
     return found
+
+
+def _grouped(batches: Iterator[Batch], groups: Aggregation, found: MappedFiles) -> Iterator[Batch]:
+    """Yield the groups of a file; add the rejected records to ``found``."""
+    with GroupStage(groups, Path(gettempdir())) as stage:
+        for batch in batches:
+            stage.check_header(batch)
+            found.rejects.extend(stage.add(batch))
+            if batch.last:
+                yield from stage.batches(batch)

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +31,12 @@ class PostgresServer:
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def run(self, program: str, *arguments: str) -> None:
-        command = [*_as_user("postgres"), str(self._programs / program), "-D", str(self.data), *arguments]
-        subprocess.run(command, check=True, capture_output=True, timeout=_DEADLINE_SECONDS, cwd=self._folder)
+        self._execute([program, "-D", str(self.data), *arguments])
+
+    def _execute(self, command: Sequence[str]) -> None:
+        program, *arguments = command
+        words = [*_as_user("postgres"), str(self._programs / program), *arguments]
+        subprocess.run(words, check=True, capture_output=True, timeout=_DEADLINE_SECONDS, cwd=self._folder)
 
     def start(self) -> None:
         options = [f"-p {self.port}", "-c listen_addresses=127.0.0.1", f"-k {self._folder}", "-F", *self._settings]
@@ -39,6 +44,36 @@ class PostgresServer:
 
     def stop(self, mode: str = "fast") -> None:
         self.run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def crash(self) -> None:
+        """End all its processes at once, and start it again."""
+        self.stop("immediate")
+        self.start()
+
+    @contextmanager
+    def standby(self) -> Iterator[PostgresServer]:
+        """Start a standby that follows this server."""
+        other = PostgresServer(self._folder / "standby", self._programs, self._settings)
+        other.data = self._folder / "standby" / "data"  # its folder is made by the program, with the right owner
+        primary = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
+        command = ["pg_basebackup", "-D", str(other.data), *primary, "-R", "-c", "fast", "--no-sync"]
+        self._execute(command)
+        other.start()
+        try:
+            yield other
+        finally:
+            other.stop("immediate")
+
+    def wait_until_replayed(self, standby: PostgresServer) -> None:
+        """Wait until the standby has all that was written to this server."""
+        with self.connect() as primary, standby.connect() as follower:
+            (end,) = primary.execute("SELECT pg_current_wal_lsn()::text").fetchone() or ("",)
+            until = time.monotonic() + _DEADLINE_SECONDS
+            reached = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+            while not (follower.execute(reached, (end,)).fetchone() or (False,))[0]:
+                if time.monotonic() > until:
+                    raise AssertionError("the standby does not follow")
+                time.sleep(0.02)  # a standby does not signal what it has replayed
 
     def copy(self, target: Path) -> None:
         """Copy the data of the stopped server, with its owner and its permissions."""

@@ -28,6 +28,35 @@ class Pooler(NamedTuple):
     log: Path
 
 
+class MariadbServer:
+    """A MariaDB server with an empty database ``test``."""
+
+    def __init__(self, url: str, command: list[str], log: Path) -> None:
+        self.url = url
+        self._command = command
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
+        _until(lambda: mariadb_connection(self.url, database="").close(), self._log)
+
+    def stop(self) -> None:
+        """Roll back open transactions and end; prepared ones are kept."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=_START_SECONDS)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def signal(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+
 @contextmanager
 def mariadb_server() -> Iterator[str]:
     """The URL of an empty database ``test``; the server is that of INGESTD_TEST_MARIADB_URL, if it is set."""
@@ -35,6 +64,13 @@ def mariadb_server() -> Iterator[str]:
     if given:
         yield given
         return
+    with restartable_mariadb_server() as server:
+        yield server.url
+
+
+@contextmanager
+def restartable_mariadb_server(*more: str) -> Iterator[MariadbServer]:
+    """A server in a temporary folder. ``more``: options of its command line."""
     server, install = _program("mariadbd", "mariadb-server"), _program("mariadb-install-db", "mariadb-server")
     with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
         data, port = f"--datadir={folder}/data", _free_port()
@@ -49,13 +85,17 @@ def mariadb_server() -> Iterator[str]:
             f"--port={port}",
             f"--socket={folder}/s",
             "--innodb-flush-log-at-trx-commit=0",
+            *more,
         ]
-        with _running([server, "--no-defaults", data, *options, *user], Path(folder) / "log"):
-            url = f"mariadb://root@127.0.0.1:{port}/test"
-            _until(lambda: mariadb_connection(url, database="").close(), Path(folder) / "log")
+        url = f"mariadb://root@127.0.0.1:{port}/test"
+        running = MariadbServer(url, [server, "--no-defaults", data, *options, *user], Path(folder) / "log")
+        running.start()
+        try:
             with mariadb_connection(url, database="") as connection:
                 connection.cursor().execute("CREATE DATABASE test CHARACTER SET utf8mb4")
-            yield url
+            yield running
+        finally:
+            running.stop()
 
 
 def mariadb_connection(url: str, *, database: str | None = None) -> pymysql.Connection[pymysql.cursors.Cursor]:

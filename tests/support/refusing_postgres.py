@@ -7,6 +7,7 @@ import socketserver
 import struct
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 _ASK_CLEARTEXT = b"R" + struct.pack("!ii", 8, 3)
 _SSL_REQUEST = 80877103
@@ -26,18 +27,30 @@ class _Conversation(socketserver.StreamRequestHandler):
             return
         (length,) = struct.unpack("!i", self.rfile.read(4))
         self.rfile.read(length - 4)
-        fields = b'SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user "someone"\0\0'
+        self.server.attempts += 1  # type: ignore[attr-defined]
+        code, words = self.server.refusal  # type: ignore[attr-defined]
+        fields = f"SFATAL\0VFATAL\0C{code}\0M{words}\0\0".encode()
         self.wfile.write(b"E" + struct.pack("!i", 4 + len(fields)) + fields)
 
 
 @contextlib.contextmanager
-def refusing_postgres() -> Iterator[int]:
+def refusing_postgres(
+    code: str = "28P01", words: str = 'password authentication failed for user "someone"'
+) -> Iterator[int]:
     """Return its port on 127.0.0.1."""
+    with counting_postgres(code, words) as server:
+        yield server.server_address[1]
+
+
+@contextlib.contextmanager
+def counting_postgres(code: str, words: str) -> Iterator[Any]:
+    """Return the server; ``attempts`` counts its logins."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Conversation) as server:
+        server.refusal, server.attempts = (code, words), 0  # type: ignore[attr-defined]
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
         try:
-            yield server.server_address[1]
+            yield server
         finally:
             server.shutdown()
             serving.join()

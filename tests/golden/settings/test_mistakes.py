@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.errors import ConfigurationError
-from ingestd.settings import load_settings
+from ingestd.settings.loader import load_settings
 from tests.support.sample_connectors import options_of
 
 HERE = Path(__file__).parent

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cli.status import sink_line
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
+from ingestd.daemon.status_text import sink_line
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.delivery_rig import rig, wake_callback

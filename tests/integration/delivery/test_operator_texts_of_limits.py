@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx
 
-from ingestd.cli.status import sink_line
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
+from ingestd.daemon.status_text import sink_line
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.port import SinkStatus
 from ingestd.mirror.sqlite import SqliteMirror

@@ -15,6 +15,7 @@ from ingestd.core.record import Batch, Cursor, Partition, Settlement
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.former_values import KEPT as FORMER
 from ingestd.telemetry.catalogue.intake import ContentKnown
 from ingestd.telemetry.event import Event
 from tests.support.scripted_source import Script, ScriptedConnector
@@ -82,7 +83,17 @@ class ArchivingPipeline:
         with closing(sqlite3.connect(self.path)) as connection:
             return {
                 table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                for table in ("partition", "run", "snapshot", "wait", "segment", "staging", "entry")
+                for table in (
+                    "partition",
+                    "run",
+                    "snapshot",
+                    "wait",
+                    "segment",
+                    "staging",
+                    "entry",
+                    "former",
+                    "delivered",
+                )
             }
 
 
@@ -112,13 +123,18 @@ async def test_ten_times_as_many_archived_files_leave_equally_many_rows(make: Ca
         if number in {14, 149}:
             found.append(world.counts())
     few, many = found
-    assert many["partition"] <= KEPT + RUNS_APART + 2
+    assert many["partition"] <= KEPT + FORMER + RUNS_APART + 2
     assert many["run"] <= RUNS_KEPT + 2 * RUNS_APART
     assert many["snapshot"] <= KEPT + 1
+    assert many["former"] == 2 * FORMER
+    assert many["delivered"] <= 2 + 2 * RUNS_APART
     assert {table: many[table] for table in ("wait", "segment", "staging", "entry")} == {
         "wait": 0, "segment": 0, "staging": 0, "entry": 2,
     }  # fmt: skip
     assert all(many[table] <= few[table] + RUNS_APART for table in many)
+    former = world.mirror.status.former_values("mass")
+    assert [one.partition for one in former] == [f"export-{number}" for number in range(148, 148 - FORMER, -1)]
+    assert all(one.read_at is not None for one in former), "the file of a former value is known"
 
 
 async def test_an_entry_that_the_sink_still_holds_is_traced_to_its_file(make: Callable[..., ArchivingPipeline]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.registry import connector_class, connector_names
-from ingestd.settings import ConnectorUnusable
+from ingestd.settings.validation import ConnectorUnusable
 
 WORKS = """\
 from pydantic import BaseModel

@@ -12,7 +12,7 @@ import pytest
 
 from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.sdk import SourceContext
-from tests.support.private_servers import mariadb_connection, mariadb_server
+from tests.support.private_servers import MariadbServer, mariadb_connection, restartable_mariadb_server
 
 POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
@@ -56,9 +56,23 @@ def postgresql(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="session")
-def mariadb_url() -> Iterator[str]:
-    with mariadb_server() as url:
-        yield url
+def mariadb_of_tests() -> Iterator[MariadbServer | None]:
+    """A server that tests may restart; None if they use a given one."""
+    if os.environ.get("INGESTD_TEST_MARIADB_URL"):
+        yield None
+        return
+    with restartable_mariadb_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_url(mariadb_of_tests: MariadbServer | None) -> str:
+    return mariadb_of_tests.url if mariadb_of_tests is not None else os.environ["INGESTD_TEST_MARIADB_URL"]
+
+
+@pytest.fixture(scope="session")
+def mariadb_restart(mariadb_of_tests: MariadbServer | None) -> Callable[[], None] | None:
+    return mariadb_of_tests.restart if mariadb_of_tests is not None else None
 
 
 @pytest.fixture

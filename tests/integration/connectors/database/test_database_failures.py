@@ -1,8 +1,10 @@
 """Messages for an unreadable database, and the exception class that decides what the daemon does."""
 
 import os
+import re
 import signal
 import socket
+from pathlib import Path
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -14,6 +16,7 @@ from pydantic import ValidationError
 from connectors.database import DatabaseConnector, DatabaseOptions
 from connectors.database.postgresql_failure import PostgresqlFailure
 from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
+from tests.support.refusing_postgres import counting_postgres
 
 SLOW = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS i FROM n",
@@ -112,7 +115,7 @@ def test_verify_accepts_a_valid_source_and_closing_twice_is_harmless(database: A
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"url": "oracle://u:s3cret@h/d", "table": "p"}, "not known; known are sqlite, postgresql, mariadb and mysql"),
+        ({"url": "db2://u:s3cret@h/d", "table": "p"}, "not known; known are sqlite, postgresql, mariadb, mysql, mssql"),
         ({"url": "no url s3cret", "table": "p"}, "no database URL"),
         ({"url": "sqlite://", "table": "p"}, "name the database file"),
         ({"url": "sqlite:///x.db"}, "either table or query"),
@@ -209,6 +212,42 @@ def test_a_lock_is_waited_for_a_limited_time_and_its_holder_is_named(postgresql:
     assert f"(migration) on {table}" in str(error.value)
 
 
+def test_only_the_program_for_which_the_reading_waits_is_named(postgresql: Any) -> None:
+    table, other = postgresql.name("p"), postgresql.name("q")
+    postgresql.do(f"CREATE TABLE {table} (id INTEGER)")
+    postgresql.do(f"CREATE TABLE {other} (id INTEGER)")
+    with (
+        psycopg.connect(postgresql.url, application_name="migration") as owner,
+        psycopg.connect(postgresql.url, application_name="elsewhere") as other_owner,
+    ):
+        owner.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        other_owner.execute(f"LOCK TABLE {other} IN ACCESS EXCLUSIVE MODE")
+        pid = owner.info.backend_pid
+        with pytest.raises(SourceUnavailable) as error:
+            read(postgresql.connector(table=table, lock_timeout_seconds=1))
+    assert re.search(
+        rf"held by process {pid} of user \S+ \(migration\) on {table} since [\d:]{{8}} UTC\.$",
+        str(error.value),
+    )
+
+
+def test_a_reader_without_rights_gets_what_it_may_see_of_the_holder(postgresql: Any) -> None:
+    table, role = postgresql.name("p"), f"r{postgresql.schema}"
+    postgresql.do(f"CREATE TABLE {table} (id INTEGER)")
+    postgresql.do(f"CREATE ROLE {role} LOGIN")
+    postgresql.do(f"GRANT USAGE ON SCHEMA {postgresql.schema} TO {role}")
+    postgresql.do(f"GRANT SELECT ON {table} TO {role}")
+    host = postgresql.url.partition("@")[2]
+    try:
+        with psycopg.connect(postgresql.url, application_name="migration") as owner:
+            owner.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(SourceUnavailable, match=rf"held by process {owner.info.backend_pid} of user \S+"):
+                read(postgresql.connector(url=f"postgresql://{role}@{host}", table=table, lock_timeout_seconds=1))
+    finally:
+        postgresql.do(f"DROP OWNED BY {role}")
+        postgresql.do(f"DROP ROLE {role}")
+
+
 def test_a_lock_of_mariadb_is_waited_for_a_limited_time(mariadb: Any) -> None:
     mariadb.do(f"CREATE TABLE {mariadb.name('p')} (id INTEGER)")
     mariadb.do(f"LOCK TABLES {mariadb.name('p')} WRITE")
@@ -257,7 +296,38 @@ def test_a_login_that_mariadb_refuses_is_tried_once(mariadb: Any) -> None:
     assert refused() == before + 1
 
 
+@pytest.mark.parametrize(
+    ("code", "words", "sentence", "attempts"),
+    [
+        ("28P01", "Passwort-Authentifizierung fehlgeschlagen", "refuses the login", 2),
+        ("28000", "la connexion est refusée", "refuses the login", 2),
+        ("28P01", 'password authentication failed for user "me"', "refuses the login", 1),
+        ("53300", "tut mir leid, schon zu viele Verbindungen", "can't be reached", 6),
+        ("3D000", "Datenbank »pdm« existiert nicht", "refuses the connection", 6),
+    ],
+)
+def test_a_server_in_another_language_is_understood_by_its_code(
+    tmp_path: Path, code: str, words: str, sentence: str, attempts: int
+) -> None:
+    with counting_postgres(code, words) as server:
+        url = f"postgresql://me:s3cret@127.0.0.1:{server.server_address[1]}/pdm"
+        options = DatabaseOptions.model_validate({"url": url, "table": "p"})
+        context = SourceContext(pipeline="test", base=tmp_path, now=lambda: 0.0)
+        connector = DatabaseConnector(options, context)
+        for _ in range(3):
+            with pytest.raises((SourceBroken, SourceUnavailable), match=sentence) as error:
+                read(connector)
+            assert "s3cret" not in str(error.value)
+        assert server.attempts == attempts
+        connector.resume()  # as `ingestd reload` does
+        with pytest.raises((SourceBroken, SourceUnavailable), match=sentence):
+            read(connector)
+        assert server.attempts > attempts
+
+
 class _Session:
+    holders: list[tuple[str, ...]] | None = None
+
     def restart(self) -> bool:
         return False
 

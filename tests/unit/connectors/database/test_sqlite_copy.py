@@ -6,7 +6,7 @@ import pytest
 
 from connectors.database import DatabaseOptions
 from connectors.database.limits import Deadline
-from connectors.database.sqlite_copy import CopyProgress, WrittenMeanwhile
+from connectors.database.sqlite_copy import CopyProgress, LockedTooLong, WrittenMeanwhile
 from ingestd.sdk import SourceUnavailable
 
 OK, PAGE, PAGES = 0, 4096, 100_000
@@ -58,3 +58,16 @@ def test_a_file_that_stays_locked_ends_the_copy() -> None:
     progress = CopyProgress(options, page_size=PAGE, deadline=Deadline(options))
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         progress.check(sqlite3.SQLITE_BUSY, PAGES, PAGES)
+
+
+def test_a_copy_at_once_ends_when_it_locks_the_file_for_long() -> None:
+    now = [0.0]
+    options = DatabaseOptions.model_validate({"url": "sqlite:///pdm.db", "table": "p"})
+    progress = CopyProgress(options, page_size=PAGE, deadline=Deadline(options), clock=lambda: now[0])
+    check = progress.at_once()
+    now[0] = 0.4
+    check(OK, PAGES, 2 * PAGES)
+    now[0] = 0.6
+    with pytest.raises(LockedTooLong):
+        check(OK, PAGES, 2 * PAGES)
+    check(OK, 0, 2 * PAGES)  # it is complete

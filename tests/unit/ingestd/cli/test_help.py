@@ -6,15 +6,20 @@ INGESTD_WRITE_GOLDEN=1 rewrites the files.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from ingestd.cli import main
 from ingestd.cli.app import DaemonVerbs
 from ingestd.cli.cursor import cursor
+from ingestd.cli.database import database
 from ingestd.cli.rejected import rejected
+from workspaced.cli import main as service
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
 
@@ -25,11 +30,27 @@ def helped(*verb: str) -> str:
     return result.output
 
 
+HELP_MODULES = {
+    "ingestd",
+    "ingestd.cli",
+    "ingestd.cli.app",
+    "ingestd.core",
+    "ingestd.core.errors",
+    "ingestd.daemon",
+    "ingestd.daemon.control",
+    "ingestd.daemon.control.refusal",
+    "ingestd.daemon.exit_codes",
+    "ingestd.process",
+    "ingestd.process.redaction",
+    "ingestd.process.standard_streams",
+    "ingestd.process.verbs",
+}
 HELPS = [
     "",
     *DaemonVerbs.verbs,
     *(f"rejected {name}" for name in sorted(rejected.commands)),
     *(f"cursor {name}" for name in sorted(cursor.commands)),
+    *(f"database {name}" for name in sorted(database.commands)),
 ]
 
 
@@ -45,6 +66,23 @@ def test_help_equals_the_golden_file(verb: str) -> None:
 def test_every_verb_is_listed_and_has_a_golden_file() -> None:
     assert all(f"\n  {verb} " in helped() for verb in DaemonVerbs.verbs)
     assert {path.stem for path in GOLDEN.glob("*.txt")} == {verb.replace(" ", "-") or "ingestd" for verb in HELPS}
+
+
+def test_the_list_of_verbs_has_the_beginning_of_each_help() -> None:
+    for group in (main, service):
+        for verb, line in group.verbs.items():
+            command = group.get_command(click.Context(group), verb)
+            assert command is not None
+            assert " ".join((command.help or "").split()).startswith(line.removesuffix("."))
+
+
+@pytest.mark.parametrize("program", ["ingestd", "workspaced"])
+def test_help_imports_none_of_the_packages_that_do_the_work(program: str) -> None:
+    script = f"import sys\nfrom {program}.cli import main\nmain(['--help'], standalone_mode=False)\nprint(*sys.modules)"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    loaded = set(output.splitlines()[-1].split())
+    assert {name for name in loaded if name.split(".")[0] == "ingestd"} <= HELP_MODULES
+    assert loaded.isdisjoint({"polars", "pydantic", "httpx", "structlog", "ruamel", "msgspec", "asyncio"})
 
 
 def test_an_unknown_verb_is_reported() -> None:

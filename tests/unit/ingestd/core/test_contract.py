@@ -56,6 +56,36 @@ def test_accepted_differences_are_notices_with_the_first_location() -> None:
     ]
 
 
+def test_held_differences_are_reasons_with_the_first_row_and_the_type_of_its_value() -> None:
+    holding = Contract(columns=COLUMNS, new="hold", missing="hold", retyped="hold")
+    check = ContractCheck(holding)
+    given = batch({"part": "", "mass": "n/a", "Colour": "red"}, {"part": "b", "mass": "y", "Colour": "red"})
+    assert check.apply(given) is given
+    assert check.apply(batch({"part": "c", "mass": "z", "Colour": "red"})).rejects == ()
+    assert check.hold_reasons() == (
+        "Column 'Colour' is new.",
+        "Column 'state' is missing.",
+        "Column 'part' is empty in row 1.",
+        "Column 'mass' is text now: row 1 has 'n/a'.",
+        "Until the contract permits this ('ingestd infer'), a later reading with other values is held, too.",
+    )
+    check = ContractCheck(Contract(columns={"day": ColumnContract(type="integer")}, retyped="hold"))
+    check.apply(batch({"day": "2026-01-01"}))
+    assert check.hold_reasons()[0] == "Column 'day' is date now: row 1 has '2026-01-01'."
+    check = ContractCheck(Contract(columns=COLUMNS, retyped="hold"))
+    check.apply(batch({**GOOD, "state": "closed {x}"}))
+    assert (
+        check.hold_reasons()[0]
+        == "Column 'state' has another value: row 1 has 'closed {x}'; the contract permits open, done."
+    )
+
+
+def test_a_reading_without_held_differences_has_no_reason() -> None:
+    check = ContractCheck(Contract(columns=COLUMNS, new="accept", missing="hold", retyped="hold"))
+    check.apply(batch({**GOOD, "colour": "red"}))
+    assert (check.hold_reasons(), len(check.notices)) == ((), 1)
+
+
 def test_new_and_missing_columns_reject_the_partition() -> None:
     with pytest.raises(SourceBroken, match=r"no column 'colour'.*contract.new"):
         ContractCheck(Contract(columns=COLUMNS, new="reject")).apply(batch({**GOOD, "colour": "red"}))

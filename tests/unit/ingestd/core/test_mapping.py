@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.mapping import EntrySpec, Mapped, Mapping
+from ingestd.core.mapping import EntrySpec, LookupSpec, Mapped, Mapping, TableSource
 from ingestd.core.mapping.specification import ColumnSelection
 from ingestd.core.mapping.typed import ExpressionError
 from ingestd.core.record import Batch, Reject
@@ -194,6 +194,16 @@ def test_the_columns_of_an_entry_are_those_of_the_templates_that_match_its_key()
     assert mapping.columns_of("x\n.note") == ("first", "second", "other")
     assert mapping.columns_of("nothing of this") == ()
     assert mapping.columns_of(".mass") == ()
+
+
+def test_a_named_expression_that_nothing_uses_does_not_fail_the_reading() -> None:
+    table = TableSource(file="types.csv", key="code", value="name")
+    lookup = (("kind", LookupSpec(table=table, by="code")),)
+    mapping = Mapping([EntrySpec(key="{part}", value="{mass}", lookup=lookup, let=(("net", "gross - 1"),))])
+    assert mapping.fields == ("part", "mass", "code", "gross")
+    records = pl.DataFrame({"part": ["A"], "mass": ["1"], "code": ["M8"], "gross": ["2"]})
+    number = pl.Series([2], dtype=pl.Int64)
+    assert mapping.apply(records, number, mapping.row_hashes(records, {}), {}).entries["value"].to_list() == ["1"]
 
 
 def test_the_columns_of_an_expression_are_those_of_the_entry() -> None:

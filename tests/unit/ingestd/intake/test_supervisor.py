@@ -153,6 +153,40 @@ async def test_a_scheduled_source_is_read_only_when_it_is_woken(tmp_path: Path) 
         assert mirror.status.pending() == 1
 
 
+class ListeningConnector(WatchedConnector):
+    """A connector that listens between the runs of its schedule."""
+
+    @contextmanager
+    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+        self.wake = wake
+        yield
+        self.wake = lambda: None
+
+
+async def test_a_scheduled_source_that_listens_is_read_when_it_reports_a_change(tmp_path: Path) -> None:
+    script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
+    connector = ListeningConnector(script)
+    listening = asyncio.Event()
+    loop, listen = asyncio.get_running_loop(), connector.listen
+
+    @contextmanager
+    def reported(wake: Callable[[], None]) -> Iterator[None]:
+        with listen(wake):
+            loop.call_soon_threadsafe(listening.set)
+            yield
+
+    connector.listen = reported  # type: ignore[method-assign]
+    async with supervised(tmp_path, connector, scheduled=True) as (_, events, mirror):
+        async with asyncio.timeout(DEADLINE):
+            await listening.wait()
+        assert not connector.watching.is_set()
+        assert mirror.status.pending() == 0
+        connector.wake()
+        await events.next(PartitionRead)
+        assert mirror.status.pending() == 1
+
+
 async def test_an_unreachable_source_is_retried_and_its_return_is_reported(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])

@@ -47,6 +47,17 @@ def test_a_choice_of_columns_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_a_dead_band_is_read(tmp_path: Path) -> None:
+    for written, read in (("0.5", "0.5"), ("'1%'", "1%"), ("0", "0")):
+        entries = f'{{key: "{{n}}", value: "{{m}}", values: {{deadband: {written}}}}}'
+        assert specification(entries, tmp_path) == EntrySpec(key="{n}", value="{m}", deadband=read)
+
+
+def test_the_lists_of_children_are_read(tmp_path: Path) -> None:
+    assert specification('{each: parts, key: "{n}", value: "{m}"}', tmp_path).each == ("parts",)
+    assert specification('{each: [parts, p], key: "{n}", value: "{parent.m}"}', tmp_path).each == ("parts", "p")
+
+
 def test_rules_for_values_are_read(tmp_path: Path) -> None:
     entries = """
       key: "{file.part.run}"
@@ -95,6 +106,16 @@ def test_rules_for_values_are_read(tmp_path: Path) -> None:
         ('value: v, where: "a = 1 AND SUM(b) > 2"', "SUM", "where", "needs several records"),
         ('value: v, let: {a: "b +"}', "+", "let.a", "missing or too much"),
         ('value: v, let: {units.a: "b"}', '"b"', "let.units.a", "is reserved"),
+        (
+            "each: parts, value: '{parent.parent.id}'",
+            "'{parent.parent",
+            "value",
+            "{parent.parent.id} has no such parent; with this 'each' the record is {parent.name}.",
+        ),
+        ("each: parts, let: {a: parent.parent.id + 1}, value: v", "parent.parent", "let.a", "has no such parent"),
+        ("each: [], value: v", "[]", "each", "Expected text or a list of 1 item or more"),
+        ("each: '', value: v", "''", "each", "Expected text of 1 character or more or a list"),
+        ("each: parts, columns: {all: true}", "{all", "columns", "With 'each' the columns are a list of names"),
         ("value: v, lookup: {w: {file: t, key: k, value: v}}", "{file", "lookup.w.by", "by"),
         ('value: v, lookup: {w: {file: t, key: k, value: v, by: "a +"}}', "+", "lookup.w.by", "missing or too much"),
         (
@@ -118,6 +139,13 @@ def test_rules_for_values_are_read(tmp_path: Path) -> None:
         ("value: v, values: {digits: 1, decimals: 1}", "1}", "values.decimals", "either 'digits' or 'decimals'"),
         ('value: v, values: {group: "."}', "{group", "values", "are the same character"),
         ('value: v, values: {pattern: "("}', '"("', "values.pattern", "can't be used"),
+        (
+            "value: v, values: {deadband: -1}",
+            "-1",
+            "values.deadband",
+            "'-1' is no dead-band. Expected a number of 0 or more",
+        ),
+        ('value: v, values: {deadband: "1 %"}', '"1 %"', "values.deadband", "'1 %' is no dead-band"),
         ('value: v, values: {min: "x"}', '"x"', "values.min", "'x' is no number"),
         ("value: v, values: {date: {format: iso, timezone: Mars}}", "Mars", "values.date.timezone", "Mars"),
         ('value: v, values: {pad: {width: 3, with: "\\0"}}', '\\0"', "values.pad.with", "U+0000"),

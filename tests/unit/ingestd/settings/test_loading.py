@@ -7,7 +7,8 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import ConfigurationError
 from ingestd.core.mapping import EntrySpec
-from ingestd.settings.loader import MAX_FILE_BYTES, find_configuration, load_settings
+from ingestd.settings.configuration_file import MAX_FILE_BYTES, find_configuration, read_state_path
+from ingestd.settings.loader import load_settings
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings
 from ingestd.settings.schedule import Cron, Every, OnChange
 from ingestd.settings.service import ServiceSettings, client_id_of
@@ -350,3 +351,28 @@ def test_settings_can_be_created_without_a_file() -> None:
     assert settings.pipelines[0].source.options == RigOptions(path=Path("drop"))
     with pytest.raises(ValueError, match="Two pipelines have the same name"):
         Settings(service=service, state=Path("s"), pipelines=(pipeline, pipeline))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("state: var/ingestd.db\nunknown: {", None),
+        ("state: var/ingestd.db\nunknown: 1", "var/ingestd.db"),
+        ("state: ${env:FOLDER}/a.db", "/srv/a.db"),
+        ("state: ${env:MISSING}/a.db", None),
+        ("state: [a.db]", None),
+        ("state: 7", None),
+        ("service: {}", None),
+        ("- state", None),
+    ],
+)
+def test_the_path_of_the_state_file_is_read_without_the_other_settings(
+    text: str, expected: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "ingestd.yaml"
+    path.write_text(text)
+    if text.endswith("{"):
+        with pytest.raises(ConfigurationError, match=r"ingestd\.yaml"):
+            read_state_path(path, {})
+    else:
+        assert read_state_path(path, {"FOLDER": "/srv"}) == (None if expected is None else tmp_path / expected)

@@ -15,8 +15,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import Partition, Rejected, SourceContext
-from ingestd.sdk.testing.settlements import settlement
+from ingestd.sdk import Cursor, SourceContext
 from tests.support.database_scene import DatabaseScene
 
 SINK = SinkAddress(workspace="Bench", by="label", name="Rig")
@@ -25,10 +24,19 @@ SINK = SinkAddress(workspace="Bench", by="label", name="Rig")
 class MirroredTable:
     """The table, the connector, the intake and the state file. ``at`` is the time of the connector, in seconds."""
 
-    def __init__(self, scene: DatabaseScene, folder: Path, **options: Any) -> None:
+    def __init__(
+        self,
+        scene: DatabaseScene,
+        folder: Path,
+        entry: EntrySpec = EntrySpec(key="{id}", value="{v}"),  # noqa: B008 - it is frozen
+        **options: Any,
+    ) -> None:
         self.at = 0.0
         self._scene = scene
+        folder.mkdir(exist_ok=True)
         self._state = folder / "state.db"
+        self._kept = folder / "kept"
+        self._entry = entry
         self._options = {"url": scene.url, "table": "p", "key": "id", "mode": "changes", "deletes": "remove"} | options
         self.start()
 
@@ -37,12 +45,12 @@ class MirroredTable:
         self._mirror.intake.activate(["pipe"])
         options = DatabaseOptions.model_validate(self._options)
         self.connector = DatabaseConnector(
-            options, SourceContext(pipeline="pipe", base=self._scene.base, now=lambda: self.at)
+            options, SourceContext(pipeline="pipe", base=self._scene.base, now=lambda: self.at, kept=self._kept)
         )
         self._reader = Reader(
             pipeline="pipe",
             connector=self.connector,
-            mapping=Mapping([EntrySpec(key="{id}", value="{v}")]),
+            mapping=Mapping([self._entry]),
             sink=SINK,
             mirror=self._mirror.intake,
             emit=lambda _: None,
@@ -57,6 +65,13 @@ class MirroredTable:
         report = self._reader.read_pass()
         assert (report.away, report.broken, report.rejected) == ("", "", ())
         return sum(run.records for run in report.read)
+
+    def cursor(self) -> Cursor | None:
+        return self._mirror.intake.open_partition("pipe", "p", SINK, self._reader._mapping.digest).cursor
+
+    def rejected(self) -> list[str]:
+        with closing(sqlite3.connect(self._state)) as connection:
+            return [position for (position,) in connection.execute("SELECT position FROM rejected ORDER BY 1")]
 
     def entries(self) -> dict[str, str]:
         with closing(sqlite3.connect(self._state)) as connection:
@@ -108,17 +123,23 @@ def test_an_unchanged_table_is_not_stored_again(postgresql: DatabaseScene, tmp_p
     mirrored.stop()
 
 
-def test_a_corrected_row_replaces_its_rejection(postgresql: DatabaseScene, tmp_path: Path) -> None:
-    postgresql.do("INSERT INTO p VALUES (1, 'a', now()), (2, 'a', now())")
-    mirrored = MirroredTable(postgresql, tmp_path)
-    partition = Partition(name="p")
-    *_, whole = mirrored.connector.read(partition, None)
-    rejected = Rejected(reference="7-0000", subject="record", position="id=2", reason="It is no number.")
-    mirrored.connector.settled(partition, whole.cursor, settlement(rejects=[rejected]))
-    postgresql.do("UPDATE p SET v = 'b' WHERE id = 1")
-    *_, other = mirrored.connector.read(partition, whole.cursor)
-    assert (other.partial, other.resolves) == (True, ())
-    postgresql.do("UPDATE p SET v = 'b' WHERE id = 2")
-    *_, same = mirrored.connector.read(partition, other.cursor)
-    assert same.resolves == ("7-0000",)
+def test_a_rejection_ends_with_its_row_or_with_the_fault(postgresql: DatabaseScene, tmp_path: Path) -> None:
+    postgresql.do("INSERT INTO p VALUES (1, '', now()), (2, '', now()), (3, '', now()), (4, '4', now())")
+    mirrored = MirroredTable(postgresql, tmp_path, entry=EntrySpec(key="{v}", value="{id}"))
+    mirrored.poll()
+    assert mirrored.rejected() == ["id=1", "id=2", "id=3"]
+    mirrored.stop()
+    mirrored.start()
+    postgresql.do(
+        "UPDATE p SET v = '1' WHERE id = 1", "UPDATE p SET at = now() WHERE id = 2", "DELETE FROM p WHERE id = 3"
+    )
+    mirrored.poll()
+    assert mirrored.rejected() == ["id=2", "id=3"]
+    mirrored.at += 3600
+    mirrored.poll()
+    assert mirrored.rejected() == ["id=2"]
+    postgresql.do("UPDATE p SET v = '' WHERE id = 4")
+    mirrored.poll()
+    assert mirrored.rejected() == ["id=2", "id=4"]
+    assert mirrored.entries() == {"1": "1"}
     mirrored.stop()

@@ -8,53 +8,10 @@ from typing import Any
 import pytest
 
 from connectors.database.changes import choose_method
-from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
-from connectors.database.port import ReadSession
+from connectors.database.changes.method import ChangeMethod
 from tests.support.changing_table import Client, RestartingReader
 from tests.support.database_scene import DatabaseScene
-
-NAIVE = Guarantee(method="naive", sentence="None.")
-
-
-class AfterLastValue(ChangeMethod):
-    """``at`` above the highest value that was read."""
-
-    def server(self, session: ReadSession) -> str:  # noqa: ARG002 - of the interface
-        return ""
-
-    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
-        last = session.scalar("SELECT max(at)::text FROM p")
-        if state is None or state["last"] is None:
-            return ReadPlan(None, {"last": last})
-        return ReadPlan(Restriction(f"at > '{state['last']}'"), {"last": last})
-
-
-class TimeBelowSnapshotXmin(AfterLastValue):
-    """``at`` from a moment on at which every transaction with an id has ended since."""
-
-    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
-        now, xmin, xmax = (
-            session.scalar(f"SELECT {value}::text FROM pg_current_snapshot() s")
-            for value in ("now()", "pg_snapshot_xmin(s)", "pg_snapshot_xmax(s)")
-        )
-        if state is None:
-            return ReadPlan(None, {"bound": now, "at": now, "xmax": xmax})
-        following = dict(state)
-        if int(str(xmin)) >= int(state["xmax"]):
-            following = {"bound": state["at"], "at": now, "xmax": xmax}
-        return ReadPlan(Restriction(f"at >= '{state['bound']}'"), following)
-
-
-class NotVisibleInSnapshot(AfterLastValue):
-    """Rows of transactions that were not visible in the last snapshot, by ``pg_visible_in_snapshot``."""
-
-    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
-        snapshot = session.scalar("SELECT pg_current_snapshot()::text")
-        if state is None:
-            return ReadPlan(None, {"snapshot": snapshot})
-        condition = f"NOT pg_visible_in_snapshot(xmin::text::xid8, '{state['snapshot']}')"
-        return ReadPlan(Restriction(condition), {"snapshot": snapshot})
-
+from tests.support.simpler_methods import AfterLastValue, NotVisibleInSnapshot, TimeBelowSnapshotXmin, choose
 
 Poll = Callable[[], None]
 
@@ -137,10 +94,7 @@ def missing(scene: DatabaseScene, order: Callable[..., None], name: str, setting
 
 @pytest.mark.parametrize(("method", "order"), LOSES)
 def test_a_simpler_method_loses_a_row(postgresql: Any, method: type[ChangeMethod], order: Callable[..., None]) -> None:
-    def naive(session: ReadSession, dialect: Any, source: Any, columns: Any) -> ChangeMethod:
-        return method(source, dialect, NAIVE)
-
-    assert missing(postgresql, order, "p", {}, naive)
+    assert missing(postgresql, order, "p", {}, choose(method))
 
 
 @pytest.mark.parametrize("order", ORDERS)

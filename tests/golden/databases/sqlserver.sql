@@ -1,0 +1,38 @@
+SET TRANSACTION ISOLATION LEVEL SNAPSHOT;
+SET LOCK_TIMEOUT 30000;
+SELECT CONVERT(varchar(20), CONVERT(bigint, min_active_rowversion()));
+SELECT CONCAT(@@SERVERNAME, ' ', d.name, ' ', CONVERT(varchar(36), r.recovery_fork_guid)) FROM sys.databases AS d LEFT JOIN sys.database_recovery_status AS r ON r.database_id = d.database_id WHERE d.database_id = DB_ID();
+SELECT CONVERT(nvarchar(max), [c]]int]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]bigint]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]decimal(10,2)]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]float], 3) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]real], 3) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]money], 2) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CASE [c]]bit] WHEN 1 THEN N'true' WHEN 0 THEN N'false' END FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]date], 23) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]time(7)], 121) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]datetime], 126) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]datetime2(3)], 126) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]smalldatetime], 126) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), CAST(SWITCHOFFSET([c]]datetimeoffset(7)], '+00:00') AS datetime2(7)), 126) + N'+00:00' FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]char(10)]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]nvarchar(50)]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]text]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]uniqueidentifier]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]xml]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CASE WHEN [c]]varbinary(max)] IS NOT NULL THEN N'' END FROM [pdm].[Part] AS ingestd_rows;
+SELECT CASE WHEN [c]]image] IS NOT NULL THEN N'' END FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), CONVERT(varbinary(8), [c]]timestamp]), 1) FROM [pdm].[Part] AS ingestd_rows;
+SELECT [c]]geography].ToString() FROM [pdm].[Part] AS ingestd_rows;
+SELECT [c]]hierarchyid].ToString() FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]sql_variant]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT RTRIM(CONVERT(nvarchar(max), [c]]char(10)])) FROM [pdm].[Part] AS ingestd_rows;
+SELECT LOWER(CONVERT(nvarchar(max), CONVERT(varbinary(max), [c]]varbinary(max)]), 2)) FROM [pdm].[Part] AS ingestd_rows;
+SELECT LOWER(CONVERT(nvarchar(max), CONVERT(varbinary(max), [c]]image]), 2)) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CONVERT(nvarchar(max), [c]]char(10)]) FROM [pdm].[Part] AS ingestd_rows;
+SELECT CASE WHEN [c]]varbinary(max)] IS NOT NULL THEN (SELECT CONVERT(varbinary(max), [c]]varbinary(max)]) FOR XML PATH(''), BINARY BASE64) END FROM [pdm].[Part] AS ingestd_rows;
+SELECT CASE WHEN [c]]image] IS NOT NULL THEN (SELECT CONVERT(varbinary(max), [c]]image]) FOR XML PATH(''), BINARY BASE64) END FROM [pdm].[Part] AS ingestd_rows;
+SELECT name, system_type_name, error_message FROM sys.dm_exec_describe_first_result_set(N'SELECT * FROM (SELECT 1 AS a -- comment
+) AS ingestd_rows', NULL, 0) WHERE is_hidden = 0 OR is_hidden IS NULL ORDER BY column_ordinal;
+SELECT CONVERT(nvarchar(max), [c]]int]), CONVERT(nvarchar(max), [c]]bigint]) FROM (SELECT 1 AS a -- comment
+) AS ingestd_rows WHERE [rv] >= CONVERT(binary(8), CONVERT(bigint, 7));

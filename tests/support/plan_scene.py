@@ -1,0 +1,131 @@
+"""Three sources in two sinks, and the commands that plan and execute their sync, with the content of the service."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import structlog
+from click.testing import CliRunner
+
+from ingestd.cli import main
+from tests.support.document_server import DocumentServer
+
+Values: TypeAlias = dict[str, dict[str, tuple[str | None, str]]]
+"""By label of the sink, then by key: value and data type."""
+
+LABELS = ("Budget", "Readings")
+GUARD = "{removed: 60, changed: 60, minimum: 4, empty: false, factors: false, types: false}"
+
+
+class PlanScene:
+    """A file with ``deletes: remove`` and a guard, a folder with an archive, and a log; the first two share a sink."""
+
+    def __init__(self, path: Path, server: DocumentServer) -> None:
+        self.path = path
+        self.server = server
+        for folder in ("drop", "logs"):
+            (path / folder).mkdir(parents=True)
+        self.config = path / "ingestd.yaml"
+        self.state = path / "var" / "ingestd.db"
+        self.configure()
+
+    def configure(self, *, value: str = "{mass}", guard: str = GUARD, parts: str = "parts.csv") -> None:
+        """Write the configuration. ``parts``: the file of the first pipeline; another one is a source without the folder."""
+        entries = f"{{key: '{{part}}.mass', value: '{value}'}}"
+        drop = (
+            "  - {name: drop, source: {connector: directory, path: drop, settle_seconds: 0, after: archive, archive: done},\n"
+            f"     sink: {{workspace: Bench, label: Budget}}, entries: {entries}}}\n"
+        )
+        self.config.write_text(
+            f"service: {{url: '{self.server.url}', api_key: '{self.server.api_key}'}}\nstate: var/ingestd.db\npipelines:\n"
+            f"  - {{name: parts, source: {{connector: file, path: {parts}, settle_seconds: 0, deletes: remove}},\n"
+            f"     guard: {guard}, sink: {{workspace: Bench, label: Budget}}, entries: {entries}}}\n"
+            f"{drop if parts == 'parts.csv' else ''}"
+            "  - {name: readings, source: {connector: log, path: logs, pattern: '*.csv'},\n"
+            "     sink: {workspace: Bench, label: Readings}, entries: {key: '{part}.mass', value: '{mass}'}}\n",
+            encoding="utf-8",
+        )
+
+    def write_parts(self, rows: Mapping[str, str], name: str = "parts.csv") -> None:
+        self._replace(self.path / name, rows.items())
+
+    def write_drop(self, name: str, rows: Iterable[tuple[str, str]]) -> None:
+        self._replace(self.path / "drop" / name, rows)
+
+    def append_readings(self, rows: Iterable[tuple[str, str]]) -> None:
+        log = self.path / "logs" / "bench.csv"
+        with log.open("a", encoding="utf-8") as file:
+            if not file.tell():
+                file.write("part,mass\n")
+            file.writelines(f"{part},{mass}\n" for part, mass in rows)
+
+    def _replace(self, path: Path, rows: Iterable[tuple[str, str]]) -> None:
+        hidden = self.path / "new"
+        hidden.write_text("part,mass\n" + "".join(f"{part},{mass}\n" for part, mass in rows), encoding="utf-8")
+        hidden.rename(path)
+
+    def here(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in this process."""
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
+        try:
+            result = CliRunner().invoke(main, [*words, "-c", str(self.config)], prog_name="ingestd", terminal_width=100)
+        finally:
+            structlog.reset_defaults()
+            root.handlers[:] = handlers
+            root.setLevel(level)
+        return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
+
+    def plan(self, *words: str) -> dict[str, Any]:
+        """Return the plan with all changes."""
+        found: dict[str, Any] = json.loads(self.here("plan", "--json", "--rows", "100000", *words).stdout)
+        return found
+
+    def values(self) -> Values:
+        """Return what the service holds; a sink that does not exist holds nothing."""
+        return {label: self._values(label) for label in LABELS}
+
+    def _values(self, label: str) -> dict[str, tuple[str | None, str]]:
+        return self.server.values(label) if self.server.store.by_label(label) else {}
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return the digest, mode and time of every file that is not temporary for SQLite."""
+        return {
+            str(path.relative_to(self.path)): f"{path.stat().st_mode:o} {path.stat().st_mtime_ns} {_digest(path)}"
+            for path in sorted(self.path.rglob("*"))
+            if path.is_file() and not path.name.endswith(("-shm", "-wal"))
+        }
+
+
+def apply_plan(values: Values, plan: Mapping[str, Any]) -> Values:
+    """Return ``values`` after the changes of a plan that the guard does not hold, with a check of their former values."""
+    after = {label: dict(entries) for label, entries in values.items()}
+    for partition in plan["partitions"]:
+        sink = after[partition["sink"].removesuffix(" in Bench")]
+        for change in partition["changes"] if not partition["held"] else ():
+            former = (change["old"], change["old_type"]) if change["kind"] != "created" else None
+            assert sink.get(change["key"]) == former, change
+            if change["kind"] == "removed":
+                del sink[change["key"]]
+            else:
+                sink[change["key"]] = (change["new"], change["new_type"])
+    return after
+
+
+@contextmanager
+def plan_scene(path: Path) -> Iterator[PlanScene]:
+    """A scene beside a service that implements only the document."""
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        yield PlanScene(path, server)
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
