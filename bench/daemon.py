@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,21 +61,30 @@ class Warm:
 
 
 def site(
-    folder: Path, endpoint: Endpoint, *, key: str = KEY, value: str = VALUE, after: str = "keep", label: str = LABEL
+    folder: Path,
+    endpoint: Endpoint,
+    *,
+    key: str = KEY,
+    value: str = VALUE,
+    after: str = "keep",
+    label: str = LABEL,
+    source: Mapping[str, Any] | None = None,
 ) -> Site:
-    """Write a configuration with one pipeline from an empty folder ``drop``, with ``settle_seconds`` 0."""
+    """Write a configuration with one pipeline: from ``source``, or from an empty folder ``drop`` with ``settle_seconds`` 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
-    source = {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}
+    schedule = {"schedule": {"every": "1h"}} if source is not None else {}
+    source = source or {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}
     settings = {
         "service": {"url": endpoint.url, "api_key": endpoint.api_key, "client_id": "bench"},
         "state": "var/ingestd.db",
         "pipelines": [
             {
                 "name": "parts",
-                "source": source | ({"archive": "done"} if after == "archive" else {}),
+                "source": {**source, **({"archive": "done"} if after == "archive" else {})},
                 "entries": {"key": key, "value": value, "type": "scalar"},
                 "sink": {"workspace": endpoint.workspace, "label": label},
+                **schedule,
             }
         ],
     }

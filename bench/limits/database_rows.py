@@ -1,16 +1,19 @@
-"""A table is read whole, by the connector or by the bare driver: text cursor, rows, polars.
+"""A table is read: whole by the connector, by the bare driver or by dlt, or only its changes.
 
-``python -m bench.limits.database_rows connector|bare URL TABLE TIMES`` prints wall and CPU seconds of each time, imports not
-counted, and the rows.
+``python -m bench.limits.database_rows HOW URL TABLE TIMES`` prints wall and CPU seconds of each time, imports not counted, and
+the rows. HOW: ``connector``; ``bare``, a text cursor into polars; ``dlt``, its backend pyarrow; ``poll``, a reading of changes by
+the connector, of an unchanged table; ``count``, the driver's ``count(*)``.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import polars as pl
 import psycopg
 
 from connectors.database import DatabaseConnector, DatabaseOptions
-from ingestd.sdk import SourceContext
+from ingestd.sdk import Cursor, SourceContext
 
 ROWS_AT_ONCE = 50_000
 
@@ -43,6 +46,31 @@ def read_bare(url: str, table: str) -> int:
         return _frames(cursor, names)
 
 
+def read_by_dlt(url: str, table: str) -> int:
+    """Read with dlt, which the caller found to be installed."""
+    sql_table = importlib.import_module("dlt.sources.sql_database").sql_table
+    address = url.replace("postgresql:", "postgresql+psycopg:")
+    resource = sql_table(credentials=address, table=table, backend="pyarrow", chunk_size=ROWS_AT_ONCE)
+    return sum(part.num_rows for part in resource)
+
+
+def poll(url: str, table: str) -> Callable[[], int]:
+    """Return what polls a table of which all rows were read once; it returns the number of rows that it yields."""
+    options = DatabaseOptions.model_validate({"url": url, "table": table, "mode": "changes", "key": "part"})
+    source = DatabaseConnector(options, SourceContext(pipeline="bench", base=Path("/"), now=time.time))
+    (partition,) = source.partitions()
+    cursor: Cursor | None = None
+    for batch in source.read(partition, None):
+        cursor = batch.cursor
+    return lambda: sum(batch.records.height for batch in source.read(partition, cursor))
+
+
+def count(url: str, table: str) -> int:
+    with psycopg.connect(url) as server:
+        row = server.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
+        return int(row[0]) if row is not None else 0
+
+
 def _frames(cursor: Any, names: Sequence[str]) -> int:
     rows = 0
     schema = dict.fromkeys(names, pl.String)
@@ -52,11 +80,12 @@ def _frames(cursor: Any, names: Sequence[str]) -> int:
 
 
 def main(how: str, url: str, table: str, times: int) -> None:
-    read = {"connector": read_by_connector, "bare": read_bare}[how]
+    whole = {"connector": read_by_connector, "bare": read_bare, "dlt": read_by_dlt, "count": count}
+    read = poll(url, table) if how == "poll" else partial(whole[how], url, table)
     seconds, cpu_seconds, rows = [], [], 0
     for _ in range(times):
         started, used = time.monotonic(), time.process_time()
-        rows = read(url, table)
+        rows = read()
         seconds.append(time.monotonic() - started)
         cpu_seconds.append(time.process_time() - used)
     print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "rows": rows}))
