@@ -8,11 +8,20 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ingestd.process import redaction
+
 # The machines that run these are shared, so a slow example is no failure.
 # CI uses fixed examples, so that only the change under test can fail; other runs draw new ones.
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=IN_CI)
 settings.load_profile("shared")
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known secrets apply to a whole process, and one may equal a number in the output of the next test."""
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_known_pattern", None)
 
 
 @pytest.hookimpl(wrapper=True)
