@@ -9,7 +9,14 @@ import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_check import CheckFinding, check_held_runs, check_service, check_sources, check_state
+from ingestd.daemon.configuration_check import (
+    CheckFinding,
+    check_held_runs,
+    check_service,
+    check_sources,
+    check_state,
+    check_values,
+)
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 from ingestd.sdk import Step
@@ -38,6 +45,7 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
     findings = [
         _shown(CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence)))
     ]
+    findings += [_shown(finding) for finding in check_values(configuration)]
     if not configuration_only:
         findings += [_shown(finding) for finding in check_state(configuration)]
         if all(finding.step.outcome != "failed" for finding in findings):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ingestd.core.errors import SourceError
-from ingestd.core.mapping import Mapping
+from ingestd.core.mapping import Mapping, parse_template
 from ingestd.daemon.assembly import connect_service, open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.reporting import held_line
@@ -43,6 +43,20 @@ def check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
             for held in mirror.held_runs():
                 step = Step(name="held", outcome="skipped", sentence=held_line(held))
                 yield CheckFinding(subject=held.pipeline, step=step)
+
+
+def check_values(configuration: Configuration) -> Iterator[CheckFinding]:
+    """Report each value that is the same text for all records, because it may be meant as an expression."""
+    for pipeline in configuration.settings.pipelines:
+        for spec in pipeline.entries:
+            if spec.value and not parse_template(spec.value).fields:
+                sentence = (
+                    f"The entries {spec.key} all get the same value, the text {spec.value!r}, because it has no field in braces. "
+                    f"Write value: {{expr: {spec.value!r}}} if it is an expression."
+                )
+                yield CheckFinding(
+                    subject=pipeline.name, step=Step(name="values", outcome="skipped", sentence=sentence)
+                )
 
 
 def check_sources(configuration: Configuration) -> Iterator[CheckFinding]:

@@ -107,3 +107,25 @@ def test_the_deprecated_option_for_the_service_is_accepted_with_a_message(tmp_pa
     run = ingestd(tmp_path, "check", "--online", "--configuration-only", "-c", str(config))
     assert run.returncode == 0
     assert "--online is deprecated" in run.stderr
+
+
+def test_a_value_without_a_field_is_reported(tmp_path: Path) -> None:
+    config = tmp_path / "ingestd.yaml"
+    config.write_text(f"""
+service: {{url: {UNREACHABLE}, api_key: k}}
+state: var/ingestd.db
+pipelines:
+  - name: masses
+    source: {{connector: directory, path: drop}}
+    entries:
+      - {{key: "{{part}}.mass", value: mass_g / 1000}}
+      - {{key: "{{part}}.name", value: "{{name}}"}}
+    sink: {{workspace: w, label: a}}
+""")
+    run = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
+    assert run.returncode == 0
+    [line] = run.stdout.splitlines()[1:]
+    assert line.startswith(
+        "skipped masses · values: The entries {part}.mass all get the same value, the text 'mass_g / 1000',"
+    )
+    assert line.endswith("Write value: {expr: 'mass_g / 1000'} if it is an expression.")

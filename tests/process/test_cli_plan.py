@@ -190,6 +190,15 @@ def test_a_plan_is_refused_after_a_change_of_a_source(scene: PlanScene) -> None:
     ) in refusal(scene, saved)
 
 
+def test_a_refusal_says_that_only_values_differ(scene: PlanScene) -> None:
+    scene.write_parts({**PARTS, "a": "10"})
+    saved = save(scene)
+    scene.write_parts({**PARTS, "a": "20"})
+    assert "has other content than in the plan: as many records and changed entries, but other values." in refusal(
+        scene, saved
+    )
+
+
 def test_a_plan_is_refused_after_new_content_of_another_source(scene: PlanScene) -> None:
     scene.write_parts({**PARTS, "a": "10"})
     saved = save(scene)

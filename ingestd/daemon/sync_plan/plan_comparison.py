@@ -73,10 +73,10 @@ def _partition(planned: PartitionPlan | None, found: PartitionPlan | None) -> st
         return ""
     named = f"{planned.partition} (pipeline {planned.pipeline})"
     if (planned.content, planned.failure) != (found.content, found.failure):
-        return (
-            f"The source has changed: {named} has other content than in the plan: {found.records} instead of "
-            f"{planned.records} records; entries: {found.counts}, instead of {planned.counts}."
-        )
+        difference = f"{found.records} instead of {planned.records} records; entries: {found.counts}, instead of {planned.counts}"
+        if (planned.records, planned.counts) == (found.records, found.counts):
+            difference = "as many records and changed entries, but other values"
+        return f"The source has changed: {named} has other content than in the plan: {difference}."
     if (planned.effect, planned.held, planned.counts) != (found.effect, found.held, found.counts):
         return f"The effect of {named} has changed: {found.counts}, instead of {planned.counts}."
     return ""
