@@ -37,6 +37,8 @@ class DaemonVerbs(Verbs):
         "database": "Show what the administrator of a database may install.",
         "approve": "Deliver a run that the guard or the contract holds.",
         "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",
+        "backup": "Copy the state file to the new FILE, while the daemon runs or not.",
+        "restore": "Replace the state file by the backup FILE.",
         "demo": "Run the service and the daemon on this machine with sample files.",
         "schema": "Print the JSON Schema of the configuration.",
     }

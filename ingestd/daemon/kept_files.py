@@ -17,7 +17,7 @@ def kept_folder(state: Path, pipeline: str) -> Path:
 
 
 def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
-    """Remove the folders of pipelines that are not configured any more. What can't be removed stays."""
+    """Remove the folders of all other pipelines. What can't be removed stays."""
     used = {kept_folder(state, pipeline) for pipeline in pipelines}
     parent = _parent(state)
     for folder in parent.iterdir() if parent.is_dir() else ():

@@ -4,6 +4,7 @@ from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.examination import damage_named, examine
 from ingestd.mirror.sqlite.failures import state_exists
 from ingestd.mirror.sqlite.mirror import SqliteMirror
+from ingestd.mirror.sqlite.state_backup import back_up_state, restore_state
 from ingestd.mirror.sqlite.state_copy import EntryDifference, StateCopy
 from ingestd.mirror.sqlite.status_store import Observer
 
@@ -13,7 +14,9 @@ __all__ = [
     "SqliteMirror",
     "StateCopy",
     "StateFile",
+    "back_up_state",
     "damage_named",
     "examine",
+    "restore_state",
     "state_exists",
 ]

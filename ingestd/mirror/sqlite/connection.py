@@ -60,7 +60,7 @@ class StateFile:
         self.on_writable: Callable[[], None] = lambda: None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(path)
+            self._lock = lock_state(path)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise unopenable(error, path) from error
@@ -205,8 +205,13 @@ def _quoted(path: Path) -> str:
     return re.sub(r"[%?#]", lambda match: f"%{ord(match[0]):02X}", str(path))
 
 
-def _lock(path: Path) -> int:
-    """Lock ``<path>.lock`` and return its descriptor; the kernel releases the lock at the end of the process."""
+def lock_state(path: Path) -> int:
+    """Lock ``<path>.lock`` and return its descriptor. The kernel releases the lock when it is closed or the process ends.
+
+    Raises:
+        MirrorBusy: another process holds the lock.
+        OSError: the file can't be created.
+    """
     handle = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

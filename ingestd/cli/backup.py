@@ -1,0 +1,26 @@
+"""`ingestd backup`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.state_backup import back_up
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@with_configuration_without_secrets
+def backup(configuration: Configuration, file: Path) -> None:
+    """Copy the state file to the new FILE, while the daemon runs or not.
+
+    The copy is one consistent state, and it is checked completely. It contains values of the sinks and rejected rows, but no
+    secret of the configuration: protect it like the state file. 'ingestd restore FILE' uses it.
+
+    Exit codes: 0 done, 74 FILE exists or can't be written, or the state file is damaged.
+    """
+    size = back_up(configuration, file)
+    click.echo(f"{file} is a copy of {configuration.settings.state}, of {size} bytes.")

@@ -1,0 +1,28 @@
+"""`ingestd restore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.state_backup import restore as restore_backup
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@with_configuration_without_secrets
+def restore(configuration: Configuration, file: Path) -> None:
+    """Replace the state file by the backup FILE.
+
+    Stop the daemon first. The backup is checked completely. The former state file is kept beside the new one: delete it when it
+    is not needed any more. The next start compares every sink with its sources, because the service may have newer values than
+    the backup. Values of files that were archived since are not sent again: 'ingestd drift' lists them.
+
+    Exit codes: 0 done, 74 FILE is no backup or is damaged, 75 the daemon runs.
+    """
+    replaced = restore_backup(configuration, file)
+    kept = f" The former one is {replaced}." if replaced is not None else ""
+    click.echo(f"{configuration.settings.state} is the backup {file} now.{kept} Start ingestd: it compares the sinks.")

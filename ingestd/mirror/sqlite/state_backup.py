@@ -1,0 +1,111 @@
+"""Backup of a state file while the daemon uses it, and the replacement of a state file by a backup."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from ingestd.core.errors import MirrorError
+from ingestd.mirror.sqlite.connection import copy_unlocked, lock_state
+from ingestd.mirror.sqlite.failures import damaged, named_errors, state_exists, unopenable
+
+
+def back_up_state(state: Path, target: Path) -> int:
+    """Copy the state file to the new file ``target`` and check the copy. Return its size in bytes.
+
+    Other processes may use the state file; writers are not delayed. The copy is one consistent state, in one file with mode 0600.
+
+    Raises:
+        MirrorError: there is no state file, or ``target`` exists or can't be written.
+        MirrorNewer, MirrorCorrupt, MirrorFull: as in `StateFile`.
+    """
+    if not state_exists(state):
+        raise MirrorError(f"There is no state file {state} yet. 'ingestd run' or 'ingestd sync' creates it.")
+    part = target.with_name(f".{target.name}.part")
+    try:
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        _copy_durably(state, part)
+        part.rename(target)
+        _sync_folder(target.parent)
+        return target.stat().st_size
+    except OSError as error:
+        raise MirrorError(
+            f"The backup {target} can't be written: {error.strerror}. Name a new file in an existing folder."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def restore_state(state: Path, backup: Path) -> Path | None:
+    """Replace the state file by a backup. Return the path at which the replaced file is kept, None if there was none.
+
+    The sequence file stays: it shows the next start that the state file is older than what the service received. After a crash
+    the state file has either the former content or that of the backup.
+
+    Raises:
+        MirrorBusy: another process, such as the daemon, holds the state file.
+        MirrorNewer: a newer program wrote the backup.
+        MirrorCorrupt: the backup is damaged, or it is not a state file.
+        MirrorError: there is no such backup, or the folder can't be written.
+    """
+    if not state_exists(backup):
+        raise MirrorError(f"There is no backup {backup}. Nothing was changed.")
+    part = state.with_name(f".{state.name}.part")
+    try:
+        state.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(lock_state(state)):
+            _copy_durably(backup, part)
+            replaced = _keep(state)
+            part.replace(state)
+            _sync_folder(state.parent)
+            return replaced
+    except OSError as error:
+        raise unopenable(error, state) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy_durably(source: Path, part: Path) -> None:
+    """Copy a state file to ``part``, replacing a part that a crash left, and check the copy completely."""
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    copy_unlocked(source, part)
+    with named_errors(part), closing(sqlite3.connect(part)) as copy:
+        copy.execute("PRAGMA journal_mode = DELETE")  # in WAL mode it would be several files
+        version = copy.execute("PRAGMA user_version").fetchone()[0]
+        found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if not version:
+        raise MirrorError(f"{source} is empty, so it is no state file. Nothing was changed.")
+    if found != "ok":
+        raise damaged(source, " ".join(found.split()))
+    with part.open("rb") as written:
+        os.fsync(written.fileno())
+
+
+def _keep(state: Path) -> Path | None:
+    """Give the present state file a second name. What its WAL holds is moved into it first, if it is readable."""
+    if not state.exists():
+        return None
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(state)) as present:
+        present.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    number = 1
+    while (kept := state.with_name(f"{state.name}.replaced-{number}")).exists():
+        number += 1
+    kept.hardlink_to(state)
+    for end in ("-wal", "-shm"):  # only of a damaged file; beside the new one they would be its content
+        log = state.with_name(state.name + end)
+        if log.exists():
+            log.rename(kept.with_name(kept.name + end))
+    return kept
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
