@@ -22,6 +22,7 @@ class DaemonVerbs(Verbs):
 
     verbs: ClassVar[Mapping[str, str]] = {
         "check": "Find mistakes before anything runs.",
+        "doctor": "Check the configuration, the sources, the service and this machine.",
         "test": "Test the mappings with cases.",
         "infer": "Print a contract of the columns of PIPELINE.",
         "plan": "Show what a sync would do now. Nothing is delivered, stored, archived or deleted.",

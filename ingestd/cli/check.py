@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable
 
 import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.configuration_check import (
-    CheckFinding,
-    check_held_runs,
-    check_service,
-    check_sources,
-    check_state,
-    check_values,
-)
+from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
-from ingestd.sdk import Step
 
 _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
@@ -40,32 +33,34 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
     """
     if online:
         click.echo("--online is deprecated: check connects to the service by default. Remove the option.", err=True)
-    count = len(configuration.settings.pipelines)
-    sentence = f"{configuration.path} has no mistake: {count} pipeline{'' if count == 1 else 's'}."
-    findings = [
-        _shown(CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence)))
-    ]
-    findings += [_shown(finding) for finding in check_values(configuration)]
+    findings = print_findings(check_configuration(configuration))
     if not configuration_only:
-        findings += [_shown(finding) for finding in check_state(configuration)]
-        if all(finding.step.outcome != "failed" for finding in findings):
-            findings += [_shown(finding) for finding in check_held_runs(configuration)]
-        findings += [_shown(finding) for finding in check_sources(configuration)]
+        findings += print_findings(check_access(configuration))
     if not configuration_only and not offline:
-        findings += asyncio.run(_online(configuration))
+        findings += asyncio.run(print_service(configuration))
+    sys.exit(exit_code(findings))
+
+
+async def print_service(configuration: Configuration) -> list[CheckFinding]:
+    """Check the service and print each step. Return the steps."""
+    return [finding async for finding in check_service(configuration) if _printed(finding)]
+
+
+def print_findings(findings: Iterable[CheckFinding]) -> list[CheckFinding]:
+    """Print each step when it ends. Return the steps."""
+    return [finding for finding in findings if _printed(finding)]
+
+
+def exit_code(findings: Iterable[CheckFinding]) -> ExitCode:
+    """Return the exit code of the steps."""
     failed = {finding.subject for finding in findings if finding.step.outcome == "failed"}
     if "state" in failed:
-        sys.exit(ExitCode.STATE_UNUSABLE)
-    if failed:
-        sys.exit(ExitCode.SOURCE_FAILED)
+        return ExitCode.STATE_UNUSABLE
+    return ExitCode.SOURCE_FAILED if failed else ExitCode.DONE
 
 
-async def _online(configuration: Configuration) -> list[CheckFinding]:
-    return [_shown(finding) async for finding in check_service(configuration)]
-
-
-def _shown(finding: CheckFinding) -> CheckFinding:
+def _printed(finding: CheckFinding) -> bool:
     step = finding.step
     outcome = click.style(f"{step.outcome:<8}", fg=_COLOURS[step.outcome])
     click.echo(f"{outcome}{finding.subject} · {step.name}: {redact_text(step.sentence)}")
-    return finding
+    return True

@@ -29,14 +29,33 @@ class CheckFinding:
     step: Step
 
 
-def check_state(configuration: Configuration) -> Iterator[CheckFinding]:
+def check_configuration(configuration: Configuration) -> Iterator[CheckFinding]:
+    """Report that the file was read, and what is unusual in it."""
+    count = len(configuration.settings.pipelines)
+    sentence = f"{configuration.path} has no mistake: {count} pipeline{'' if count == 1 else 's'}."
+    yield CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence))
+    yield from _check_values(configuration)
+
+
+def check_access(configuration: Configuration) -> Iterator[CheckFinding]:
+    """Check the state file, and then each source."""
+    usable = True
+    for finding in _check_state(configuration):
+        usable = usable and finding.step.outcome != "failed"
+        yield finding
+    if usable:
+        yield from _check_held_runs(configuration)
+    yield from _check_sources(configuration)
+
+
+def _check_state(configuration: Configuration) -> Iterator[CheckFinding]:
     """Check that this process can use the state file and that it is not damaged, within ``STATE_SECONDS``."""
     for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
         step = Step(name="usable", outcome="failed" if found.error else "passed", sentence=found.sentence)
         yield CheckFinding(subject="state", step=step)
 
 
-def check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
+def _check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
     """Report each held run, because its partition delivers nothing until it is approved, discarded or replaced."""
     if state_exists(configuration.settings.state):
         with observe(configuration) as mirror:
@@ -45,7 +64,7 @@ def check_held_runs(configuration: Configuration) -> Iterator[CheckFinding]:
                 yield CheckFinding(subject=held.pipeline, step=step)
 
 
-def check_values(configuration: Configuration) -> Iterator[CheckFinding]:
+def _check_values(configuration: Configuration) -> Iterator[CheckFinding]:
     """Report each value that is the same text for all records, because it may be meant as an expression."""
     for pipeline in configuration.settings.pipelines:
         for spec in pipeline.entries:
@@ -59,7 +78,7 @@ def check_values(configuration: Configuration) -> Iterator[CheckFinding]:
                 )
 
 
-def check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
+def _check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
     """Read the files of lookups, and let each pipeline's connector check its access. Blocks until a database server responds."""
     for pipeline in configuration.settings.pipelines:
         connector: Connector | None = None

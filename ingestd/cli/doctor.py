@@ -1,0 +1,32 @@
+"""`ingestd doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from ingestd.cli.check import exit_code, print_findings, print_service
+from ingestd.cli.options import with_configuration
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration_check import check_access, check_configuration
+from ingestd.daemon.machine_check import check_machine
+
+
+@click.command()
+@with_configuration
+def doctor(configuration: Configuration) -> None:
+    """Check the configuration, the sources, the service and this machine.
+
+    The steps of 'ingestd check', then versions, free space, clock, descriptors, the limits of inotify, and the modes of files
+    with secrets or values. Attach the output to a report of a problem: it contains no secret and no value.
+
+    Exit codes: 0 no problem found, 5 a source, the service or the machine has one, 74 the state file can't be used, 78 the
+    configuration has mistakes.
+    """
+    findings = print_findings(check_configuration(configuration))
+    findings += print_findings(check_access(configuration))
+    findings += asyncio.run(print_service(configuration))
+    findings += print_findings(check_machine(configuration))
+    sys.exit(exit_code(findings))
