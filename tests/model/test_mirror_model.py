@@ -443,6 +443,8 @@ class MirrorModel(RuleBasedStateMachine):
         if sink is None or self.claims:
             return
         self.service.clear()
+        # What no source names any more is lost with the service.
+        self.wanted = {key: value for key, value in self.wanted.items() if key not in self.left}
         self.left.clear()
         self.run(self.mirror.delivery.forget_sink(sink))
         # An adopted value, or an adopted removal of a key, is valid until its record is mapped again.

@@ -85,6 +85,7 @@ def pipelines_of(tmp_path: Path) -> Iterator[Callable[..., DatabasePipelines]]:
             pipelines.close()
 
 
+@pytest.mark.timeout(120 + 30 * ROUNDS)
 def test_kills_at_any_moment_lose_no_change_and_leave_no_stale_entry(
     postgresql: DatabaseScene, sqlite: DatabaseScene, pipelines_of: Callable[..., DatabasePipelines], tmp_path: Path
 ) -> None:
