@@ -347,7 +347,7 @@ class MirrorModel(RuleBasedStateMachine):
             if known not in self.script.contents:
                 self.mirror.intake.note_gone(identity)
         self.mirror.intake.prune()
-        for key in self.wanted.keys() - self.refused - self.dropped - self.strange - self.adopted:
+        for key in self.wanted.keys() - self.refused - self.dropped - self.strange - self.adopted - self.left:
             assert all(origin.read_at is not None for origin in self.mirror.status.origins(key)), key
 
     @rule()
@@ -443,9 +443,7 @@ class MirrorModel(RuleBasedStateMachine):
         if sink is None or self.claims:
             return
         self.service.clear()
-        # What no source names any more is lost with the service.
-        self.wanted = {key: value for key, value in self.wanted.items() if key not in self.left}
-        self.left.clear()
+        # Whether a key in `left` comes back depends on whether it had been delivered before it was released.
         self.run(self.mirror.delivery.forget_sink(sink))
         # An adopted value, or an adopted removal of a key, is valid until its record is mapped again.
         for excuse in (self.refused, self.dropped, self.strange):
