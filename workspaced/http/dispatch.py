@@ -336,10 +336,13 @@ def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
     Raises:
         Invalid: it is required and missing, or is not visible ASCII text of a permitted length.
     """
-    value = headers.get(names.CLIENT_ID)
-    if value is None and not required:
-        return None
-    if not value or len(value) > longest or not all("!" <= letter <= "~" for letter in value):
+    value: str | None = headers.get(names.CLIENT_ID)
+    if value is None:
+        if not required:
+            return None
+        value = ""
+    visible = value.isascii() and value.isprintable() and " " not in value
+    if not value or len(value) > longest or not visible:
         if required or value:
             raise Invalid("bad_client_id", f"The header ClientId must have 1 to {longest} visible ASCII characters.")
         return None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Self
 
@@ -190,17 +190,25 @@ class InFlight:
         Raises:
             ConflictProblem: an earlier request with the same key has no response yet; raised on entering the block.
         """
-        return self._held(slot) if slot else _NO_SLOT
+        return _HeldSlot(self._slots, slot.digest) if slot else _NO_SLOT
 
-    @contextmanager
-    def _held(self, slot: IdempotencySlot) -> Iterator[None]:
-        if slot.digest in self._slots:
+
+class _HeldSlot(AbstractContextManager[None]):
+    """The claim of one request. A class takes half the time of a generator."""
+
+    __slots__ = ("_digest", "_slots")
+
+    def __init__(self, slots: set[bytes], digest: bytes) -> None:
+        self._slots = slots
+        self._digest = digest
+
+    def __enter__(self) -> None:
+        if self._digest in self._slots:
             raise ConflictProblem("request_in_progress", "A request with this Idempotency-Key is still in progress.")
-        self._slots.add(slot.digest)
-        try:
-            yield
-        finally:
-            self._slots.discard(slot.digest)
+        self._slots.add(self._digest)
+
+    def __exit__(self, *_: object) -> None:
+        self._slots.discard(self._digest)
 
 
 _NO_SLOT = nullcontext()

@@ -14,7 +14,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """A response. A msgspec struct, like `workspaced.http.operations.Call`. ``parts``, if set, is the body in pieces instead of ``body``.
+    """A response. ``parts``, if set, is the body in pieces instead of ``body``.
 
     ``written``: how many entries were written, by outcome. A replayed response wrote none.
     """

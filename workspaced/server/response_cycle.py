@@ -7,12 +7,9 @@ left to uvicorn.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
-
-if TYPE_CHECKING:
-    from asgiref.typing import ASGIReceiveEvent
 
 # Headers that most responses repeat. None holds a secret, as Set-Cookie and Location may.
 _REPEATED = frozenset({b"date", b"Accept-Encoding", b"Cache-Control", b"Content-Length", b"Content-Type", b"ETag"})
@@ -30,7 +27,7 @@ class _HeaderLine(NamedTuple):
 class ResponseCycle(RequestResponseCycle):
     """One request and its response."""
 
-    async def receive(self) -> ASGIReceiveEvent:
+    async def receive(self) -> Any:
         """Return the next part of the request's body, at once if the whole rest has arrived."""
         if self.more_body or self.disconnected or self.response_complete or not self.message_event.is_set():
             return await super().receive()
