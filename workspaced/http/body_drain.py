@@ -17,7 +17,7 @@ SILENCE_SECONDS = 5.0
 LONGEST_SECONDS = 30.0
 MOST_BYTES = 33_554_432
 BODY_RECEIVED: Final = "body_received"
-"""A server sets this name in the state of a request whose body has arrived completely."""
+"""A server sets this name in the state of a request after the whole body has arrived."""
 
 
 class DrainBodyMiddleware:

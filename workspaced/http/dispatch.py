@@ -58,8 +58,8 @@ _CACHED_BYTES = 512
 _CACHE_CONTROL: Final = (("Cache-Control", "private, no-cache"),)
 
 
-class _Target(NamedTuple):
-    """What a method and a path mean, whoever sends them: the route, the path for problems, and headers of each response.
+class _ResolvedPath(NamedTuple):
+    """The meaning of a method and a path: the route, the path for problems, and headers of each response.
 
     ``match`` None: there is no such path.
     """
@@ -131,18 +131,18 @@ class Dispatch:
         """Return the response to an internal request; the scope names its caller (`workspaced.http.internal_client`)."""
         return await self._respond(self._target(scope), scope, receive)
 
-    def _target(self, scope: Scope) -> _Target:
+    def _target(self, scope: Scope) -> _ResolvedPath:
         raw_path = raw_path_of(scope)
         find = self._cached_target if len(raw_path) <= _CACHED_BYTES else self._find_target
         return find(scope["method"], raw_path)
 
-    def _find_target(self, method: str, raw_path: bytes) -> _Target:
+    def _find_target(self, method: str, raw_path: bytes) -> _ResolvedPath:
         path = segments(raw_path)
         of_path = [header for pattern, more in self._path_headers if _is_below(path, pattern) for header in more]
         shown = raw_path.decode("ascii", "replace")
-        return _Target(self._routes.find(method, path), shown, (*of_path, *_CACHE_CONTROL))
+        return _ResolvedPath(self._routes.find(method, path), shown, (*of_path, *_CACHE_CONTROL))
 
-    async def _respond(self, target: _Target, scope: Scope, receive: Receive) -> Response:
+    async def _respond(self, target: _ResolvedPath, scope: Scope, receive: Receive) -> Response:
         match, shown = target.match, target.path
         operation = match.operation if match else None
         if operation is not None:

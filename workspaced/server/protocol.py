@@ -56,7 +56,7 @@ class _Window:
         return now - self._since > seconds
 
 
-class _Target(NamedTuple):
+class _RequestTarget(NamedTuple):
     """The target of a request: its path as sent, its decoded path, and its query."""
 
     raw_path: bytes
@@ -185,9 +185,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._receiving.reset()
 
     def _start_cycle(self) -> None:
-        """Start the request whose head is complete, after those that came before it."""
+        """Start a request after its head is complete, behind those that came before it."""
         url, version = self.url, self.parser.get_http_version()
-        target = _cached_target(url) if len(url) <= _CACHED_TARGET_BYTES else _target(url)
+        # A query may hold a signature, so it is not kept.
+        is_cached = len(url) <= _CACHED_TARGET_BYTES and b"?" not in url
+        target = _cached_target(url) if is_cached else _target(url)
         scope: Any = self.scope
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = version
@@ -390,7 +392,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._registry.note(reason, self._peer)
 
 
-def _target(url: bytes) -> _Target:
+def _target(url: bytes) -> _RequestTarget:
     """Return the parts of a target.
 
     Raises:
@@ -399,7 +401,7 @@ def _target(url: bytes) -> _Target:
     """
     parsed = httptools.parse_url(url)
     path = parsed.path.decode("ascii")
-    return _Target(parsed.path, unquote(path) if "%" in path else path, parsed.query or b"")
+    return _RequestTarget(parsed.path, unquote(path) if "%" in path else path, parsed.query or b"")
 
 
 _cached_target = lru_cache(maxsize=1_024)(_target)
