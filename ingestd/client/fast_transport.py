@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 
 import httpx
 
@@ -54,7 +55,7 @@ class FastTransport:
             connection.close()
             raise
         if connection.usable:
-            connection.idle_since = asyncio.get_running_loop().time()
+            connection.idle_since = time.monotonic()
             self._kept.append(connection)
         else:
             connection.close()
@@ -70,7 +71,7 @@ class FastTransport:
         """Return the connection that was used last. Close those that idled too long: the service may be closing them."""
         if not self._kept:
             return None
-        earliest = asyncio.get_running_loop().time() - self._keepalive_seconds
+        earliest = time.monotonic() - self._keepalive_seconds
         while self._kept:
             connection = self._kept.pop()
             if connection.usable and connection.idle_since >= earliest:

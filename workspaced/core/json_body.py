@@ -75,7 +75,7 @@ def require_json(content_type: str | None, body: bytes) -> None:
     Raises:
         UnsupportedMediaTypeProblem: it has another media type, or another encoding than UTF-8.
     """
-    if not content_type or not body:
+    if not content_type or not body or content_type == "application/json":
         return
     media, _, parameters = content_type.partition(";")
     media = media.strip().lower()

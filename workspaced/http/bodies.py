@@ -28,7 +28,7 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        parts.extend(coding.pieces(message.get("body", b"")))
+        parts += coding.pieces(message.get("body", b""))
         if not message.get("more_body", False):
             coding.finish()
             return parts[0] if len(parts) == 1 else b"".join(parts)

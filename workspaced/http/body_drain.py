@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SILENCE_SECONDS = 5.0
 LONGEST_SECONDS = 30.0
 MOST_BYTES = 33_554_432
+BODY_RECEIVED: Final = "body_received"
+"""A server sets this name in the state of a request after the whole body has arrived."""
 
 
 class DrainBodyMiddleware:
@@ -36,7 +39,7 @@ class DrainBodyMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
-        if not _has_body(scope):
+        if BODY_RECEIVED in scope.get("state", ()) or not _has_body(scope):
             await self._app(scope, receive, send)
             return
         arriving = (b"expect", b"100-continue") not in scope["headers"]  # such a client has sent no body yet

@@ -7,7 +7,7 @@ so a body's limit applies to the decompressed bytes, and nothing above it is dec
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from starlette.datastructures import Headers
 
@@ -27,8 +27,8 @@ class IdentityCoding:
         self._limit = limit
         self._length = 0
 
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """Yield the next bytes.
+    def pieces(self, part: bytes) -> Iterable[bytes]:
+        """Return the next bytes.
 
         Raises:
             TooLargeProblem: the body has more bytes than the limit.
@@ -36,7 +36,7 @@ class IdentityCoding:
         self._length += len(part)
         if self._length > self._limit:
             raise TooLargeProblem(self._limit)
-        yield part
+        return (part,)
 
     def finish(self) -> None:
         """Accept the end of the body."""

@@ -8,11 +8,13 @@ trailing slashes differently (contract G12, G16, G24).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
+import msgspec
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
@@ -51,6 +53,20 @@ from workspaced.storage.port import Store, Transaction
 from workspaced.telemetry.metrics import Metrics
 
 _IGNORED_NAMES = 20
+_CACHED_PATHS = 1_024
+_CACHED_BYTES = 512
+_CACHE_CONTROL: Final = (("Cache-Control", "private, no-cache"),)
+
+
+class _ResolvedPath(NamedTuple):
+    """The meaning of a method and a path: the route, the path for problems, and headers of each response.
+
+    ``match`` None: there is no such path.
+    """
+
+    match: Match[Operation] | None
+    path: str
+    headers: ResponseHeaders
 
 
 class Dispatch:
@@ -85,6 +101,8 @@ class Dispatch:
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_responses = LongResponses(room, per_caller=limits.streams_per_key)
+        # A client that pushes values one by one sends the same path each time.
+        self._cached_target = lru_cache(maxsize=_CACHED_PATHS)(self._find_target)
 
     def configure(self, settings: WorkspacedSettings) -> None:
         """Use these settings, which include what the database has fixed, and accept requests that need a key."""
@@ -102,20 +120,30 @@ class Dispatch:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
-        path = segments(raw_path_of(scope))
+        target = self._target(scope)
         try:
-            response = await self._respond(path, scope, receive)
+            response = await self._respond(target, scope, receive)
         except ClientDisconnect:
             return
-        await send_response(response, self._headers(path, scope), scope, receive, send)
+        await send_response(response, (*target.headers, *scope["state"].get("rate", ())), scope, receive, send)
 
     async def respond(self, scope: Scope, receive: Receive) -> Response:
         """Return the response to an internal request; the scope names its caller (`workspaced.http.internal_client`)."""
-        return await self._respond(segments(raw_path_of(scope)), scope, receive)
+        return await self._respond(self._target(scope), scope, receive)
 
-    async def _respond(self, path: tuple[Segment, ...], scope: Scope, receive: Receive) -> Response:
-        shown = raw_path_of(scope).decode("ascii", "replace")
-        match = self._routes.find(scope["method"], path)
+    def _target(self, scope: Scope) -> _ResolvedPath:
+        raw_path = raw_path_of(scope)
+        find = self._cached_target if len(raw_path) <= _CACHED_BYTES else self._find_target
+        return find(scope["method"], raw_path)
+
+    def _find_target(self, method: str, raw_path: bytes) -> _ResolvedPath:
+        path = segments(raw_path)
+        of_path = [header for pattern, more in self._path_headers if _is_below(path, pattern) for header in more]
+        shown = raw_path.decode("ascii", "replace")
+        return _ResolvedPath(self._routes.find(method, path), shown, (*of_path, *_CACHE_CONTROL))
+
+    async def _respond(self, target: _ResolvedPath, scope: Scope, receive: Receive) -> Response:
+        match, shown = target.match, target.path
         operation = match.operation if match else None
         if operation is not None:
             record_operation(scope, operation.name)
@@ -264,17 +292,12 @@ class Dispatch:
         if not work.ignored:
             return response
         ignored = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
-        return dataclasses.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
+        return msgspec.structs.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
 
     def _problem_response(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:
         accepts = Headers(scope=scope).get("Accept", "")
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
-
-    def _headers(self, path: tuple[Segment, ...], scope: Scope) -> ResponseHeaders:
-        """Return the headers of every response at the path."""
-        of_path = [header for pattern, more in self._path_headers if _is_below(path, pattern) for header in more]
-        return (*of_path, ("Cache-Control", "private, no-cache"), *scope["state"].get("rate", ()))
 
 
 def _pattern(path: str) -> tuple[str | None, ...]:
@@ -313,10 +336,13 @@ def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
     Raises:
         Invalid: it is required and missing, or is not visible ASCII text of a permitted length.
     """
-    value = headers.get(names.CLIENT_ID)
-    if value is None and not required:
-        return None
-    if not value or len(value) > longest or not all("!" <= letter <= "~" for letter in value):
+    value: str | None = headers.get(names.CLIENT_ID)
+    if value is None:
+        if not required:
+            return None
+        value = ""
+    visible = value.isascii() and value.isprintable() and " " not in value
+    if not value or len(value) > longest or not visible:
         if required or value:
             raise Invalid("bad_client_id", f"The header ClientId must have 1 to {longest} visible ASCII characters.")
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from starlette.datastructures import Headers, QueryParams
@@ -23,8 +24,14 @@ class RequestHeaders(Headers):
 
     def get(self, key: str, default: Any = None, /) -> Any:
         """Return the header's value."""
-        found = self._first.get(key.lower().encode("latin-1"))
+        found = self._first.get(_wire_name(key))
         return default if found is None else found.decode("latin-1")
+
+
+@lru_cache(maxsize=256)
+def _wire_name(key: str) -> bytes:
+    """Return a header's name as servers pass it; the service looks up a fixed set of names."""
+    return key.lower().encode("latin-1")
 
 
 def client_address(scope: Scope, headers: Headers, proxies: Proxies) -> str:

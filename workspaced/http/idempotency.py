@@ -6,13 +6,14 @@ request. So is a 5xx, which changed nothing.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from ingestd.wire import names
 from workspaced.core.problems import ConflictProblem, Invalid, Problem, UnprocessableProblem
@@ -26,8 +27,7 @@ from workspaced.storage.port import Transaction
 _FORM = re.compile(r'(?:"([\x20-\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x20-\x7e]{0,254}))', re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotencySlot:
+class IdempotencySlot(msgspec.Struct, frozen=True, kw_only=True):
     """The key under which a response is stored, and the digest that identifies the request's content."""
 
     digest: bytes
@@ -56,7 +56,7 @@ def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
 
 def with_body_digest(slot: IdempotencySlot, digest: bytes) -> IdempotencySlot:
     """Return the slot of a request with a streamed body, after the digest of the body is known."""
-    return dataclasses.replace(slot, fingerprint=hashlib.sha256(slot.fingerprint + digest).digest())
+    return msgspec.structs.replace(slot, fingerprint=hashlib.sha256(slot.fingerprint + digest).digest())
 
 
 def make_idempotent(
@@ -68,11 +68,11 @@ def make_idempotent(
     """
     since = now - keep_ms
     if isinstance(work.act, BatchableWork):
-        return dataclasses.replace(work, act=_BatchableIdempotentWork(work, slot, now, since, refused, work.act))
-    return dataclasses.replace(work, act=_IdempotentWork(work, slot, now, since, refused))
+        return msgspec.structs.replace(work, act=_BatchableIdempotentWork(work, slot, now, since, refused, work.act))
+    return msgspec.structs.replace(work, act=_IdempotentWork(work, slot, now, since, refused))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: creating a frozen one takes three times as long
 class _IdempotentWork:
     """Work of one keyed request. ``since``: responses stored until then (milliseconds since 1970) have expired."""
 
@@ -135,7 +135,7 @@ class _IdempotentWork:
         return f"answer/{self.slot.digest.hex()}"  # codespell:ignore answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _BatchableIdempotentWork(_IdempotentWork, BatchableWork[Response]):
     """Like `_IdempotentWork`, for work that shares its statements with other work; ``batchable`` is ``work.act``."""
 
@@ -190,17 +190,25 @@ class InFlight:
         Raises:
             ConflictProblem: an earlier request with the same key has no response yet; raised on entering the block.
         """
-        return self._held(slot) if slot else _NO_SLOT
+        return _HeldSlot(self._slots, slot.digest) if slot else _NO_SLOT
 
-    @contextmanager
-    def _held(self, slot: IdempotencySlot) -> Iterator[None]:
-        if slot.digest in self._slots:
+
+class _HeldSlot(AbstractContextManager[None]):
+    """The claim of one request. A class takes half the time of a generator."""
+
+    __slots__ = ("_digest", "_slots")
+
+    def __init__(self, slots: set[bytes], digest: bytes) -> None:
+        self._slots = slots
+        self._digest = digest
+
+    def __enter__(self) -> None:
+        if self._digest in self._slots:
             raise ConflictProblem("request_in_progress", "A request with this Idempotency-Key is still in progress.")
-        self._slots.add(slot.digest)
-        try:
-            yield
-        finally:
-            self._slots.discard(slot.digest)
+        self._slots.add(self._digest)
+
+    def __exit__(self, *_: object) -> None:
+        self._slots.discard(self._digest)
 
 
 _NO_SLOT = nullcontext()

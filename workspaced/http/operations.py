@@ -129,8 +129,7 @@ class SecretCipher(Protocol):
         """Return the secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a write that runs in the transaction. ``weight`` is its approximate number of rows; it must not block.
 
     ``ignored`` names unknown members of the body (contract G5). ``secret_box``: the response contains a secret, so the copy for

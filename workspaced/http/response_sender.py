@@ -22,7 +22,7 @@ async def send_response(response: Response, more: Headers, scope: Scope, receive
 
 async def _send(response: Response, more: Headers, scope: Scope, receive: Receive, send: Send) -> None:
     own = {name for name, _ in response.headers}
-    headers = [*response.headers, *(header for header in more if header[0] not in own)]
+    headers = [*response.headers, *[header for header in more if header[0] not in own]]
     is_head = scope["method"] == "HEAD"
     # A read may leave out the body of HEAD, so its length is unknown.
     has_length = response.parts is None and response.status not in {204, 304} and not (is_head and not response.body)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ingestd.wire import names
 from workspaced.core.json_body import encode
@@ -12,8 +13,7 @@ from workspaced.core.json_body import encode
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(msgspec.Struct, frozen=True, kw_only=True):
     """A response. ``parts``, if set, is the body in pieces instead of ``body``.
 
     ``written``: how many entries were written, by outcome. A replayed response wrote none.

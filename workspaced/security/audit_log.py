@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
@@ -16,8 +18,7 @@ _NOTHING: Mapping[str, int] = {}
 _PORTION = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """The caller of an action: principal, key, client instance, request and address."""
 
     principal: str
@@ -84,15 +85,14 @@ class AuditQuery:
 Names: TypeAlias = Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditAction:
+class AuditAction(msgspec.Struct, frozen=True, kw_only=True):
     """A change: ``action`` like ``data_sink.updated``, the names of ``changed`` members, ``counts`` of a bulk change."""
 
     action: str
     resource_id: str
     workspace_id: str = ""
     changed: Names = ()
-    counts: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    counts: Mapping[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
 
 
 def note(tx: Transaction, actor: Actor, action: AuditAction, *, now: int) -> None:

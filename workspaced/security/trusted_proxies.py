@@ -40,7 +40,9 @@ class Proxies:
 
     def scheme(self, peer: str, forwarded_proto: str | None, *, own: str) -> str:
         """Return the scheme, http or https, that the outermost trusted proxy reports; else ``own``."""
-        first = (forwarded_proto or "").split(",")[0].strip().lower()
+        if not self.networks or not forwarded_proto:
+            return own
+        first = forwarded_proto.split(",")[0].strip().lower()
         return first if first in {"http", "https"} and self.trusts(peer) else own
 
     def trusts(self, address: str) -> bool:

@@ -7,22 +7,28 @@ deadline runs while the service is the one to act.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, cast
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import unquote
 
 import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ingestd.wire import names
 from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, UnavailableProblem
+from workspaced.http.body_drain import BODY_RECEIVED
 from workspaced.http.problem_body import problem_response
 from workspaced.http.tracing import new_request_id
 from workspaced.server.connections import Connections, Reason, source_of
 from workspaced.server.response_buffer import GatheringTransport
+from workspaced.server.response_cycle import ResponseCycle
 
 _DRAIN_SECONDS: Final = 3.0
 _DRAIN_BYTES: Final = 4_194_304
 _PIPELINED_REQUESTS: Final = 32
 _RETRY_SECONDS: Final = 5
+_CACHED_TARGET_BYTES: Final = 512
 
 
 class _RequestRefused(Exception):
@@ -50,8 +56,20 @@ class _Window:
         return now - self._since > seconds
 
 
+class _RequestTarget(NamedTuple):
+    """The target of a request: its path as sent, its decoded path, and its query."""
+
+    raw_path: bytes
+    path: str
+    query: bytes
+
+
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. `Connections` decides whether it is admitted, and regularly has it check its deadlines."""
+    """One connection. `Connections` decides whether it is admitted, and regularly has it check its deadlines.
+
+    The parser's callbacks replace uvicorn's: the service has neither WebSockets nor a root path, and small requests on kept
+    connections repeat the target of the previous one.
+    """
 
     def __init__(self, *, connections: Connections, **uvicorn_arguments: Any) -> None:
         super().__init__(**uvicorn_arguments)
@@ -69,6 +87,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._receiving = _Window()
         self._sending = _Window()
+        self._idle_until: float | None = None  # no request is in progress
         self._wire: GatheringTransport
 
     # Called by asyncio
@@ -91,6 +110,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the registry."""
         self._registry.remove(self)
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -100,7 +120,7 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._ignored > _DRAIN_BYTES:
                 self._wire.abort()
             return
-        self._unset_keepalive_if_required()
+        self._idle_until = None
         if self._head_since is None and not self._is_responding:
             self._head_since = self.loop.time()
         try:
@@ -147,7 +167,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._header_lines > self._limits.header_lines:
             self._raise_head_too_large()
         if self._in_head:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Start the request, unless too many wait."""
@@ -155,28 +178,92 @@ class LimitedProtocol(HttpToolsProtocol):
             sentence = f"More than {_PIPELINED_REQUESTS} requests came before the response to the first one."
             self._refusal = "too_many_requests_at_once", Invalid("too_many_requests_at_once", sentence)
             raise _RequestRefused
-        super().on_headers_complete()
+        self._start_cycle()
         self._in_head = False
         self._head_since = None
         self._loose = 0
         self._receiving.reset()
 
+    def _start_cycle(self) -> None:
+        """Start a request after its head is complete, behind those that came before it."""
+        url, version = self.url, self.parser.get_http_version()
+        # A query may hold a signature, so it is not kept.
+        is_cached = len(url) <= _CACHED_TARGET_BYTES and b"?" not in url
+        target = _cached_target(url) if is_cached else _target(url)
+        scope: Any = self.scope
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        scope["raw_path"], scope["path"], scope["query_string"] = target
+        earlier = self._newest
+        self.cycle = ResponseCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if earlier is None or earlier.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
     def on_body(self, body: bytes) -> None:
         """Count the bytes and pass them on."""
         self._loose = 0
         self._body_bytes += len(body)
-        super().on_body(body)
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         """End the request."""
         self._loose = 0
-        super().on_message_complete()
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        cycle.more_body = False
+        cycle.scope["state"][BODY_RECEIVED] = True
+        cycle.message_event.set()
 
     def on_response_complete(self) -> None:
-        """Start the next request; the deadline of a head that came meanwhile starts now."""
+        """Start the next request, or the time after which an idle connection is closed.
+
+        The deadline of a head that came meanwhile starts now.
+        """
         if self._head_since is not None:
             self._head_since = self.loop.time()
-        super().on_response_complete()
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_until = self.loop.time() + self.timeout_keep_alive
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it has been idle for long enough.
+
+        A timer for each response would cost as much as parsing a request, so one timer is reused.
+        """
+        self.timeout_keep_alive_task = None
+        if self._idle_until is None:
+            return
+        if self.loop.time() < self._idle_until:
+            self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
 
     def _raise_head_too_large(self) -> None:
         self._refusal = (
@@ -303,6 +390,21 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _note(self, reason: Reason) -> None:
         self._registry.note(reason, self._peer)
+
+
+def _target(url: bytes) -> _RequestTarget:
+    """Return the parts of a target.
+
+    Raises:
+        httptools.HttpParserInvalidURLError: it has no valid form.
+        UnicodeDecodeError: its path is not ASCII.
+    """
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return _RequestTarget(parsed.path, unquote(path) if "%" in path else path, parsed.query or b"")
+
+
+_cached_target = lru_cache(maxsize=1_024)(_target)
 
 
 def _malformed(error: Exception) -> Problem:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
 
 from workspaced.storage.port import Transaction
 from workspaced.storage.statements import load_statements
@@ -16,8 +18,7 @@ _SQL = load_statements("workspaced.storage", "idempotency.sql")
 _DROPPED_FOR_EACH = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredResponse:
+class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The first response to a request, and the digest of that request's content."""
 
     fingerprint: bytes
@@ -58,7 +59,7 @@ def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) 
             "slot": slot,
             "fingerprint": response.fingerprint,
             "status": response.status,
-            "headers": json.dumps(response.headers),
+            "headers": _headers_text(response.headers),
             "body": response.body,
             "now": response.created_at,
         },
@@ -74,10 +75,16 @@ def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, sin
     tx.load(
         _SQL["save_each"],
         [
-            (slot, one.fingerprint, one.status, json.dumps(one.headers), one.body, one.created_at)
+            (slot, one.fingerprint, one.status, _headers_text(one.headers), one.body, one.created_at)
             for slot, one in responses.items()
         ],
     )
+
+
+@lru_cache(maxsize=256)
+def _headers_text(headers: tuple[tuple[str, str], ...]) -> str:
+    """Return the headers as JSON, cached: most responses to one operation have the same."""
+    return json.dumps(headers)
 
 
 def _stored(fingerprint: bytes, status: int, headers: str, body: bytes, created_at: int) -> StoredResponse:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from urllib.parse import quote
+
+import msgspec
 
 from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
@@ -64,7 +65,7 @@ def delete_entry(call: Call) -> Work:
         call.require_match(entry.version)
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
         record_entry(tx, call, sink, before=entry, after=None)
-        return dataclasses.replace(NO_CONTENT, written=written(entry, None))
+        return msgspec.structs.replace(NO_CONTENT, written=written(entry, None))
 
     return Work(act=act)
 

@@ -66,8 +66,7 @@ class Bulk:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Single:
+class Single(msgspec.Struct, frozen=True, kw_only=True):
     """A single-form body: one entry."""
 
     change: Change

@@ -44,13 +44,14 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
     if bulk.faults:
         raise Invalid.because([mistake for index in sorted(bulk.faults) for mistake in bulk.faults[index]])
     changes = [change for change in bulk.changes if change is not None]
+    in_order = mass_store.in_key_order(changes)
     minimal = call.prefers_minimal()
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         if fault := mass_store.fault_of(tx, sink, changes, may_create=may_create):
             raise fault
-        tally = _apply(tx, sink, changes, call)
+        tally = _apply(tx, sink, in_order, call)
         headers = _headers(tally, minimal=minimal)
         if minimal:
             return json_response(_counts(tally), headers=headers, written=tally.written)

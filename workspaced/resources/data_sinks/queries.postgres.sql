@@ -39,7 +39,7 @@ RETURNING number, id, key, value, data_type, observed_at, version, created_at, u
 -- name: make_stage
 CREATE TEMP TABLE IF NOT EXISTS staged_change (
     ordinal bigint GENERATED ALWAYS AS IDENTITY, key text COLLATE "C" NOT NULL, value text COLLATE "C",
-    data_type text COLLATE "C", id text COLLATE "C", observed_at bigint, remove smallint NOT NULL)
+    data_type text COLLATE "C", id text COLLATE "C", observed_at bigint, remove smallint NOT NULL DEFAULT 0)
 
 -- name: clear_stage
 -- TRUNCATE leaves no dead rows, and restarts the ordinals.

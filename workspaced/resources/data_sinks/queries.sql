@@ -138,13 +138,16 @@ DELETE FROM data_sink_entry WHERE number = :number
 -- name: make_stage
 CREATE TEMP TABLE IF NOT EXISTS staged_change (
     ordinal INTEGER PRIMARY KEY, key TEXT NOT NULL, value TEXT, data_type TEXT, id TEXT, observed_at INTEGER,
-    remove INTEGER NOT NULL)
+    remove INTEGER NOT NULL DEFAULT 0)
 
 -- name: clear_stage
 DELETE FROM staged_change
 
 -- name: stage
 INSERT INTO staged_change (key, value, data_type, id, observed_at, remove) VALUES
+
+-- name: stage_plain
+INSERT INTO staged_change (key, value, data_type) VALUES
 
 -- name: compare_stage
 -- The effects of the staged items: the numbers of stale items, updates, updates without a difference, and removals.
