@@ -22,7 +22,7 @@ from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, checked_batches
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
-from ingestd.sdk import Connector, Holds, Notices
+from ingestd.sdk import Backfills, Connector, Holds, Notices
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import (
     ContentKnown,
@@ -330,6 +330,8 @@ class Reader:
         run = Run(
             self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups
         )
+        if isinstance(self.connector, Backfills):
+            self.connector.pause_backfill(state.withheld is not None)
         started = self._clock()
         summary: RunSummary | None = None
         try:
