@@ -81,7 +81,7 @@ class DatabaseConnector(Connector):
         """Return the cursor without its backfill."""
         return cancel_backfill(cursor)
 
-    def pause_backfill(self, paused: bool) -> None:  # noqa: FBT001 - of the capability
+    def pause_backfill(self, paused: bool) -> None:
         """Have a backfill wait, or continue."""
         self._pauses_backfill = paused
 

@@ -19,12 +19,12 @@ from ingestd.telemetry import log_event
 @click.argument("pipeline")
 @click.option("--cancel", is_flag=True, help="End a running backfill. What it read stays.")
 @with_configuration_without_secrets
-def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:  # noqa: FBT001 - a flag of click
+def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
     """Read a whole table again while its changes continue to arrive.
 
     For databases with `mode: changes`. Every row is mapped again, in pages of `batch_rows` rows between the changes. Equal values
-    are not sent. The position is in the cursor: a restart continues. A second call begins again. `ingestd status` shows the progress
-    of a running daemon, and `ingestd cursor show` that of the last stored page.
+    are not sent. The position is in the cursor: a restart continues. A second call begins again. `ingestd status` shows the
+    progress of a running daemon, and `ingestd cursor show` that of the last stored page.
 
     Exit codes: 0 done, 75 no backfill is possible or, with --cancel, none runs.
 

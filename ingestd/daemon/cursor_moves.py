@@ -20,7 +20,8 @@ class CursorMover:
     """Moves cursors.
 
     ``between_passes`` runs a call of a pipeline when no pass runs. ``read_again`` and ``read`` request a pass of a pipeline;
-    ``read_again`` also has the connector forget what it read; ``read_now`` does not wait for the schedule. ``held_runs`` returns the runs that wait for a decision.
+    ``read_again`` also has the connector forget what it read; ``read_now`` does not wait for the schedule. ``held_runs``
+    returns the runs that wait for a decision.
     """
 
     def __init__(

@@ -315,6 +315,8 @@ class Reader:
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
+        if isinstance(self.connector, Backfills):
+            self.connector.pause_backfill(state.withheld is not None)
         if self._groups is None:
             return self._read_batches(partition, state, whole=whole, groups=None)
         with GroupStage(self._groups, self._folder) as groups:
@@ -330,8 +332,6 @@ class Reader:
         run = Run(
             self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups
         )
-        if isinstance(self.connector, Backfills):
-            self.connector.pause_backfill(state.withheld is not None)
         started = self._clock()
         summary: RunSummary | None = None
         try:

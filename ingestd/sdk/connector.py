@@ -260,7 +260,7 @@ class Backfills(Protocol):
             SourceBroken: no backfill runs.
         """
 
-    def pause_backfill(self, paused: bool) -> None:  # noqa: FBT001 - a state
+    def pause_backfill(self, paused: bool) -> None:
         """Have backfills wait because a run is held, or continue. Called before each reading of a partition."""
 
 

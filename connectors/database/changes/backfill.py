@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from connectors.database.changes.method import Restriction
-from connectors.database.port import PLACEHOLDER, ReadSession, ResultColumn, SqlDialect
+from connectors.database.port import PLACEHOLDER, Parameter, ReadSession, ResultColumn, SqlDialect
 from connectors.database.statement import ALIAS
 from ingestd.sdk import Cursor, SourceBroken
 
@@ -32,7 +32,7 @@ class Backfill(NamedTuple):
     """
 
     keys: tuple[str, ...]
-    after: tuple[str, ...] | None = None
+    after: tuple[Parameter, ...] | None = None
     rows: int = 0
     of: int | None = None
 
@@ -52,7 +52,7 @@ class Page(NamedTuple):
     """The condition of the rows of a page, and the position after it; None: it is the last page."""
 
     restriction: Restriction
-    after: tuple[str, ...] | None
+    after: tuple[Parameter, ...] | None
 
 
 def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Backfill | None:
@@ -73,7 +73,9 @@ def begin_backfill(cursor: Cursor, keys: Sequence[str], dialect: SqlDialect) -> 
         SourceBroken: the table can't be read in pages, or every reading is whole.
     """
     if "reading" not in cursor:
-        raise SourceBroken("A backfill needs mode: changes and a method that finds changed rows: each reading is whole.")
+        raise SourceBroken(
+            "A backfill needs mode: changes and a method that finds changed rows: each reading is whole."
+        )
     if not keys:
         raise SourceBroken("A backfill reads the rows in the order of their keys, and the source has no setting key.")
     if dialect.name not in _DIALECTS:
@@ -108,12 +110,25 @@ def next_page(
         parts.append(_beyond(names, backfill.after, ">"))
     rest = _joined(parts)
     order = f"WHERE {rest.condition} ORDER BY {', '.join(names)} LIMIT 1 OFFSET {most_rows - 1}"
-    found = [frame.records for frame in session.frames(keys, source, rest=order, parameters=rest.parameters)]
-    last = pl.concat(found).rows()
+    # A value of SQLite has its own type, and a number is less than every text.
+    kinds = [
+        ResultColumn(name=f"kind {at}", type="", expression=dialect.storage_class.format(name))
+        for at, name in enumerate(names)
+    ]
+    frames = session.frames([*keys, *kinds], source, rest=order, parameters=rest.parameters)
+    found = pl.concat([frame.records for frame in frames]).rows()
+    last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
     # A key without exact text, or whose text does not lead further, can't end a page: the rest is then one page.
-    if not last or None in last[0] or last[0] == backfill.after:
+    after = tuple(value for value in last[0] if value is not None) if last else ()
+    if len(after) < len(names) or after == backfill.after:
         return Page(rest, None)
-    return Page(_joined([*parts, _beyond(names, last[0], "<")]), last[0])
+    return Page(_joined([*parts, _beyond(names, after, "<")]), after)
+
+
+def _typed(text: str | None, kind: str) -> Parameter | None:
+    if text is None or kind not in {"integer", "real"}:
+        return text
+    return int(text) if kind == "integer" else float(text)
 
 
 def _joined(parts: Sequence[Restriction]) -> Restriction:
@@ -122,7 +137,7 @@ def _joined(parts: Sequence[Restriction]) -> Restriction:
     )
 
 
-def _beyond(names: Sequence[str], values: Sequence[str], sign: str) -> Restriction:
+def _beyond(names: Sequence[str], values: Sequence[Parameter], sign: str) -> Restriction:
     """Return the condition of keys after ``values`` (sign ``>``), or up to and with them (``<``).
 
     Written with one column at a time, because MariaDB uses no index for a comparison of rows.

@@ -85,6 +85,20 @@ class _Memory(NamedTuple):
     version: object | None = None
 
 
+class _Begin(NamedTuple):
+    """Where a reading begins. ``version``: that of a file. ``has_page``: the next page of ``backfill`` is read, too."""
+
+    token: _Token | None
+    memory: _Memory | None
+    version: object | None
+    backfill: Backfill | None
+    has_page: bool
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.memory is not None and self.version is not None and self.version == self.memory.version
+
+
 class ChangeReader:
     """Reads a source again and again. It belongs to one thread, except `guarantee`, `notice` and `progress`.
 
@@ -173,17 +187,8 @@ class ChangeReader:
             SourceUnavailable: the database is not reachable now.
             SourceBroken: the database or the configuration does not permit a reading.
         """
-        token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
-        if token is not None and self._forget and token["reading"] == self._forgotten:
-            self._forget = False  # the whole reading that was asked for is durable
-        backfill = self._begin_reading(token)
-        memory = (
-            self._memory if token is not None and self._memory and self._memory.reading == token["reading"] else None
-        )
-        version = self._file.version() if self._file is not None else None
-        is_unchanged = memory is not None and version is not None and version == memory.version
-        has_page = backfill is not None and not self.is_paused
-        if is_unchanged and not (has_page or self._forget):
+        begin = self._begin_reading(cursor)
+        if begin.is_unchanged and not (begin.has_page or self._forget):
             return
         with ExitStack() as stack:
             session = stack.enter_context(self._open())
@@ -191,57 +196,74 @@ class ChangeReader:
             method = self._choose(session, columns)
             observation: Observation = {}
             if method.observes:
-                _release(method, session, token, memory)
+                _release(method, session, begin.token, begin.memory)
                 observation = method.observe(session)
                 stack.close()
                 session = stack.enter_context(self._open())
-            fingerprint = self._fingerprint(method, columns, session)
-            state = self._state(token, fingerprint, memory)
-            step = method.follow(session, state, observation)
-            self.guarantee = method.guarantee  # it may say why this reading is whole
-            cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
-            if not method.remembers:
-                yield from self._all(session, columns, cursor_after)
-                return
-            # A file has whole readings: they alternate with pages while it changes.
-            is_page = self._file is not None and has_page and (is_unchanged or not self._paged)
-            if is_page and state is not None:
-                step = ReadPlan(_NOTHING, step.state)
-            cursor_after |= backfill.member if backfill is not None else {}
-            now = self._now()
-            cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
-            definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
-            hashed = hash_column(self._dialect, columns)
-            rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
-            is_whole = token is None or step.restriction is None or self._forget
-            is_due = self._file is None and self._is_due(token, "swept", self._sweep_seconds)
-            is_sweep = is_whole or step.sweep or is_due
-            if is_sweep:
-                self._count_unfollowed(method, session, observation)
-            if not is_whole and token is not None:
-                if self._file is None:
-                    self._index.begin(str(token["reading"]), definition)
-                since = {"whole": token.get("whole", token["swept"])}
-                swept = self._sweep(rows, since) if is_sweep else None
-                if swept is not None or not is_sweep:
-                    since |= {} if is_sweep else {"swept": token["swept"]}
-                    known = version if is_unchanged else None
-                    paging = backfill if has_page else None
-                    yield from self._changes(rows, cursor_after | since, token, swept, paging, known)
-                    return
-            following = _Memory(cursor_after["reading"], step.state, version)
-            if self._forget:
-                self._forgotten = following.reading
-            yield from self._all(session, columns, cursor_after, following, rows)
+            yield from self._read(session, columns, method, observation, begin)
 
-    def _begin_reading(self, token: _Token | None) -> Backfill | None:
-        """Return the backfill to continue. A whole reading in place of one that waits keeps its position."""
+    def _read(
+        self,
+        session: ReadSession,
+        columns: Sequence[ResultColumn],
+        method: ChangeMethod,
+        observation: Observation,
+        begin: _Begin,
+    ) -> Iterator[ReadRows]:
+        token, backfill = begin.token, begin.backfill
+        fingerprint = self._fingerprint(method, columns, session)
+        state = self._state(token, fingerprint, begin.memory)
+        step = method.follow(session, state, observation)
+        self.guarantee = method.guarantee  # it may say why this reading is whole
+        cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
+        if not method.remembers:
+            yield from self._all(session, columns, cursor_after)
+            return
+        if self._is_only_page(begin) and state is not None:
+            step = ReadPlan(_NOTHING, step.state)
+        now = self._now()
+        cursor_after |= backfill.member if backfill is not None else {}
+        cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
+        definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
+        hashed = hash_column(self._dialect, columns)
+        rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
+        is_whole = token is None or step.restriction is None or self._forget
+        is_due = self._file is None and self._is_due(token, "swept", self._sweep_seconds)
+        is_sweep = is_whole or step.sweep or is_due
+        if is_sweep:
+            self._count_unfollowed(method, session, observation)
+        if not is_whole and token is not None:
+            if self._file is None:
+                self._index.begin(str(token["reading"]), definition)
+            since = {"whole": token.get("whole", token["swept"])}
+            swept = self._sweep(rows, since) if is_sweep else None
+            if swept is not None or not is_sweep:
+                since |= {} if is_sweep else {"swept": token["swept"]}
+                yield from self._changes(rows, cursor_after | since, token, swept, begin)
+                return
+        following = _Memory(cursor_after["reading"], step.state, begin.version)
+        if self._forget:
+            self._forgotten = following.reading
+        yield from self._all(session, columns, cursor_after, following, rows)
+
+    def _begin_reading(self, cursor: Cursor | None) -> _Begin:
+        """Return where the reading begins. A whole reading in place of one with a waiting backfill keeps its position."""
+        token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
+        if token is not None and self._forget and token["reading"] == self._forgotten:
+            self._forget = False  # the whole reading that was asked for is durable
+        known = self._memory
+        memory = known if token is not None and known and known.reading == token["reading"] else None
         backfill = stored_backfill(token, self._keys) if token is not None else self._carried
         self._carried = backfill if token is not None and self.is_paused else None
         self.is_backfilling = False
-        waits = " It waits for the held run: 'ingestd approve' or 'ingestd discard' decides it." if self.is_paused else ""
+        waits = " It waits until the held run is approved or discarded." if self.is_paused else ""
         self.progress = backfill.progress + waits if backfill is not None else ""
-        return backfill
+        version = self._file.version() if self._file is not None else None
+        return _Begin(token, memory, version, backfill, has_page=backfill is not None and not self.is_paused)
+
+    def _is_only_page(self, begin: _Begin) -> bool:
+        """Return whether a file is read by a page only: its readings are whole, so both alternate while it changes."""
+        return self._file is not None and begin.has_page and (begin.is_unchanged or not self._paged)
 
     def _state(self, token: _Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
         """Return the state to continue from; None if there is none, or if it means nothing any more."""
@@ -311,13 +333,13 @@ class ChangeReader:
         cursor: _Token,
         token: _Token,
         swept: SweptKeys | None,
-        backfill: Backfill | None,
-        version: object | None,
+        begin: _Begin,
     ) -> Iterator[ReadRows]:
         """Yield the next page of a backfill, and the rows that the index does not know.
 
-        Nothing if there are none and the cursor is not old. ``version``: see `_Memory`.
+        Nothing if there are none and the cursor is not old.
         """
+        backfill = begin.backfill if begin.has_page else None
         held = ReadRows(frame=rows.empty_frame(), whole=False, cursor={}, last=False)
         found = paged = 0
         of_page: list[pl.Series] = []
@@ -352,7 +374,7 @@ class ChangeReader:
             self._index.end_changes(cursor["reading"], removed or ())
         else:
             cursor = {**cursor, "reading": token["reading"]}  # the index is that of the earlier reading
-        self._memory = _Memory(cursor["reading"], cursor["state"], version)
+        self._memory = _Memory(cursor["reading"], cursor["state"], begin.version if begin.is_unchanged else None)
         is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
         if found or backfill is not None or removed is not None or is_old:
             self.is_backfilling = backfill is not None and "backfill" in cursor
@@ -377,7 +399,9 @@ class ChangeReader:
             self.progress = backfill.progress
             return {**cursor, **backfill.member}
         self.progress = ""
-        self._report(f"The backfill of {self._source.table or 'the query'} is complete: {backfill.rows} rows were read.")
+        self._report(
+            f"The backfill of {self._source.table or 'the query'} is complete: {backfill.rows} rows were read."
+        )
         return {name: value for name, value in cursor.items() if name != "backfill"}
 
     def _is_due(self, token: _Token | None, which: str, seconds: float) -> bool:
