@@ -48,7 +48,7 @@ class Backfill(NamedTuple):
         return f"A backfill reads all rows again: {self.rows}{of} rows were read."
 
 
-class Page(NamedTuple):
+class BackfillPage(NamedTuple):
     """The condition of the rows of a page, and the position after it; None: it is the last page."""
 
     restriction: Restriction
@@ -102,7 +102,7 @@ def next_page(
     backfill: Backfill,
     *,
     most_rows: int,
-) -> Page:
+) -> BackfillPage:
     """Return the page after the position of a backfill, of ``most_rows`` rows and those with the key of the last one."""
     names = [f"{ALIAS}.{dialect.quote(column.name)}" for column in keys]
     parts = [Restriction(" AND ".join(f"{name} IS NOT NULL" for name in names))]
@@ -121,8 +121,8 @@ def next_page(
     # A key without exact text, or whose text does not lead further, can't end a page: the rest is then one page.
     after = tuple(value for value in last[0] if value is not None) if last else ()
     if len(after) < len(names) or after == backfill.after:
-        return Page(rest, None)
-    return Page(_joined([*parts, _beyond(names, after, "<")]), after)
+        return BackfillPage(rest, None)
+    return BackfillPage(_joined([*parts, _beyond(names, after, "<")]), after)
 
 
 def _typed(text: str | None, kind: str) -> Parameter | None:
