@@ -197,9 +197,10 @@ def test_a_key_of_several_columns_with_equal_and_missing_values(
     rows = [(f"'{a}'", b) for a in ("x", "X", "y", "ä", "") for b in range(-3, 6)]
     scene.do(*(f"INSERT INTO p VALUES ({a}, {b}, 'v', {scene.clock})" for a, b in rows))
     scene.do(f"INSERT INTO p VALUES (NULL, 1, 'v', {scene.clock}), ('z', NULL, 'v', {scene.clock})")
+    cursor: dict[str, Any] = {"cursor": "at"} if kind == "mariadb" else {}
     mirrored = MirroredTable(
         scene, tmp_path, EntrySpec(key="{a}/{b}", value="{v}"), batch_rows=4, key=["a", "b"],
-        **({"cursor": "at"} if kind == "mariadb" else {}),
+        **cursor,
     )  # fmt: skip
     mirrored.poll()
     expected = mirrored.entries()
