@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectors.database.batches import batch_of, named_columns, snapshot
 from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
+from connectors.database.changes.backfill import begin_backfill, cancel_backfill
 from connectors.database.changes.binlog import BinlogSettings
 from connectors.database.changes.binlog_choice import choose_method_with_binlog
 from connectors.database.changes.reader import MethodChooser
@@ -42,6 +43,7 @@ class DatabaseConnector(Connector):
         self._login = LoginGuard()
         self._listener: NotificationListener | None = None
         self._created_changes: ChangeReader | None = None
+        self._pauses_backfill = False
         if options.mode == "incremental":
             context.log(
                 f"Pipeline {context.pipeline}: mode: incremental is deprecated and now means mode: changes; write that instead."
@@ -58,7 +60,9 @@ class DatabaseConnector(Connector):
         A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
         """
         if self.options.follows_changes:
-            for reading in self._changes().read(cursor):
+            changes = self._changes()
+            changes.is_paused = self._pauses_backfill
+            for reading in changes.read(cursor):
                 batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
                 yield replace(batch, last=reading.last, partial=not reading.whole, removed=reading.removed)
             return
@@ -68,6 +72,22 @@ class DatabaseConnector(Connector):
     def rewind(self, cursor: Cursor, to: str) -> Cursor:
         """Return the cursor from which the rows from ``to`` on are read again: a time or number of the cursor column."""
         return rewind_cursor(cursor, to)
+
+    def begin_backfill(self, cursor: Cursor) -> Cursor:
+        """Return the cursor with which every row is read again, in pages between the changes."""
+        return begin_backfill(cursor, self.options.keys, self._database().dialect)
+
+    def cancel_backfill(self, cursor: Cursor) -> Cursor:
+        """Return the cursor without its backfill."""
+        return cancel_backfill(cursor)
+
+    def pause_backfill(self, paused: bool) -> None:
+        """Have a backfill wait, or continue."""
+        self._pauses_backfill = paused
+
+    def waiting(self) -> float | None:
+        """Return 0 while a backfill has more pages."""
+        return 0.0 if self._created_changes is not None and self._created_changes.is_backfilling else None
 
     def verify(self) -> Iterable[Step]:
         """Check that the database responds and has the configured columns; report how changes are found."""
@@ -114,7 +134,7 @@ class DatabaseConnector(Connector):
         listener, changes = self._listener, self._created_changes
         found = [] if listener is None else [listener.sentence]
         if changes is not None and changes.guarantee is not None:
-            found += [notice for notice in (_method(changes.guarantee), changes.notice) if notice]
+            found += [notice for notice in (_method(changes.guarantee), changes.notice, changes.progress) if notice]
         return found
 
     @contextmanager
@@ -190,6 +210,7 @@ class DatabaseConnector(Connector):
                 path=self.context.base / address.database if address.family == "sqlite" else None,
                 index_path=lambda: self.context.keep("rows.db"),
                 choose=_chooser(options, self._database()),
+                page_rows=options.batch_rows,
             )
         return self._created_changes
 

@@ -35,6 +35,7 @@ class DaemonVerbs(Verbs):
         "rejected": "Show, export, retry or drop rejected records, entries and files.",
         "drift": "Read sinks back and list the keys that others changed.",
         "cursor": "Show or move the cursors of partitions.",
+        "backfill": "Read a whole table again while its changes continue to arrive.",
         "database": "Show what the administrator of a database may install.",
         "approve": "Deliver a run that the guard or the contract holds.",
         "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",

@@ -163,6 +163,8 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             between_passes=supervisor.between_passes,
             read_again=lambda name: supervisor.remap(name, now=name not in timings),
             read=lambda name: supervisor.wake(name) if name not in timings else None,
+            read_now=supervisor.wake,
+            held_runs=mirror.status.held_runs,
             emit=emit,
         )
         command_handler = CommandHandler(

@@ -1,8 +1,8 @@
-"""Execution of `ingestd cursor set`, `rewind` and `reset`, between two passes of the pipeline."""
+"""Execution of `ingestd cursor set`, `rewind` and `reset`, and of `ingestd backfill`, between two passes of the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from ingestd.core.errors import SourceError
@@ -10,7 +10,8 @@ from ingestd.core.record import Cursor
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
 from ingestd.mirror.cursors import CursorKeeper, CursorReader, StoredCursor
-from ingestd.sdk import Connector, Rewinds
+from ingestd.mirror.port import HeldRun
+from ingestd.sdk import Backfills, Connector, Rewinds
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import CursorMoved
 
@@ -19,7 +20,8 @@ class CursorMover:
     """Moves cursors.
 
     ``between_passes`` runs a call of a pipeline when no pass runs. ``read_again`` and ``read`` request a pass of a pipeline;
-    ``read_again`` also has the connector forget what it read.
+    ``read_again`` also has the connector forget what it read; ``read_now`` does not wait for the schedule. ``held_runs``
+    returns the runs that wait for a decision.
     """
 
     def __init__(
@@ -31,14 +33,17 @@ class CursorMover:
         between_passes: Callable[[str, Callable[[], CursorsMoved]], Awaitable[CursorsMoved]],
         read_again: Callable[[str], None],
         read: Callable[[str], None],
+        read_now: Callable[[str], None],
+        held_runs: Callable[[], Sequence[HeldRun]],
         emit: Emit,
     ) -> None:
         self._keeper = keeper
         self._reader = reader
         self._connectors = connectors
         self._between_passes = between_passes
-        self._read_again = read_again
         self._read = read
+        self._after_move = {"reset": read_again, "backfill": read_now}
+        self._held_runs = held_runs
         self._emit = emit
 
     async def move(self, request: MoveCursor, *, by: str) -> CursorsMoved:
@@ -50,7 +55,7 @@ class CursorMover:
         if request.pipeline not in self._connectors:
             raise RequestRefused(f"The daemon runs no pipeline '{request.pipeline}'. Restart it after a new pipeline.")
         moved = await self._between_passes(request.pipeline, partial(self._move, request, by))
-        (self._read_again if request.action == "reset" else self._read)(request.pipeline)
+        self._after_move.get(request.action, self._read)(request.pipeline)
         return moved
 
     def _move(self, request: MoveCursor, by: str) -> CursorsMoved:
@@ -61,8 +66,9 @@ class CursorMover:
                     f"Pipeline '{request.pipeline}' has read no partition '{name}'. 'ingestd cursor show "
                     f"{request.pipeline}' lists its partitions."
                 )
-        for name, stored in known.items():
-            after = self._after(request, stored)
+        # All or none: a partition that can't be moved leaves the others where they are.
+        moved = {name: self._after(request, stored) for name, stored in known.items()}
+        for name, after in moved.items():
             self._keeper.set_cursor(request.pipeline, name, after)
             self._emit(CursorMoved(pipeline=request.pipeline, partition=name, by=by, action=request.action))
         return CursorsMoved(partitions=tuple(known))
@@ -72,6 +78,8 @@ class CursorMover:
             return None
         if request.action == "set":
             return request.cursor
+        if request.action in {"backfill", "cancel"}:
+            return self._backfilled(request, stored)
         connector = self._connectors[request.pipeline]
         reset = (
             f"Use 'ingestd cursor reset {request.pipeline}': everything is read again, and equal values are not sent."
@@ -88,3 +96,24 @@ class CursorMover:
             return connector.rewind(stored.cursor, request.to)
         except SourceError as error:
             raise RequestRefused(f"{error} {reset}") from error
+
+    def _backfilled(self, request: MoveCursor, stored: StoredCursor) -> Cursor:
+        connector = self._connectors[request.pipeline]
+        if not isinstance(connector, Backfills):
+            raise RequestRefused(
+                f"Pipeline '{request.pipeline}' reads no table of changes, so it has no backfill. "
+                f"'ingestd cursor reset {request.pipeline} --all' has everything read again."
+            )
+        for held in self._held_runs():
+            if (held.pipeline, held.partition) == (request.pipeline, stored.partition):
+                raise RequestRefused(
+                    f"Run {held.run} of '{stored.partition}' is held. Use 'ingestd approve {held.run}' or "
+                    f"'ingestd discard {held.run}' first."
+                )
+        if stored.cursor is None:
+            raise RequestRefused(f"'{stored.partition}' has no cursor: its next reading reads everything anyway.")
+        begins = request.action == "backfill"
+        try:
+            return connector.begin_backfill(stored.cursor) if begins else connector.cancel_backfill(stored.cursor)
+        except SourceError as error:
+            raise RequestRefused(str(error)) from error

@@ -22,7 +22,7 @@ from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, checked_batches
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
-from ingestd.sdk import Connector, Holds, Notices
+from ingestd.sdk import Backfills, Connector, Holds, Notices
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import (
     ContentKnown,
@@ -315,6 +315,8 @@ class Reader:
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
+        if isinstance(self.connector, Backfills):
+            self.connector.pause_backfill(state.withheld is not None)
         if self._groups is None:
             return self._read_batches(partition, state, whole=whole, groups=None)
         with GroupStage(self._groups, self._folder) as groups:

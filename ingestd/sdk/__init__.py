@@ -56,6 +56,7 @@ from ingestd.core.record import (
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
 from ingestd.sdk.batches import pack
 from ingestd.sdk.connector import (
+    Backfills,
     Connector,
     Explains,
     Holds,
@@ -76,6 +77,7 @@ from ingestd.sdk.connector import (
 __all__ = [
     "CHILD_OF",
     "NOTICE",
+    "Backfills",
     "Batch",
     "Connector",
     "Cursor",

@@ -240,6 +240,31 @@ class Rewinds(Protocol):
 
 
 @runtime_checkable
+class Backfills(Protocol):
+    """Capability: can read everything again while changes continue to arrive; `ingestd backfill` uses it.
+
+    The position is a part of the cursor. While more is to be read, `Connector.waiting` returns the seconds until then.
+    """
+
+    def begin_backfill(self, cursor: Cursor) -> Cursor:
+        """Return the cursor with which a backfill begins. No pass runs meanwhile.
+
+        Raises:
+            SourceBroken: a backfill is not possible; the sentence has the reason.
+        """
+
+    def cancel_backfill(self, cursor: Cursor) -> Cursor:
+        """Return the cursor without its backfill. No pass runs meanwhile.
+
+        Raises:
+            SourceBroken: no backfill runs.
+        """
+
+    def pause_backfill(self, paused: bool) -> None:
+        """Have backfills wait because a run is held, or continue. Called before each reading of a partition."""
+
+
+@runtime_checkable
 class Resumes(Protocol):
     """Capability: stops after a refusal, such as of a password, until an operator or `ingestd reload` requests an attempt."""
 

@@ -6,6 +6,8 @@ means nothing, so everything is read.
 
 A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, and every
 ``whole_seconds``, it is a whole reading, which the intake compares with the mirror.
+
+While a backfill runs, each reading of changes also yields the rows of its next page, whether they are known or not.
 """
 
 from __future__ import annotations
@@ -19,8 +21,19 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import polars as pl
+
+from connectors.database.changes.backfill import Backfill, next_page, stored_backfill
 from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
-from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, State
+from connectors.database.changes.method import (
+    ChangeMethod,
+    ChangeSource,
+    Guarantee,
+    Observation,
+    ReadPlan,
+    Restriction,
+    State,
+)
 from connectors.database.changes.row_index import RowIndex
 from connectors.database.changes.selection import choose_method
 from connectors.database.changes.sweep import SweptKeys, read_keys, sweep_keys
@@ -61,6 +74,8 @@ MethodChooser: TypeAlias = Callable[[ReadSession, SqlDialect, ChangeSource, Sequ
 
 _Token: TypeAlias = Mapping[str, Any]
 
+_NOTHING = Restriction("1 = 0")
+
 
 class _Memory(NamedTuple):
     """What is known beyond the durable cursor of the reading ``reading``; it was not stored because no row was new."""
@@ -70,14 +85,28 @@ class _Memory(NamedTuple):
     version: object | None = None
 
 
+class _Begin(NamedTuple):
+    """Where a reading begins. ``version``: that of a file. ``has_page``: the next page of ``backfill`` is read, too."""
+
+    token: _Token | None
+    memory: _Memory | None
+    version: object | None
+    backfill: Backfill | None
+    has_page: bool
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.memory is not None and self.version is not None and self.version == self.memory.version
+
+
 class ChangeReader:
-    """Reads a source again and again. It belongs to one thread, except `guarantee` and `notice`.
+    """Reads a source again and again. It belongs to one thread, except `guarantee`, `notice` and `progress`.
 
     ``open_session`` opens a session of a database with ``dialect``. ``columns`` returns the columns to read. ``identity`` is the
     address without a password. ``keys`` are the columns of the key, and ``settings`` what else the rows depend on.
     ``sweep_seconds``: the interval of sweeps, ``whole_seconds`` that of whole readings; 0: only when needed. ``report`` writes a
     sentence for operators. ``path`` is the file of a SQLite database, ``index_path`` returns that of the row index (None: it is
-    not kept). ``choose`` chooses the method for a server.
+    not kept). ``choose`` chooses the method for a server. ``page_rows``: the number of rows in a page of a backfill.
     """
 
     def __init__(
@@ -97,6 +126,7 @@ class ChangeReader:
         path: Path | None = None,
         index_path: Callable[[], Path | None] = lambda: None,
         choose: MethodChooser = choose_method,
+        page_rows: int = 50_000,
     ) -> None:
         self._open = open_session
         self._dialect = dialect
@@ -120,10 +150,19 @@ class ChangeReader:
         """The guarantee of the method that was chosen last; None before the first reading."""
         self.notice = ""
         """A sentence about rows of which only the sweep finds the changes; empty if there are none."""
+        self.progress = ""
+        """A sentence about a backfill; empty if none runs."""
+        self.is_backfilling = False
+        """True if the last reading was complete, and the next one reads another page of a backfill."""
+        self.is_paused = False
+        """True if a backfill waits; its position is kept."""
+        self._page_rows = page_rows
+        self._carried: Backfill | None = None
+        self._paged = True
 
     def reset(self) -> None:
         """Have the next reading be whole."""
-        self._forget, self._forgotten = True, ""
+        self._forget, self._forgotten, self._carried = True, "", None
 
     def close(self) -> None:
         """Close what is open between readings."""
@@ -148,14 +187,8 @@ class ChangeReader:
             SourceUnavailable: the database is not reachable now.
             SourceBroken: the database or the configuration does not permit a reading.
         """
-        token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
-        if token is not None and self._forget and token["reading"] == self._forgotten:
-            self._forget = False  # the whole reading that was asked for is durable
-        memory = (
-            self._memory if token is not None and self._memory and self._memory.reading == token["reading"] else None
-        )
-        version = self._file.version() if self._file is not None else None
-        if memory is not None and version is not None and version == memory.version and not self._forget:
+        begin = self._begin_reading(cursor)
+        if begin.is_unchanged and not (begin.has_page or self._forget):
             return
         with ExitStack() as stack:
             session = stack.enter_context(self._open())
@@ -163,39 +196,74 @@ class ChangeReader:
             method = self._choose(session, columns)
             observation: Observation = {}
             if method.observes:
-                _release(method, session, token, memory)
+                _release(method, session, begin.token, begin.memory)
                 observation = method.observe(session)
                 stack.close()
                 session = stack.enter_context(self._open())
-            fingerprint = self._fingerprint(method, columns, session)
-            state = self._state(token, fingerprint, memory)
-            step = method.follow(session, state, observation)
-            self.guarantee = method.guarantee  # it may say why this reading is whole
-            cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
-            if not method.remembers:
-                yield from self._all(session, columns, cursor_after)
-                return
-            now = self._now()
-            cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
-            definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
-            hashed = hash_column(self._dialect, columns)
-            rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
-            is_whole = token is None or step.restriction is None or self._forget
-            is_sweep = is_whole or step.sweep or self._is_due(token, "swept", self._sweep_seconds)
-            if is_sweep:
-                self._count_unfollowed(method, session, observation)
-            if not is_whole and token is not None:
+            yield from self._read(session, columns, method, observation, begin)
+
+    def _read(
+        self,
+        session: ReadSession,
+        columns: Sequence[ResultColumn],
+        method: ChangeMethod,
+        observation: Observation,
+        begin: _Begin,
+    ) -> Iterator[ReadRows]:
+        token, backfill = begin.token, begin.backfill
+        fingerprint = self._fingerprint(method, columns, session)
+        state = self._state(token, fingerprint, begin.memory)
+        step = method.follow(session, state, observation)
+        self.guarantee = method.guarantee  # it may say why this reading is whole
+        cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
+        if not method.remembers:
+            yield from self._all(session, columns, cursor_after)
+            return
+        if self._is_only_page(begin) and state is not None:
+            step = ReadPlan(_NOTHING, step.state)
+        now = self._now()
+        cursor_after |= backfill.member if backfill is not None else {}
+        cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
+        definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
+        hashed = hash_column(self._dialect, columns)
+        rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
+        is_whole = token is None or step.restriction is None or self._forget
+        is_due = self._file is None and self._is_due(token, "swept", self._sweep_seconds)
+        is_sweep = is_whole or step.sweep or is_due
+        if is_sweep:
+            self._count_unfollowed(method, session, observation)
+        if not is_whole and token is not None:
+            if self._file is None:
                 self._index.begin(str(token["reading"]), definition)
-                since = {"whole": token.get("whole", token["swept"])}
-                swept = self._sweep(rows, since) if is_sweep else None
-                if swept is not None or not is_sweep:
-                    since |= {} if is_sweep else {"swept": token["swept"]}
-                    yield from self._changes(rows, cursor_after | since, token, swept)
-                    return
-            following = _Memory(cursor_after["reading"], step.state, version)
-            if self._forget:
-                self._forgotten = following.reading
-            yield from self._all(session, columns, cursor_after, following, rows)
+            since = {"whole": token.get("whole", token["swept"])}
+            swept = self._sweep(rows, since) if is_sweep else None
+            if swept is not None or not is_sweep:
+                since |= {} if is_sweep else {"swept": token["swept"]}
+                yield from self._changes(rows, cursor_after | since, token, swept, begin)
+                return
+        following = _Memory(cursor_after["reading"], step.state, begin.version)
+        if self._forget:
+            self._forgotten = following.reading
+        yield from self._all(session, columns, cursor_after, following, rows)
+
+    def _begin_reading(self, cursor: Cursor | None) -> _Begin:
+        """Return where the reading begins. A whole reading in place of one with a waiting backfill keeps its position."""
+        token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
+        if token is not None and self._forget and token["reading"] == self._forgotten:
+            self._forget = False  # the whole reading that was asked for is durable
+        known = self._memory
+        memory = known if token is not None and known and known.reading == token["reading"] else None
+        backfill = stored_backfill(token, self._keys) if token is not None else self._carried
+        self._carried = backfill if token is not None and self.is_paused else None
+        self.is_backfilling = False
+        waits = " It waits until the held run is approved or discarded." if self.is_paused else ""
+        self.progress = backfill.progress + waits if backfill is not None else ""
+        version = self._file.version() if self._file is not None else None
+        return _Begin(token, memory, version, backfill, has_page=backfill is not None and not self.is_paused)
+
+    def _is_only_page(self, begin: _Begin) -> bool:
+        """Return whether a file is read by a page only: its readings are whole, so both alternate while it changes."""
+        return self._file is not None and begin.has_page and (begin.is_unchanged or not self._paged)
 
     def _state(self, token: _Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
         """Return the state to continue from; None if there is none, or if it means nothing any more."""
@@ -234,7 +302,8 @@ class ChangeReader:
                 yield held
             held = ReadRows(frame=read, whole=True, cursor={}, last=False)
         if held is not None:
-            self._memory = following
+            self._memory, self._paged = following, False
+            self.is_backfilling = "backfill" in cursor and not self.is_paused
             if rows is not None:
                 self._index.end_whole(cursor["reading"])
             yield replace(held, cursor=cursor, last=True)
@@ -264,13 +333,32 @@ class ChangeReader:
         cursor: _Token,
         token: _Token,
         swept: SweptKeys | None,
+        begin: _Begin,
     ) -> Iterator[ReadRows]:
-        """Yield the rows that the index does not know; nothing if there are none and the cursor is not old."""
+        """Yield the next page of a backfill, and the rows that the index does not know.
+
+        Nothing if there are none and the cursor is not old.
+        """
+        backfill = begin.backfill if begin.has_page else None
         held = ReadRows(frame=rows.empty_frame(), whole=False, cursor={}, last=False)
-        found = 0
+        found = paged = 0
+        of_page: list[pl.Series] = []
+        if backfill is not None:
+            page, backfill = self._page(rows, backfill)
+            for frame in page:
+                read, positions, hashes = rows.split(frame)
+                self._index.add_changes(positions, hashes)
+                of_page.append(positions)
+                paged += positions.len()
+                yield replace(held, frame=read)
+            cursor = self._after_page(cursor, backfill, paged)
+        in_page = pl.concat(of_page) if paged else None
         for frame in self._changed_frames(rows, swept):
             read, positions, hashes = rows.split(frame)
             mask = self._index.select_new(positions, hashes)
+            found += int(mask.sum())
+            if in_page is not None:
+                mask &= ~positions.is_in(in_page.implode())  # the page has the same rows of the same state
             fresh = select_rows(read, mask)
             if not fresh.records.height:
                 continue
@@ -278,18 +366,43 @@ class ChangeReader:
             if held.frame.records.height:
                 yield held
             held = replace(held, frame=fresh)
-            found += fresh.records.height
         removed = swept.removed if swept is not None else None
         if swept is not None and not rows.method.finds_every_change and found < swept.different.height:
             # The database does not find rows by the text of their keys, so the sweeps are whole from now on.
             self._finds_keys, removed, cursor = False, None, {**cursor, "swept": token["swept"]}
-        if found or removed:
+        if found or paged or removed:
             self._index.end_changes(cursor["reading"], removed or ())
         else:
             cursor = {**cursor, "reading": token["reading"]}  # the index is that of the earlier reading
-        self._memory = _Memory(cursor["reading"], cursor["state"])
-        if found or removed is not None or cursor["at"] - token["at"] >= _KEPT_SECONDS:
+        self._memory = _Memory(cursor["reading"], cursor["state"], begin.version if begin.is_unchanged else None)
+        is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
+        if found or backfill is not None or removed is not None or is_old:
+            self.is_backfilling = backfill is not None and "backfill" in cursor
             yield replace(held, cursor=cursor, last=True, removed=removed)
+
+    def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
+        """Return the rows of the next page, and the position after it: at no key after the last page."""
+        self._paged = True
+        session, from_ = rows.session, self._source.source
+        if backfill.of is None:
+            backfill = backfill._replace(of=int(session.scalar(f"SELECT count(*) FROM {from_}") or 0))
+        keys = [column for name in self._keys for column in rows.columns if column.name == name]
+        page = next_page(session, self._dialect, from_, keys, backfill, most_rows=self._page_rows)
+        where, parameters = page.restriction
+        frames = session.frames(rows.with_hash, from_, rest=f"WHERE {where}", parameters=parameters)
+        return frames, backfill._replace(after=page.after)
+
+    def _after_page(self, cursor: _Token, backfill: Backfill, paged: int) -> _Token:
+        """Return the cursor after a page of ``paged`` rows."""
+        backfill = backfill._replace(rows=backfill.rows + paged)
+        if backfill.after is not None:
+            self.progress = backfill.progress
+            return {**cursor, **backfill.member}
+        self.progress = ""
+        self._report(
+            f"The backfill of {self._source.table or 'the query'} is complete: {backfill.rows} rows were read."
+        )
+        return {name: value for name, value in cursor.items() if name != "backfill"}
 
     def _is_due(self, token: _Token | None, which: str, seconds: float) -> bool:
         return token is not None and 0 < seconds <= self._now() - float(token[which])

@@ -61,12 +61,13 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):
     """Move the cursors of partitions (none: all that the source has); the response is `CursorsMoved`.
 
-    ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns.
+    ``cursor``: the cursor to ``set``. ``to``: the value of the cursor column to which ``rewind`` returns. ``backfill`` has
+    everything read again beside the changes, until ``cancel``.
     """
 
     pipeline: str
     partitions: tuple[str, ...]
-    action: Literal["set", "rewind", "reset"]
+    action: Literal["set", "rewind", "reset", "backfill", "cancel"]
     cursor: dict[str, Any] | None = None
     to: str = ""
 

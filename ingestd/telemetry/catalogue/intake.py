@@ -177,7 +177,7 @@ class SourceFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMoved(Event):
-    """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action`` set, rewind or reset."""
+    """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action``: what moved it."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str

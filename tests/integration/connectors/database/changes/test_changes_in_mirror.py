@@ -12,6 +12,7 @@ import pytest
 
 from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
@@ -29,9 +30,11 @@ class MirroredTable:
         scene: DatabaseScene,
         folder: Path,
         entry: EntrySpec = EntrySpec(key="{id}", value="{v}"),  # noqa: B008 - it is frozen
+        guard: Guard = DEFAULT_GUARD,
         **options: Any,
     ) -> None:
         self.at = 0.0
+        self._guard = guard
         self._scene = scene
         folder.mkdir(exist_ok=True)
         self._state = folder / "state.db"
@@ -54,7 +57,16 @@ class MirroredTable:
             sink=SINK,
             mirror=self._mirror.intake,
             emit=lambda _: None,
+            guard=self._guard,
         )
+
+    @property
+    def mirror(self) -> SqliteMirror:
+        return self._mirror
+
+    @property
+    def state(self) -> Path:
+        return self._state
 
     def stop(self) -> None:
         self.connector.close()
@@ -66,8 +78,8 @@ class MirroredTable:
         assert (report.away, report.broken, report.rejected) == ("", "", ())
         return sum(run.records for run in report.read)
 
-    def cursor(self) -> Cursor | None:
-        return self._mirror.intake.open_partition("pipe", "p", SINK, self._reader._mapping.digest).cursor
+    def cursor(self, table: str = "p") -> Cursor | None:
+        return self._mirror.intake.open_partition("pipe", table, SINK, self._reader._mapping.digest).cursor
 
     def rejected(self) -> list[str]:
         with closing(sqlite3.connect(self._state)) as connection:

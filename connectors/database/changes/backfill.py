@@ -1,0 +1,150 @@
+"""A backfill: every row of a table is read again, one page at each reading of changes.
+
+The position is a member of the cursor, so it becomes durable with the rows of its page. A page holds the rows after the last key
+of the page before, up to another key, and is read in the transaction of the changes. So a row is as new as the cursor, and later
+changes of it are found as those of any other row.
+
+The condition of a page is the exact complement of that of the pages before and after it, whatever the collation, and whether or
+not the text of a key is exact. So each row is in one page, also with equal keys. A row with NULL in its key is in none: it is
+rejected before it is mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from connectors.database.changes.method import Restriction
+from connectors.database.port import PLACEHOLDER, Parameter, ReadSession, ResultColumn, SqlDialect
+from connectors.database.statement import ALIAS
+from ingestd.sdk import Cursor, SourceBroken
+
+_MEMBER = "backfill"
+_DIALECTS = frozenset({"postgresql", "mariadb", "sqlite"})
+
+
+class Backfill(NamedTuple):
+    """The position of a backfill: the pages up to the key ``after`` (None: no page) with ``rows`` rows were read.
+
+    ``of`` is the number of rows of the table when the backfill began; None before its first page.
+    """
+
+    keys: tuple[str, ...]
+    after: tuple[Parameter, ...] | None = None
+    rows: int = 0
+    of: int | None = None
+
+    @property
+    def member(self) -> Mapping[str, Any]:
+        """The member of the cursor."""
+        return {_MEMBER: {"keys": self.keys, "after": self.after, "rows": self.rows, "of": self.of}}
+
+    @property
+    def progress(self) -> str:
+        """A sentence for operators."""
+        of = f" of about {self.of}" if self.of is not None else ""
+        return f"A backfill reads all rows again: {self.rows}{of} rows were read."
+
+
+class BackfillPage(NamedTuple):
+    """The condition of the rows of a page, and the position after it; None: it is the last page."""
+
+    restriction: Restriction
+    after: tuple[Parameter, ...] | None
+
+
+def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Backfill | None:
+    """Return the backfill of a cursor; None if there is none. With other keys it begins again."""
+    member = cursor.get(_MEMBER) if cursor is not None else None
+    if member is None:
+        return None
+    if list(member["keys"]) != list(keys):
+        return Backfill(tuple(keys))
+    after = tuple(member["after"]) if member["after"] is not None else None
+    return Backfill(tuple(keys), after, member["rows"], member["of"])
+
+
+def begin_backfill(cursor: Cursor, keys: Sequence[str], dialect: SqlDialect) -> Cursor:
+    """Return the cursor with which a backfill begins; a running one begins again.
+
+    Raises:
+        SourceBroken: the table can't be read in pages, or every reading is whole.
+    """
+    if "reading" not in cursor:
+        raise SourceBroken(
+            "A backfill needs mode: changes and a method that finds changed rows: each reading is whole."
+        )
+    if not keys:
+        raise SourceBroken("A backfill reads the rows in the order of their keys, and the source has no setting key.")
+    if dialect.name not in _DIALECTS:
+        raise SourceBroken("A backfill is possible for PostgreSQL, MariaDB, MySQL and SQLite only.")
+    return {**cursor, **Backfill(tuple(keys)).member}
+
+
+def cancel_backfill(cursor: Cursor) -> Cursor:
+    """Return the cursor without its backfill.
+
+    Raises:
+        SourceBroken: there is no backfill.
+    """
+    if _MEMBER not in cursor:
+        raise SourceBroken("No backfill runs.")
+    return {name: value for name, value in cursor.items() if name != _MEMBER}
+
+
+def next_page(
+    session: ReadSession,
+    dialect: SqlDialect,
+    source: str,
+    keys: Sequence[ResultColumn],
+    backfill: Backfill,
+    *,
+    most_rows: int,
+) -> BackfillPage:
+    """Return the page after the position of a backfill, of ``most_rows`` rows and those with the key of the last one."""
+    names = [f"{ALIAS}.{dialect.quote(column.name)}" for column in keys]
+    parts = [Restriction(" AND ".join(f"{name} IS NOT NULL" for name in names))]
+    if backfill.after is not None:
+        parts.append(_beyond(names, backfill.after, ">"))
+    rest = _joined(parts)
+    order = f"WHERE {rest.condition} ORDER BY {', '.join(names)} LIMIT 1 OFFSET {most_rows - 1}"
+    # A value of SQLite has its own type, and a number is less than every text.
+    kinds = [
+        ResultColumn(name=f"kind {at}", type="", expression=dialect.storage_class.format(name))
+        for at, name in enumerate(names)
+    ]
+    frames = session.frames([*keys, *kinds], source, rest=order, parameters=rest.parameters)
+    found = pl.concat([frame.records for frame in frames]).rows()
+    last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
+    # A key without exact text, or whose text does not lead further, can't end a page: the rest is then one page.
+    after = tuple(value for value in last[0] if value is not None) if last else ()
+    if len(after) < len(names) or after == backfill.after:
+        return BackfillPage(rest, None)
+    return BackfillPage(_joined([*parts, _beyond(names, after, "<")]), after)
+
+
+def _typed(text: str | None, kind: str) -> Parameter | None:
+    if text is None or kind not in {"integer", "real"}:
+        return text
+    return int(text) if kind == "integer" else float(text)
+
+
+def _joined(parts: Sequence[Restriction]) -> Restriction:
+    return Restriction(
+        " AND ".join(part.condition for part in parts), tuple(value for part in parts for value in part.parameters)
+    )
+
+
+def _beyond(names: Sequence[str], values: Sequence[Parameter], sign: str) -> Restriction:
+    """Return the condition of keys after ``values`` (sign ``>``), or up to and with them (``<``).
+
+    Written with one column at a time, because MariaDB uses no index for a comparison of rows.
+    """
+    name, value = names[0], values[0]
+    if len(names) == 1:
+        return Restriction(f"{name} {'>' if sign == '>' else '<='} {PLACEHOLDER}", (value,))
+    inner = _beyond(names[1:], values[1:], sign)
+    condition = f"({name} {sign}= {PLACEHOLDER} AND ({name} {sign} {PLACEHOLDER} OR {inner.condition}))"
+    return Restriction(condition, (value, value, *inner.parameters))

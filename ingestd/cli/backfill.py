@@ -1,0 +1,45 @@
+"""`ingestd backfill`: read a whole table again beside the running sync."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import click
+
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.control.requests import MoveCursor
+from ingestd.daemon.control_client import execute
+from ingestd.process.logs import configure_logs
+from ingestd.telemetry import log_event
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option("--cancel", is_flag=True, help="End a running backfill. What it read stays.")
+@with_configuration_without_secrets
+def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
+    """Read a whole table again while its changes continue to arrive.
+
+    For databases with `mode: changes`. Every row is mapped again, in pages of `batch_rows` rows between the changes. Equal values
+    are not sent. The position is in the cursor: a restart continues. A second call begins again. `ingestd status` shows the
+    progress of a running daemon, and `ingestd cursor show` that of the last stored page.
+
+    Exit codes: 0 done, 75 no backfill is possible or, with --cancel, none runs.
+
+    Example: ingestd backfill pdm
+    """
+    try:
+        chosen_pipelines(configuration, (pipeline,))
+    except PipelineUnknown as error:
+        raise click.UsageError(str(error)) from error
+    action: Literal["backfill", "cancel"] = "cancel" if cancel else "backfill"
+    configure_logs(level="warning")
+    request = MoveCursor(pipeline=pipeline, partitions=(), action=action)
+    _, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
+    if cancel:
+        click.echo(f"The backfill of pipeline '{pipeline}' is cancelled. Rows that it read stay as they are.")
+        return
+    by = "The daemon reads" if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads"
+    click.echo(f"The backfill of pipeline '{pipeline}' begins. {by} all rows again beside the changes.")
