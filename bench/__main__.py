@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from bench import adaptive, cold, database, folder, latency, memory, service, single, ten, unchanged
+from bench import adaptive, cold, database, folder, idle, latency, memory, service, single, start, ten, unchanged
 from bench.child import ChildFailed
 from bench.endpoints import Wrong
 from bench.figures import Report
@@ -30,6 +30,8 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "folder": folder.measure,
     "database": database.measure,
     "memory": memory.measure,
+    "start": start.measure,
+    "idle": idle.measure,
 }
 
 
