@@ -45,7 +45,11 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
 )
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1), help="Rounds, as far as time allows.")
 @click.option(
-    "--json", "results", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write all figures to FILE."
+    "--json",
+    "results",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write all figures to FILE.",
 )
 def main(names: tuple[str, ...], rows: int, repeat: int, results: Path | None) -> None:
     """Run benchmarks beside the machine's limits and a peer.

@@ -54,7 +54,9 @@ def read_results(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise ResultsUnusable(f"{path} can't be read: {error}. Write it with 'python -m bench ... --json FILE'.") from error
+        raise ResultsUnusable(
+            f"{path} can't be read: {error}. Write it with 'python -m bench ... --json FILE'."
+        ) from error
     if not isinstance(found, dict) or not isinstance(found.get("benchmarks"), dict):
         raise ResultsUnusable(f"{path} has no results. Write it with 'python -m bench ... --json FILE'.")
     benchmarks: dict[str, Any] = found["benchmarks"]
@@ -79,7 +81,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Differe
 def _differences(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
     for ratio in before.keys() & after.keys():
         old, new = _spread(before[ratio]), _spread(after[ratio])
-        if old is None or new is None or old.low <= new.high and new.low <= old.high:
+        if old is None or new is None or (old.low <= new.high and new.low <= old.high):
             continue
         if abs(new.median - old.median) <= TOLERANCE * abs(old.median):
             continue

@@ -30,7 +30,9 @@ class Site:
 
     def status(self) -> dict[str, Any]:
         """Return what `ingestd status --json` prints."""
-        found: dict[str, Any] = json.loads(run(python("ingestd", "status", "--json", "-c", str(self.configuration))).output)
+        found: dict[str, Any] = json.loads(
+            run(python("ingestd", "status", "--json", "-c", str(self.configuration))).output
+        )
         return found
 
     @contextlib.contextmanager

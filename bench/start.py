@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from bench import sample
 from bench.child import Cost, Running, python, run, running
@@ -64,7 +65,7 @@ class _RefusingService:
         self._arrived = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
-    def __enter__(self) -> _RefusingService:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -92,7 +93,9 @@ class _RefusingService:
                 if connection.recv(65536) and not self._arrived.is_set():
                     self._first_at = time.monotonic()
                     self._arrived.set()
-                connection.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                connection.sendall(
+                    b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                )
 
 
 def _site_with_pending_entries(folder: Path, service: _RefusingService) -> Site:

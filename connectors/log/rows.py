@@ -14,7 +14,6 @@ import polars as pl
 
 from connectors.formats import Format, RecordChunk, RecordLocation
 from connectors.formats.csv import Csv
-from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.detection import (
     DELIMITERS,
     SAMPLE_RECORDS,
@@ -25,6 +24,7 @@ from connectors.formats.csv.detection import (
 )
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.header import read_header
+from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.tolerant import iter_records
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson

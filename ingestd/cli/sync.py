@@ -15,6 +15,7 @@ from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.one_shot_sync import SyncReport
 from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.daemon.reporting import held_line
+from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 
@@ -54,6 +55,8 @@ def sync(
     except PipelineUnknown as error:
         raise click.UsageError(str(error)) from error
     configure_logs(level="warning")
+    if timeout is not None:
+        complete_imports()  # the timeout is for the work
     if plan_file is not None:
         report = _sync_planned(configuration, pipelines, timeout, plan_file)
     else:

@@ -7,8 +7,8 @@ Programs use `ingestd.client.AsyncClient`: its methods raise errors.
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit

@@ -77,9 +77,13 @@ class TransportOptions:
 
 
 def httpx_settings(
-    url: str, timeouts: Timeouts | None, options: TransportOptions | None, *, verify: ssl.SSLContext | bool | None = None
+    url: str,
+    timeouts: Timeouts | None,
+    options: TransportOptions | None,
+    *,
+    verify: ssl.SSLContext | bool | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of both clients of httpx, except the transport. ``verify``: what `TransportOptions.tls` returned before.
+    """Return the arguments of both clients of httpx, except the transport. ``verify``: the known result of `TransportOptions.tls`.
 
     Raises:
         UnusableCertificate: a file of ``options`` can't be used.

@@ -91,7 +91,9 @@ def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[p
     if constant is not None and abs(constant) <= 10:
         return left * right, None
     safe = _size(left) * _size(right) < 9e19
-    return pl.when(safe).then(pl.when(safe).then(left).otherwise(number_literal(Decimal(0))) * right_of(safe, right)), safe
+    return pl.when(safe).then(
+        pl.when(safe).then(left).otherwise(number_literal(Decimal(0))) * right_of(safe, right)
+    ), safe
 
 
 def right_of(safe: pl.Expr, operand: pl.Expr) -> pl.Expr:

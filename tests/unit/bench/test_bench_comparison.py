@@ -17,7 +17,10 @@ def results(aim: str, *rounds: float, floor: float = 1.0) -> dict[str, Any]:
     for value in rounds:
         figures.add("ours", value)
         figures.add("floor", floor)
-    ratios = [("ours over floor", figures.ratio("ours", "floor"), aim), ("not measured", figures.ratio("peer", "floor"), "")]
+    ratios = [
+        ("ours over floor", figures.ratio("ours", "floor"), aim),
+        ("not measured", figures.ratio("peer", "floor"), ""),
+    ]
     report = Report(name="start", title="", header=(), lines=(), ratios=ratios, notes=(), summary={"rows": 1})
     found: dict[str, Any] = json.loads(json.dumps({"start": report.results()}))
     return found
