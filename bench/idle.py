@@ -20,7 +20,7 @@ EPOLL = "bare process in epoll"
 CPU_GOAL = 0.001
 MIB_GOAL = 90.0
 
-_SECONDS = 60.0
+_SECONDS = 30.0
 _QUIET_SECONDS = 2.0
 _DEADLINE_SECONDS = 60.0
 _SLEEP = "import select; print('ready', flush=True); select.epoll().poll()"

@@ -107,6 +107,11 @@ class ServiceClient:
         )
         return FastExchange(self._builder, self._parser, fast, base_url)
 
+    def prepare(self) -> None:
+        """Create the HTTP client now instead of with the first request, for work with a limited time."""
+        self._entries  # noqa: B018 - a cached property, and so is the exchange that it may use
+        self._exchange  # noqa: B018
+
     def __repr__(self) -> str:
         return f"<ServiceClient of {self.address}>"
 

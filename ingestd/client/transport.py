@@ -83,7 +83,7 @@ def httpx_settings(
     *,
     verify: ssl.SSLContext | bool | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of both clients of httpx, except the transport. ``verify``: the known result of `TransportOptions.tls`.
+    """Return the arguments of both clients of httpx, except the transport. ``verify``: the result of `TransportOptions.tls`.
 
     Raises:
         UnusableCertificate: a file of ``options`` can't be used.

@@ -35,7 +35,7 @@ def is_deferred(library: str) -> bool:
 
 
 def complete_imports() -> None:
-    """Import every deferred package now that some module has imported, for work whose time is limited."""
+    """Import every deferred package now that some module has imported, for work with a limited time."""
     for module in list(sys.modules.values()):
         if isinstance(module, _DeferredModule):
             importlib.import_module(_undefer(module))
@@ -52,7 +52,7 @@ def _undefer(module: _DeferredModule) -> str:
 
 
 class _DeferredModule(ModuleType):
-    """Stands for a package until one of its names is used, and passes on every name then."""
+    """A package until one of its names is used; then it passes on every name."""
 
     is_ready = False
     """Whether the import system has set the attributes of a module, for which it looks first."""
@@ -83,7 +83,7 @@ class _DeferringFinder(MetaPathFinder):
 
 
 class _DeferringLoader(Loader):
-    """Creates what stands for a package."""
+    """Creates the deferred modules."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _DeferredModule(spec.name)

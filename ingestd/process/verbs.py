@@ -24,7 +24,7 @@ class Verbs(click.Group):
     """The beginning of each verb's help, in the order in which a newcomer meets them: a list then imports no verb."""
     package: ClassVar[str]
     deferred: ClassVar[Sequence[str]] = ()
-    """Libraries whose imports are deferred (`defer_imports`)."""
+    """Libraries with deferred imports (`defer_imports`)."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """As click does it, with standard streams that are open and fail at most once."""

@@ -38,7 +38,7 @@ def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Pa
     assert server.writes() == []
 
 
-# Packages of modules that are executed only if something has changed. A package whose import is deferred has no submodules.
+# Packages of modules that are executed only if something has changed. A package with a deferred import has no submodules.
 ONLY_FOR_CHANGES = (
     "polars.", "httpx.", "httpcore", "structlog.", "sqlglot.", "pint.", "rich", "apscheduler", "openpyxl", "python_calamine",
     "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.client.async_client", "ingestd.client.blocking_client",
@@ -71,7 +71,7 @@ def test_an_unchanged_sync_imports_no_data_frames_no_http_client_and_no_reader_o
         "name": "masses", "source": source, "sink": {"workspace": "Bench", "label": "Masses"},
         "entries": {"key": "{part}", "value": "{mass}"},
     }  # fmt: skip
-    service = {"url": server.url, "api_key": "key"}
+    service = {"url": server.url, "api_key": "test-key", "client_id": "test"}
     config.write_text(json.dumps({"service": service, "state": "var/ingestd.db", "pipelines": [pipeline]}))
     first = modules_of(config, "sync")
     assert [
