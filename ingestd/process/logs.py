@@ -33,7 +33,7 @@ class _LogLines(logging.StreamHandler[TextIO]):
 
     def format(self, record: logging.LogRecord) -> str:
         """As the log is configured."""
-        _complete_configuration()
+        complete_configuration()
         return super().format(record)
 
 
@@ -45,7 +45,7 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
     ``exception``. ``level`` is for our own events; libraries that log by `logging` are logged from WARNING on. May be
     called again; the last call holds. What is queued when the process exits is written for at most
     ``FLUSH_SECONDS``. If the import of structlog is deferred, so is its configuration: until the first event
-    (`logger`) or warning of a library.
+    (`complete_configuration`) or warning of a library.
     """
     global _configuration  # noqa: PLW0603 - a process has one log
     target = stream if stream is not None else sys.stderr
@@ -62,20 +62,15 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
         _configure_structlog, lines, handler, as_json=as_json, terminal=terminal, level=_LEVELS[level]
     )
     if not is_deferred("structlog"):
-        _complete_configuration()
-
-
-def logger() -> Any:
-    """Return the log of our own events, as the last call of `configure_logs` configured it."""
-    _complete_configuration()
-    return structlog.get_logger()
+        complete_configuration()
 
 
 _configuration: Callable[[], None] | None = None
 """What is left of the last `configure_logs`."""
 
 
-def _complete_configuration() -> None:
+def complete_configuration() -> None:
+    """Do what `configure_logs` deferred, if anything. To be called before `structlog.get_logger`."""
     global _configuration  # noqa: PLW0603 - a process has one log
     configuration = _configuration
     if configuration is not None:

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from ingestd.process.logs import logger
+import structlog
+
+from ingestd.process.logs import complete_configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,8 @@ def log_event(event: Event) -> None:
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
     if event.former_name is not None:
         fields["former_event"] = event.former_name
-    logger().log(_LEVELS[event.level], event_name(type(event)), **fields)
+    complete_configuration()
+    structlog.get_logger().log(_LEVELS[event.level], event_name(type(event)), **fields)
 
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
