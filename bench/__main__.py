@@ -1,7 +1,8 @@
-"""``python -m bench [NAME…] [--rows N] [--repeat N]``."""
+"""``python -m bench [NAME…] [--rows N] [--repeat N] [--json FILE]`` and ``python -m bench compare BEFORE AFTER``."""
 
 from __future__ import annotations
 
+import json
 import platform
 import sqlite3
 import sys
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import click
 
-from bench import adaptive, cold, database, folder, latency, memory, service, single, ten, unchanged
+from bench import adaptive, cold, database, folder, idle, latency, memory, service, single, start, ten, unchanged
 from bench.child import ChildFailed
+from bench.comparison import ResultsUnusable, read_results
+from bench.comparison import compare as compare_results
 from bench.endpoints import Wrong
 from bench.figures import Report
 from bench.rounds import Options
@@ -30,35 +33,69 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "folder": folder.measure,
     "database": database.measure,
     "memory": memory.measure,
+    "start": start.measure,
+    "idle": idle.measure,
 }
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(list(BENCHMARKS)))
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice([*BENCHMARKS, "all"]))
 @click.option(
     "--rows", default=1_000_000, show_default=True, type=click.IntRange(10_000, 90_000_000), help="Rows of the file."
 )
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1), help="Rounds, as far as time allows.")
-def main(names: tuple[str, ...], rows: int, repeat: int) -> None:
+@click.option(
+    "--json",
+    "results",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write all figures to FILE.",
+)
+def main(names: tuple[str, ...], rows: int, repeat: int, results: Path | None) -> None:
     """Run benchmarks beside the machine's limits and a peer.
 
     Slowness is no failure; wrong entries are. Temporary files are below TMPDIR, and the benchmarks measure its disk.
     """
-    print(
+    machine = (
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, polars {version('polars')}, "
         f"{platform.system()} {platform.release()}, {_processors()} processors"
     )
+    print(machine)
     failed = False
-    for name in names or BENCHMARKS:
+    found: dict[str, object] = {}
+    for name in BENCHMARKS if not names or "all" in names else names:
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as folder:
             try:
-                BENCHMARKS[name](Options(rows=rows, repeat=repeat, folder=Path(folder))).print()
+                report = BENCHMARKS[name](Options(rows=rows, repeat=repeat, folder=Path(folder)))
+                report.print()
+                found[name] = report.results()
             except (Wrong, ChildFailed) as error:
                 failed = True
                 print(f"\n{name} could not be measured: {error}", file=sys.stderr)
         print(f"  {name} took {time.monotonic() - started:.0f} s.", flush=True)
+        if results is not None:  # after each one, so that an interrupted run leaves its figures
+            results.write_text(json.dumps({"machine": machine, "benchmarks": found}, indent=1) + "\n")
     sys.exit(failed)
+
+
+_RESULTS = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.command()
+@click.argument("before", type=_RESULTS)
+@click.argument("after", type=_RESULTS)
+def compare(before: Path, after: Path) -> None:
+    """Print the ratios that differ between two files of --json by more than their spread. Exit code 1: one became slower."""
+    try:
+        differences = compare_results(read_results(before), read_results(after))
+    except ResultsUnusable as error:
+        raise click.ClickException(str(error)) from error
+    for difference in differences:
+        print(difference)
+    if not differences:
+        print("No ratio differs by more than its spread.")
+    sys.exit(any(difference.direction == "slower" for difference in differences))
 
 
 def _processors() -> int:
@@ -66,4 +103,6 @@ def _processors() -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["compare"]:
+        compare(sys.argv[2:], prog_name="python -m bench compare")
     main()

@@ -42,8 +42,8 @@ class Cost:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Return the environment without variables that would configure a daemon."""
-    ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
+    """Return the environment without variables that would configure a daemon, or make every start compile its modules."""
+    ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
 
@@ -136,6 +136,22 @@ class Running:
             pids += [int(pid) for pid in (task / "children").read_text().split()]
         return sum(_cpu_seconds(pid) for pid in pids)
 
+    def task_seconds(self) -> float:
+        """Return the processor time of the running threads so far, in nanoseconds' resolution; ended threads are missing."""
+        return sum(int(text.split()[0]) for text in self._of_tasks("schedstat")) / 1e9
+
+    def wakeups(self) -> int:
+        """Return how often the running threads have waited for something."""
+        lines = [line for text in self._of_tasks("status") for line in text.splitlines()]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+    def resident_mib(self) -> float:
+        """Return the resident memory now."""
+        return resident_mib(self.process.pid)
+
+    def _of_tasks(self, name: str) -> list[str]:
+        return [(task / name).read_text() for task in Path(f"/proc/{self.process.pid}/task").iterdir()]
+
     def cpu_seconds(self) -> float:
         """Return user and system time so far, without ended children."""
         return _cpu_seconds(self.process.pid)
@@ -176,6 +192,12 @@ def peak_mib(pid: int) -> float | None:
         return None
     found = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(found[0].split()[1]) / 1024 if found else None
+
+
+def resident_mib(pid: int) -> float:
+    """Return the resident memory of a running process, in MiB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class _Peak:

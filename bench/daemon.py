@@ -28,6 +28,13 @@ class Site:
         """Run `ingestd sync` once, from exec to its end."""
         return run(python("ingestd", "sync", "-c", str(self.configuration)))
 
+    def status(self) -> dict[str, Any]:
+        """Return what `ingestd status --json` prints."""
+        found: dict[str, Any] = json.loads(
+            run(python("ingestd", "status", "--json", "-c", str(self.configuration))).output
+        )
+        return found
+
     @contextlib.contextmanager
     def daemon(self) -> Iterator[Running]:
         """Run `ingestd run` and wait until it is ready."""

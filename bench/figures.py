@@ -9,6 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 
+class Ratio(float):
+    """The median of a ratio over the rounds, with the lowest and the highest."""
+
+    lowest: float
+    highest: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> Ratio:
+        """Return the ratio of some rounds, at least one."""
+        ratio = cls(statistics.median(values))
+        ratio.lowest, ratio.highest = min(values), max(values)
+        return ratio
+
+
 @dataclass(slots=True)
 class Rounds:
     """Figures by round: each is measured once in every round, so that noise affects all of them equally."""
@@ -29,11 +43,11 @@ class Rounds:
         shown, low, high = show(statistics.median(values)), show(min(values)), show(max(values))
         return shown if low == high else f"{shown} ({low}-{high})"
 
-    def ratio(self, over: str, under: str) -> float | None:
+    def ratio(self, over: str, under: str) -> Ratio | None:
         """Return the median of the rounds' own ratios; None if either was not measured."""
         pairs = zip(self.values.get(over, ()), self.values.get(under, ()), strict=False)
         ratios = [a / b for a, b in pairs if b]
-        return statistics.median(ratios) if ratios else None
+        return Ratio.over(ratios) if ratios else None
 
     def count(self, name: str) -> int:
         return len(self.values.get(name, ()))
@@ -50,6 +64,21 @@ class Report:
     ratios: Sequence[tuple[str, float | None, str]]
     notes: Sequence[str]
     summary: dict[str, object]
+
+    def results(self) -> dict[str, object]:
+        """Return all figures, for a file: the summary, and each ratio with its range and its aim."""
+        return {
+            **self.summary,
+            "ratios": {
+                name: {
+                    "median": ratio,
+                    "lowest": ratio.lowest if isinstance(ratio, Ratio) else ratio,
+                    "highest": ratio.highest if isinstance(ratio, Ratio) else ratio,
+                    "aim": aim,
+                }
+                for name, ratio, aim in self.ratios
+            },
+        }
 
     def print(self) -> None:
         print(f"\n{self.title}")

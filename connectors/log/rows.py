@@ -13,7 +13,7 @@ from typing import TypeAlias
 import polars as pl
 
 from connectors.formats import Format, RecordChunk, RecordLocation
-from connectors.formats.csv import Csv, read_csv
+from connectors.formats.csv import Csv
 from connectors.formats.csv.detection import (
     DELIMITERS,
     SAMPLE_RECORDS,
@@ -24,8 +24,10 @@ from connectors.formats.csv.detection import (
 )
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.header import read_header
+from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.tolerant import iter_records
-from connectors.formats.ndjson import Ndjson, read_ndjson
+from connectors.formats.ndjson import Ndjson
+from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 from connectors.formats.text import Encoding, encoding_by_name, open_text
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,6 +44,8 @@ class DaemonVerbs(Verbs):
         "schema": "Print the JSON Schema of the configuration.",
     }
     package: ClassVar[str] = "ingestd.cli"
+    deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint")
+    """Libraries that a verb imports at their first use."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb. An expected error prints a sentence to standard error and sets the matching exit code."""
@@ -106,7 +107,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.group(cls=DaemonVerbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("-c", "--config", type=_FILE, help=_CONFIG)
 @click.option("--debug", is_flag=True, help="Print the traceback of an unexpected error.")
-@click.version_option(version("ingestd"), prog_name="ingestd", message="%(prog)s %(version)s")
+@click.version_option(package_name="ingestd", prog_name="ingestd", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context, config: Path | None, debug: bool) -> None:  # noqa: ARG001 - `DaemonVerbs.invoke` reads it
     """Keep the data sinks of an engineering data workspace equal to files, folders and databases.

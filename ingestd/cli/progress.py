@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ingestd.process.line_writer import LineWriter
 from ingestd.telemetry import Emit, Event, log_event
-from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted, SinkCreated
+from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated
 from ingestd.telemetry.catalogue.intake import PartitionRead
 
 
@@ -27,9 +25,10 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
         with _line_output() as write:
             yield lambda event: _print_line(event, write)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(), transient=True) as display:
-        yield _LiveDisplay(display)
+    from ingestd.cli.live_display import live_display  # noqa: PLC0415 - rich is expensive to import
+
+    with live_display() as emit:
+        yield emit
 
 
 @contextmanager
@@ -47,43 +46,15 @@ def _line_output() -> Iterator[Callable[[str], object]]:
 
 
 def _print_line(event: Event, write: Callable[[str], object]) -> None:
-    line = _line(event)
+    line = event_line(event)
     if line:
         write(f"{line}\n")
     if event.level in {"warning", "error"}:
         log_event(event)
 
 
-class _LiveDisplay:
-    """Prints events above two progress bars: one for reading, one for delivery."""
-
-    def __init__(self, display: Progress) -> None:
-        self._display = display
-        self._reading = display.add_task("reading", total=None, count="")
-        self._delivering = display.add_task("delivering", total=None, count="")
-        self._records = self._changed = self._arrived = 0
-
-    def __call__(self, event: Event) -> None:
-        line = _line(event)
-        if line:
-            self._display.console.print(line, markup=False, highlight=False)
-        match event:
-            case PartitionRead():
-                self._records += event.records
-                self._changed += event.created + event.updated + event.removed
-                self._display.update(self._reading, count=f"{self._records} records, {self._changed} changes")
-            case EntriesDelivered() | EntriesParked():
-                self._arrived += event.entries
-            case SinkAdopted():
-                self._arrived += event.settled
-        # Entries from before this sync, or of a file that is still being read, are in no total.
-        total = self._changed if self._arrived <= self._changed else None
-        self._display.update(self._delivering, completed=self._arrived, total=total, count=f"{self._arrived} entries")
-        if event.level in {"warning", "error"}:
-            log_event(event)
-
-
-def _line(event: Event) -> str:
+def event_line(event: Event) -> str:
+    """Return the line that is printed for an event; empty: none."""
     match event:
         case PartitionRead():
             return _read(event)

@@ -15,8 +15,7 @@ from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.one_shot_sync import SyncReport
 from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.daemon.reporting import held_line
-from ingestd.daemon.sync_plan.execution import Interrupted, sync_planned
-from ingestd.daemon.sync_plan.plan_file import PlanUnusable, read_plan
+from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 
@@ -56,6 +55,8 @@ def sync(
     except PipelineUnknown as error:
         raise click.UsageError(str(error)) from error
     configure_logs(level="warning")
+    if timeout is not None:
+        complete_imports()  # the timeout is for the work
     if plan_file is not None:
         report = _sync_planned(configuration, pipelines, timeout, plan_file)
     else:
@@ -68,6 +69,10 @@ def sync(
 def _sync_planned(
     configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None, plan_file: Path
 ) -> SyncReport:
+    # Most syncs have no plan.
+    from ingestd.daemon.sync_plan.execution import Interrupted, sync_planned  # noqa: PLC0415
+    from ingestd.daemon.sync_plan.plan_file import PlanUnusable, read_plan  # noqa: PLC0415
+
     if pipelines:
         raise click.UsageError("--plan takes no names of pipelines: the plan has them. Name them for 'ingestd plan'.")
     try:

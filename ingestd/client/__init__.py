@@ -5,19 +5,28 @@ it returns the outcome of each request, and reads only what delivery needs. All 
 (`operations`), and the same code classifies the responses.
 """
 
+import importlib
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ingestd.client.async_client import AsyncClient
-from ingestd.client.blocking_client import Client
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions
 
+if TYPE_CHECKING:
+    from ingestd.client.async_client import AsyncClient
+    from ingestd.client.blocking_client import Client
+
 __all__ = ["AsyncClient", "Client", "ServiceClient", "ServiceResponse", "Timeouts", "TransportOptions"]
 
 
+# The daemon uses neither of them.
+_FOR_PROGRAMS = {"AsyncClient": "async_client", "Client": "blocking_client"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _FOR_PROGRAMS:
+        return getattr(importlib.import_module(f"ingestd.client.{_FOR_PROGRAMS[name]}"), name)
     if name == "Reply":  # codespell:ignore reply
         warnings.warn(f"ingestd.client.{name} is now ServiceResponse.", DeprecationWarning, stacklevel=2)
         return ServiceResponse

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from ingestd.client.faults import CONTENT_ERRORS, TRANSPORT_ERRORS
+from ingestd.client.faults import CONTENT_ERRORS, transport_errors
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
@@ -75,7 +75,7 @@ class _HttpxExchange:
         """
         try:
             yield
-        except TRANSPORT_ERRORS as error:
+        except transport_errors() as error:
             raise ResponseFailed(self._parser.failed(request.operation, error, started)) from None
         except CONTENT_ERRORS as error:
             raise ResponseFailed(self._parser.failed(request.operation, error, started, status=200)) from None
@@ -94,7 +94,7 @@ class AsyncExchange(_HttpxExchange):
         started = self._parser.clock()
         try:
             response = await self._http.send(message)
-        except TRANSPORT_ERRORS as error:
+        except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
         return self._parse(request, response, started)
 
@@ -135,7 +135,7 @@ class BlockingExchange(_HttpxExchange):
         started = self._parser.clock()
         try:
             response = self._http.send(message)
-        except TRANSPORT_ERRORS as error:
+        except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
         return self._parse(request, response, started)
 

@@ -93,7 +93,7 @@ class OutcomeParser:
     def failed(
         self, operation: ApiOperation, error: Exception, started: float, *, status: int | None = None
     ) -> ServiceResponse[Any]:
-        """Return the response for one of `faults.TRANSPORT_ERRORS` or `faults.CONTENT_ERRORS`."""
+        """Return the response for one of `faults.transport_errors` or `faults.CONTENT_ERRORS`."""
         fault = fault_of(error)
         words = str(error) if fault is Fault.MISMATCH else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -27,7 +29,7 @@ from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.readers import one_or_many, read_bulk, read_nothing, reader
 from ingestd.client.records.summaries import BulkResult, EntrySummary, SinkSummary, WorkspaceSummary
 from ingestd.client.request import Request
-from ingestd.client.request_builder import RequestBuilder, address_of
+from ingestd.client.request_builder import RequestBuilder
 from ingestd.client.response import ServiceResponse
 from ingestd.client.sink_stream import SinkStream
 from ingestd.client.transport import Timeouts, TransportOptions, httpx_settings
@@ -72,23 +74,43 @@ class ServiceClient:
         read_api_key: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._key = RenewableKey(api_key, read=read_api_key)
-        builder = RequestBuilder(key=self._key, client_id=client_id)
-        settings = httpx_settings(url, timeouts, options)
-        http = httpx.AsyncClient(**settings, transport=transport)
+        self._builder = RequestBuilder(key=self._key, client_id=client_id)
         self._parser = OutcomeParser(now=now, clock=clock, retry_after_cap_seconds=retry_after_cap_seconds)
-        self._exchange = AsyncExchange(builder, self._parser, http)
-        self._entries: Exchange = self._exchange
-        if transport is None and settings["proxy"] is None and not settings["trust_env"]:
-            timeout = settings["timeout"]
-            fast = FastTransport(
-                http.base_url,
-                idle_timeouts=IdleTimeouts(write=timeout.write, read=timeout.read),
-                connect_seconds=timeout.connect,
-                verify=settings["verify"],
-            )
-            self._entries = FastExchange(builder, self._parser, fast, http.base_url)
-        self.address = address_of(http)
-        self._compression = BodyCompression(enabled=compress and not is_loopback(http.base_url.host))
+        self._url, self._timeouts = url, timeouts or Timeouts()
+        self._options, self._transport = options or TransportOptions(), transport
+        self._verify = self._options.tls()
+        parts = urlsplit(url)
+        self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._compression = BodyCompression(enabled=compress and not is_loopback(parts.hostname or ""))
+
+    # httpx is used from the first request on: a sync that finds nothing changed does without it.
+    @cached_property
+    def _http(self) -> httpx.AsyncClient:
+        settings = httpx_settings(self._url, self._timeouts, self._options, verify=self._verify)
+        return httpx.AsyncClient(**settings, transport=self._transport)
+
+    @cached_property
+    def _exchange(self) -> AsyncExchange:
+        return AsyncExchange(self._builder, self._parser, self._http)
+
+    @cached_property
+    def _entries(self) -> Exchange:
+        """The exchange for requests about one entry."""
+        if self._transport is not None or self._options.proxy is not None or self._options.from_environment:
+            return self._exchange
+        base_url, timeouts = httpx.URL(self._url), self._timeouts
+        fast = FastTransport(
+            base_url,
+            idle_timeouts=IdleTimeouts(write=timeouts.write_seconds, read=timeouts.read_seconds),
+            connect_seconds=timeouts.connect_seconds,
+            verify=self._verify,
+        )
+        return FastExchange(self._builder, self._parser, fast, base_url)
+
+    def prepare(self) -> None:
+        """Create the HTTP client now instead of with the first request, for work with a limited time."""
+        self._entries  # noqa: B018 - a cached property, and so is the exchange that it may use
+        self._exchange  # noqa: B018
 
     def __repr__(self) -> str:
         return f"<ServiceClient of {self.address}>"
@@ -111,8 +133,9 @@ class ServiceClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._entries.close()
-        await self._exchange.close()
+        for opened in ("_entries", "_exchange"):
+            if opened in self.__dict__:
+                await getattr(self, opened).close()
 
     # -------------------------------------------------------------------------------- workspaces and sinks
 

@@ -76,8 +76,14 @@ class TransportOptions:
             ) from None
 
 
-def httpx_settings(url: str, timeouts: Timeouts | None, options: TransportOptions | None) -> dict[str, Any]:
-    """Return the arguments of both clients of httpx, except the transport.
+def httpx_settings(
+    url: str,
+    timeouts: Timeouts | None,
+    options: TransportOptions | None,
+    *,
+    verify: ssl.SSLContext | bool | None = None,
+) -> dict[str, Any]:
+    """Return the arguments of both clients of httpx, except the transport. ``verify``: the result of `TransportOptions.tls`.
 
     Raises:
         UnusableCertificate: a file of ``options`` can't be used.
@@ -99,7 +105,7 @@ def httpx_settings(url: str, timeouts: Timeouts | None, options: TransportOption
         # Proxies and certificates come from the configuration, not from the environment of the process.
         "trust_env": options.from_environment,
         "proxy": options.proxy,
-        "verify": options.tls(),
+        "verify": options.tls() if verify is None else verify,
     }
 
 

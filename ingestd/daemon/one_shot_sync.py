@@ -80,6 +80,8 @@ async def sync(
     stuck: list[LaneReport] = []
     with stop_signals(shutdown.ask), mirror_failures_alone():
         async with assemble(configuration, emit=count) as assembly:
+            if timeout_seconds is not None:
+                assembly.client.prepare()
             async with asyncio.TaskGroup() as group:
                 delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
                 working = group.create_task(_work(assembly, names, reports, stuck, read=passes is None), name="sync")

@@ -26,7 +26,7 @@ from ingestd.telemetry.catalogue.drift import (
 )
 from ingestd.telemetry.event import Emit
 
-_FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String, "author": pl.String}
+_FRAME = {"key": str, "value": str, "data_type": str, "author": str}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from ingestd.wire.bulk import BulkLimits
 T = TypeVar("T")
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+_FRAME = {"key": str, "value": str, "data_type": str}
 
 
 class SinkResolver:

@@ -187,9 +187,12 @@ class _ReaderTask:
             read_at: float | None = None
             while True:
                 known = self._wakeup.generation
+                acknowledged: bool | None = None
                 if self._to_read:
-                    read_at = await self._read()
-                if not await self.in_thread(self.acknowledge):
+                    read_at, acknowledged = await self._read()
+                if acknowledged is None:
+                    acknowledged = await self.in_thread(self.acknowledge)
+                if not acknowledged:
                     retry_at = self._in(_FULL_DISK_SECONDS)
                     read_at = retry_at if read_at is None else min(read_at, retry_at)
                 seconds = None if read_at is None else max(0.0, read_at - asyncio.get_running_loop().time())
@@ -278,15 +281,18 @@ class _ReaderTask:
         if isinstance(connector, Listens):
             stack.enter_context(connector.listen(lambda: self.wake(read=True)))
 
-    async def _read(self) -> float | None:
-        """Make one pass; return the loop time of the next one, unless a wake-up comes before; None: never."""
+    async def _read(self) -> tuple[float | None, bool | None]:
+        """Make one pass; return the loop time of the next one, unless a wake-up comes before; None: never.
+
+        Also return the result of `acknowledge` after the pass; None if a full disk ended the pass.
+        """
         self._to_read = False
         try:
             async with self._pause.attempt(self.reader.pipeline) as attempt:
-                report, ready, rescan = await self.in_thread(self._pass)
+                report, ready, rescan, acknowledged = await self.in_thread(self._pass)
                 attempt.wrote = bool(report.read)
         except MirrorFull:
-            return self._in(0.0)  # the pause delays the next attempt
+            return self._in(0.0), None  # the pause delays the next attempt
         except Exception:
             self._to_read = True
             raise
@@ -296,19 +302,22 @@ class _ReaderTask:
             self._emit(
                 SourceAway(pipeline=self.reader.pipeline, sentence=report.away, retry_in_seconds=round(delay, 1))
             )
-            return self._in(delay)
+            return self._in(delay), acknowledged
         if self._failures:
             self._failures = 0
             self._emit(SourceBack(pipeline=self.reader.pipeline))
         times = [self._in(ready) if ready is not None else None, self._rescan_at(rescan)]
-        return min((time for time in times if time is not None), default=None)
+        return min((time for time in times if time is not None), default=None), acknowledged
 
-    def _pass(self) -> tuple[PassReport, float | None, float | None]:
-        """Make one pass; return its report, the seconds until a file is ready, and those until the next rescan."""
+    def _pass(self) -> tuple[PassReport, float | None, float | None, bool]:
+        """Make one pass, then `acknowledge`, in one call of a thread.
+
+        Return the report, the seconds until a file is ready, those until the next rescan, and the result of `acknowledge`.
+        """
         report = self.reader.read_pass()
         connector = self.reader.connector
         rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
-        return report, connector.waiting(), rescan
+        return report, connector.waiting(), rescan, self.acknowledge()
 
     def _in(self, seconds: float) -> float:
         """Return the loop time in ``seconds`` from now."""

@@ -9,16 +9,19 @@ from __future__ import annotations
 import atexit
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 
 import structlog
-from structlog.dev import ConsoleRenderer, plain_traceback
-from structlog.typing import EventDict, Processor
 
+from ingestd.process.deferred_imports import is_deferred
 from ingestd.process.line_writer import LineWriter
 from ingestd.process.redaction import redact, redact_text
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 
@@ -28,6 +31,11 @@ _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 class _LogLines(logging.StreamHandler[TextIO]):
     """The handler that is ours among those of the root logger, so that it can be replaced and others are left alone."""
 
+    def format(self, record: logging.LogRecord) -> str:
+        """As the log is configured."""
+        complete_configuration()
+        return super().format(record)
+
 
 def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, level: Level = "info") -> None:
     """Send structlog's events and the libraries' warnings to ``stream`` (standard error), one line an event.
@@ -36,27 +44,60 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
     ``timestamp`` (UTC, milliseconds), ``level``, ``event`` and the event's fields; an exception is the field
     ``exception``. ``level`` is for our own events; libraries that log by `logging` are logged from WARNING on. May be
     called again; the last call holds. What is queued when the process exits is written for at most
-    ``FLUSH_SECONDS``.
+    ``FLUSH_SECONDS``. If the import of structlog is deferred, so is its configuration: until the first event
+    (`complete_configuration`) or warning of a library.
     """
+    global _configuration  # noqa: PLW0603 - a process has one log
     target = stream if stream is not None else sys.stderr
     terminal = target.isatty()
     as_json = not terminal if json is None else json
-    renderer: Processor = (
-        structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
-        if as_json
-        else ConsoleRenderer(colors=terminal, exception_formatter=plain_traceback, pad_event_to=0)
+    lines = _replace_writer(target, partial(_renderer, as_json=as_json, terminal=terminal))
+    handler = _LogLines(lines)
+    root = logging.getLogger()
+    for old in [known for known in root.handlers if isinstance(known, _LogLines)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    _configuration = partial(
+        _configure_structlog, lines, handler, as_json=as_json, terminal=terminal, level=_LEVELS[level]
     )
+    if not is_deferred("structlog"):
+        complete_configuration()
+
+
+_configuration: Callable[[], None] | None = None
+"""What is left of the last `configure_logs`."""
+
+
+def complete_configuration() -> None:
+    """Do what `configure_logs` deferred, if anything. To be called before `structlog.get_logger`."""
+    global _configuration  # noqa: PLW0603 - a process has one log
+    configuration = _configuration
+    if configuration is not None:
+        configuration()
+        if _configuration is configuration:
+            _configuration = None
+
+
+def _renderer(*, as_json: bool, terminal: bool) -> Processor:
+    if as_json:
+        return structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=terminal, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0
+    )
+
+
+def _configure_structlog(lines: TextIO, handler: _LogLines, *, as_json: bool, terminal: bool, level: int) -> None:
+    renderer = _renderer(as_json=as_json, terminal=terminal)
     before: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
     # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
     after: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, renderer]
-    lines = _replace_writer(target, renderer)
     structlog.configure(
         processors=[*before, *after],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=lines),
         cache_logger_on_first_use=False,
     )
-    handler = _LogLines(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*before, _library],
@@ -64,11 +105,6 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
             use_get_message=True,
         )
     )
-    root = logging.getLogger()
-    for old in [known for known in root.handlers if isinstance(known, _LogLines)]:
-        root.removeHandler(old)
-    root.addHandler(handler)
-    root.setLevel(logging.WARNING)
 
 
 FLUSH_SECONDS = 2.0
@@ -96,7 +132,7 @@ def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
     return _writer.drain(seconds) if _writer is not None else True
 
 
-def _replace_writer(target: TextIO, renderer: Processor) -> TextIO:
+def _replace_writer(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
     """Return what the loggers write to. A stream without a descriptor, such as a test's, is written to directly."""
     global _writer, _dropped_before  # noqa: PLW0603 - a process has one log
     if _writer is not None:
@@ -115,7 +151,7 @@ def _replace_writer(target: TextIO, renderer: Processor) -> TextIO:
             "lines": count,
             "sentence": f"{count} lines of the log could not be written and were dropped: {reason}.",
         }
-        line = renderer(None, "warning", _order(None, "warning", _timestamp(None, "warning", event)))
+        line = renderer()(None, "warning", _order(None, "warning", _timestamp(None, "warning", event)))
         return f"{line!s}\n"
 
     _writer = LineWriter(descriptor, report=report)

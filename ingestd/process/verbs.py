@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import importlib
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import click
 
+from ingestd.process.deferred_imports import defer_imports
 from ingestd.process.standard_streams import open_standard_streams, output_failure
 
 OUTPUT_UNWRITABLE = 73
@@ -22,6 +23,8 @@ class Verbs(click.Group):
     verbs: ClassVar[Mapping[str, str]]
     """The beginning of each verb's help, in the order in which a newcomer meets them: a list then imports no verb."""
     package: ClassVar[str]
+    deferred: ClassVar[Sequence[str]] = ()
+    """Libraries with deferred imports (`defer_imports`)."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """As click does it, with standard streams that are open and fail at most once."""
@@ -57,5 +60,6 @@ class Verbs(click.Group):
         """The verb, or None, for which click has a sentence."""
         if cmd_name not in self.verbs:
             return None
+        defer_imports(*self.deferred)
         command: click.Command = getattr(importlib.import_module(f"{self.package}.{cmd_name}"), cmd_name)
         return command

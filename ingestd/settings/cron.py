@@ -18,8 +18,6 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from apscheduler.triggers.cron import CronTrigger
-
 from ingestd.settings.node import shortened
 
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -86,6 +84,8 @@ class _Crontab:
                 f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
             )
         selected = [_values(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)]
+        from apscheduler.triggers.cron import CronTrigger  # noqa: PLC0415 - most pipelines have no cron expression
+
         minute, hour, day, month = (",".join(map(str, sorted(values))) for values in selected[:4])
         weekday = ",".join(sorted({_WEEKDAYS[number] for number in selected[4]}))  # apscheduler counts from Monday
         either = not words[2][0].startswith("*") and not words[4][0].startswith("*")

@@ -14,6 +14,8 @@ from typing import ClassVar, Literal, TypeAlias
 
 import structlog
 
+from ingestd.process.logs import complete_configuration
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -37,6 +39,7 @@ def log_event(event: Event) -> None:
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
     if event.former_name is not None:
         fields["former_event"] = event.former_name
+    complete_configuration()
     structlog.get_logger().log(_LEVELS[event.level], event_name(type(event)), **fields)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
-from connectors.formats.csv import Csv, read_csv
-from connectors.formats.ndjson import Ndjson, read_ndjson
+from connectors.formats.csv import Csv
+from connectors.formats.csv.reader import read_csv
+from connectors.formats.ndjson import Ndjson
+from connectors.formats.ndjson.reader import read_ndjson
 from ingestd.sdk import Connector, SourceContext
 from ingestd.sdk.testing import ConnectorConformance, Rig
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +36,59 @@ def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Pa
     second = ingestd(tmp_path, "sync", "-c", str(config))
     assert (second.returncode, last_line(second.stdout)) == (0, "0 entries delivered, 0 pending, 0 rejected.")
     assert server.writes() == []
+
+
+# Packages of modules that are executed only if something has changed. A package with a deferred import has no submodules.
+ONLY_FOR_CHANGES = (
+    "polars.", "httpx.", "httpcore", "structlog.", "sqlglot.", "pint.", "rich", "apscheduler", "openpyxl", "python_calamine",
+    "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.client.async_client", "ingestd.client.blocking_client",
+    "ingestd.daemon.sync_plan", "ingestd.cli.live_display", "connectors.formats.csv.reader", "connectors.formats.ndjson.reader",
+    "connectors.formats.json.reader", "connectors.formats.xml.reader", "connectors.formats.excel.reader",
+    "connectors.formats.columnar.reader",
+)  # fmt: skip
+
+
+def modules_of(config: Path, *verb: str) -> list[str]:
+    """Run a verb in a new process, and return the modules that it has executed at its end."""
+    script = (
+        "import sys\nfrom ingestd.cli import main\n"
+        f"try:\n    main({[*verb]}, standalone_mode=False)\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], cwd=config.parent, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout.splitlines()[-1].split()
+
+
+def test_an_unchanged_sync_imports_no_data_frames_no_http_client_and_no_reader_of_a_format(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "masses.csv").write_text("part,mass\nP1,1.50\nP2,2.50\n")
+    source = {"connector": "directory", "path": str(tmp_path / "drop"), "settle_seconds": 0}
+    config = tmp_path / "ingestd.yaml"
+    pipeline = {
+        "name": "masses", "source": source, "sink": {"workspace": "Bench", "label": "Masses"},
+        "entries": {"key": "{part}", "value": "{mass}"},
+    }  # fmt: skip
+    service = {"url": server.url, "api_key": "test-key", "client_id": "test"}
+    config.write_text(json.dumps({"service": service, "state": "var/ingestd.db", "pipelines": [pipeline]}))
+    first = modules_of(config, "sync")
+    assert [
+        name for name in ("polars.", "httpx.", "connectors.formats.csv.reader") if not with_prefix(first, name)
+    ] == []
+    assert [value for value, _ in server.values("Masses").values()] == ["1.50", "2.50"]
+    server.forget_requests()
+    again = modules_of(config, "sync")
+    assert [name for prefix in ONLY_FOR_CHANGES for name in with_prefix(again, prefix)] == []
+    assert server.writes() == []
+    for verb in (("status",), ("why", str(tmp_path / "drop" / "masses.csv"))):
+        loaded = modules_of(config, *verb)
+        assert [name for prefix in ONLY_FOR_CHANGES for name in with_prefix(loaded, prefix)] == []
+
+
+def with_prefix(modules: list[str], prefix: str) -> list[str]:
+    return [name for name in modules if name.startswith(prefix)]
 
 
 def test_only_named_pipelines_are_read(tmp_path: Path, server: DocumentServer) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.formats.json import read_json
+from connectors.formats.json.reader import read_json
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=8)
 NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="."), max_size=4)

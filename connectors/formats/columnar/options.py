@@ -7,7 +7,6 @@ from typing import BinaryIO, ClassVar, Literal
 
 import polars as pl
 
-from connectors.formats.columnar.reader import read_columnar
 from connectors.formats.parser_process import IsolatedFormat
 from connectors.formats.record_chunk import RecordChunk
 
@@ -21,6 +20,8 @@ class Parquet(IsolatedFormat):
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.columnar.reader.read_columnar`."""
+        from connectors.formats.columnar.reader import read_columnar  # noqa: PLC0415 - imported for a file that is read
+
         return read_columnar(file, name, pl.scan_parquet, "Parquet")
 
 
@@ -33,4 +34,6 @@ class Arrow(IsolatedFormat):
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.columnar.reader.read_columnar`."""
+        from connectors.formats.columnar.reader import read_columnar  # noqa: PLC0415 - imported for a file that is read
+
         return read_columnar(file, name, pl.scan_ipc, "Arrow")

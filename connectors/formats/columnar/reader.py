@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from io import UnsupportedOperation
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TypeAlias
 
 import polars as pl
 
@@ -14,7 +14,7 @@ from ingestd.sdk import SourceBroken
 
 ROWS = 50_000
 
-Scan = Callable[[str | IO[bytes]], pl.LazyFrame]
+Scan: TypeAlias = "Callable[[str | IO[bytes]], pl.LazyFrame]"
 
 
 def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[RecordChunk]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from polars.datatypes import DataType, DataTypeClass
-
-NESTED = (pl.List, pl.Array, pl.Struct)
 
 
 class ColumnNotText(Exception):
     """A column has a type without a text form. ``name`` and ``type``: those of the column."""
 
-    def __init__(self, name: str, kind: DataType | DataTypeClass) -> None:
+    def __init__(self, name: str, kind: pl.DataType | pl.datatypes.DataTypeClass) -> None:
         self.name = name
         self.type = str(kind)
         super().__init__(f"column {name!r} holds {kind}, which has no text form")
@@ -29,11 +26,11 @@ def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(_expression(name, kind) for name, kind in frame.schema.items())
 
 
-def _expression(name: str, kind: DataType) -> pl.Expr:
+def _expression(name: str, kind: pl.DataType) -> pl.Expr:
     column = pl.col(name)
     if isinstance(kind, pl.Datetime):
         return column.dt.to_string(f"%Y-%m-%dT%H:%M:%S%.f{'%:z' if kind.time_zone else ''}")
-    if isinstance(kind, NESTED):
+    if isinstance(kind, (pl.List, pl.Array, pl.Struct)):
         if _has_no_text(kind):
             raise ColumnNotText(name, kind)
         return (
@@ -49,7 +46,7 @@ def _expression(name: str, kind: DataType) -> pl.Expr:
     return column.cast(pl.String)
 
 
-def _has_no_text(kind: DataType | DataTypeClass) -> bool:
+def _has_no_text(kind: pl.DataType | pl.datatypes.DataTypeClass) -> bool:
     if isinstance(kind, pl.Struct):
         return any(_has_no_text(field.dtype) for field in kind.fields)
     if isinstance(kind, pl.List | pl.Array):

@@ -10,7 +10,6 @@ from pydantic import Field, StringConstraints, model_validator
 from connectors.formats.column_names import Naming
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
-from connectors.formats.csv.reader import read_csv
 from connectors.formats.format import Format
 from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.record_chunk import RecordChunk
@@ -106,4 +105,6 @@ class Csv(Format):
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.csv.reader.read_csv`."""
+        from connectors.formats.csv.reader import read_csv  # noqa: PLC0415 - imported for a file that is read
+
         return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding)

@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from connectors.formats.column_names import Naming
 from connectors.formats.excel.area import Area, parse_area
-from connectors.formats.excel.reader import SheetLayout, read_excel
-from connectors.formats.excel.workbook import FILE_BYTES
+from connectors.formats.excel.limits import FILE_BYTES
 from connectors.formats.parser_process import IsolatedFormat
 from connectors.formats.preamble import DESCRIPTION
 from connectors.formats.record_chunk import RecordChunk
@@ -76,6 +75,8 @@ class Excel(IsolatedFormat):
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.excel.reader.read_excel`."""
+        from connectors.formats.excel.reader import SheetLayout, read_excel  # noqa: PLC0415 - imported for a file that is read
+
         layout = SheetLayout(
             area=parse_area(self.area) if self.area else Area(),
             header_row=self.header_row,

@@ -20,12 +20,10 @@ from python_calamine import (
 from connectors.formats.excel.binary_workbook import read_xlsb_details
 from connectors.formats.excel.details import CellDetails, WorkbookDamaged
 from connectors.formats.excel.legacy_workbook import read_xls_details
+from connectors.formats.excel.limits import FILE_BYTES, UNPACKED_BYTES
 from connectors.formats.excel.open_document import read_ods_details
 from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
 from ingestd.sdk import SourceBroken
-
-FILE_BYTES = 256 * 2**20
-UNPACKED_BYTES = 2 * 2**30
 
 Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
 

@@ -8,7 +8,6 @@ from typing import BinaryIO, ClassVar, Literal
 from pydantic import Field
 
 from connectors.formats.format import Format
-from connectors.formats.json.reader import read_json
 from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
@@ -30,4 +29,6 @@ class Json(Format):
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.json.reader.read_json`."""
+        from connectors.formats.json.reader import read_json  # noqa: PLC0415 - imported for a file that is read
+
         return read_json(file, name, path=self.records.split(".") if self.records else (), encoding=self.encoding)

@@ -8,7 +8,6 @@ from typing import BinaryIO, ClassVar, Literal
 from pydantic import Field
 
 from connectors.formats.format import Format
-from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
@@ -23,4 +22,6 @@ class Ndjson(Format):
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.ndjson.reader.read_ndjson`."""
+        from connectors.formats.ndjson.reader import read_ndjson  # noqa: PLC0415 - imported for a file that is read
+
         return read_ndjson(file, name, encoding=self.encoding)

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from connectors.formats.format import Format
 from connectors.formats.record_chunk import RecordChunk
-from connectors.formats.xml.reader import read_xml
 
 
 class Xml(Format):
@@ -37,4 +36,6 @@ class Xml(Format):
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.xml.reader.read_xml`."""
+        from connectors.formats.xml.reader import read_xml  # noqa: PLC0415 - imported for a file that is read
+
         return read_xml(file, name, path=self.records.split("/"), lists=self.lists)

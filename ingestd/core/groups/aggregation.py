@@ -31,7 +31,6 @@ from ingestd.core.record import Batch, Reject
 _FACT = "file."
 _UNITS = "units."
 _ROWS, _FIRST, _LAST, _REASON, _REJECTED = "\0rows", "\0first", "\0last", "\0reason", "\0rejected"
-_LIMB = pl.lit(SCALE, dtype=pl.Int128)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,9 +274,10 @@ class Aggregation:
             return [texts.is_not_null().cast(pl.Int64).alias(one.column("count"))]
         if one.sums:
             numbers = _read(frame, spec.field, texts, "number", rejects).to_frame("all")
+            limb = pl.lit(SCALE, dtype=pl.Int128)
             limbs = numbers.select(
-                (pl.col("all") // _LIMB).alias(one.column("high")),
-                pl.col("all").mod(_LIMB).alias(one.column("low")),
+                (pl.col("all") // limb).alias(one.column("high")),
+                pl.col("all").mod(limb).alias(one.column("low")),
                 pl.col("all").is_not_null().cast(pl.Int64).alias(one.column("count")),
             )
             return limbs.get_columns()

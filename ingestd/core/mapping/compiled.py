@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, reduce
+from importlib.metadata import version
 from itertools import product
 from operator import itemgetter, xor
 from typing import TypeAlias
@@ -46,7 +47,7 @@ from ingestd.core.mapping.steps import RecordSteps, find_entry
 from ingestd.core.record import Batch, Position, Reject, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
-_NO_ENTRIES = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.UInt64}
+_ENTRY_TEXTS = ("key", "value", "data_type")
 _ALWAYS = ("key", "value", "columns", "type")
 """The members of a specification that its digest always has; another one only if it is set."""
 
@@ -149,7 +150,7 @@ class Mapping:
             for spec in self._specs
         ]
         tables = [sorted(self._tables[source].items()) for source in self._tables]
-        content = [specs, pl.__version__, *([tables] if tables else [])]
+        content = [specs, version("polars"), *([tables] if tables else [])]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
@@ -211,8 +212,8 @@ class Mapping:
 
     def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
         """Return no entries, with the columns of `apply`."""
-        extra = dict.fromkeys(self._extra, pl.String)
-        return pl.DataFrame(schema={**_NO_ENTRIES, **extra, "position": position})
+        texts, extra = (dict.fromkeys(names, pl.String) for names in (_ENTRY_TEXTS, self._extra))
+        return pl.DataFrame(schema={**texts, "row_hash": pl.UInt64, **extra, "position": position})
 
     def apply(
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
@@ -235,7 +236,7 @@ class Mapping:
         found: list[_Rejected] = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
         return Mapped(
-            entries=entries.select(*_NO_ENTRIES, *self._extra, "position"),
+            entries=entries.select(*_ENTRY_TEXTS, "row_hash", *self._extra, "position"),
             rejects=tuple(_rejects(found, records, hashes)),
         )
 

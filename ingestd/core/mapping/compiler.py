@@ -117,7 +117,7 @@ class Compiler:
     def as_number(self, found: Typed, node: exp.Expr) -> Typed:
         """Return a compiled node as a number; text is read as an exact decimal, and has a fault if it is none."""
         if found.kind == "null":
-            return replace(found, expr=found.expr.cast(number.NUMBER), kind="number")
+            return replace(found, expr=found.expr.cast(number.number_type()), kind="number")
         if found.kind == "number":
             return found
         if found.kind == "boolean":
@@ -130,7 +130,7 @@ class Compiler:
         key = found.columns[0] if found.raw else ""
         if key not in self._numbers:
             text = found.expr if found.raw else self.step(found.expr)
-            numbers = self.step(text.map_batches(number.read_numbers, return_dtype=number.NUMBER))
+            numbers = self.step(text.map_batches(number.read_numbers, return_dtype=number.number_type()))
             fault = RecordFault(
                 bad=self.step(text.is_not_null() & numbers.is_null()),
                 columns=found.columns,

@@ -12,7 +12,8 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 import polars as pl
 
 DECIMALS = 18
-NUMBER = pl.Decimal(38, DECIMALS)
+PRECISION = 38
+"""Digits of a number, with its `DECIMALS`."""
 LIMIT_DIGITS = 19
 """A number with more digits before the point doesn't fit."""
 
@@ -22,8 +23,11 @@ _SURE_BYTES = 19
 _FORM = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _UNIT = Decimal(1).scaleb(-DECIMALS)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
-_ZERO = pl.lit(Decimal(0)).cast(NUMBER)
-_ONE = pl.lit(Decimal(1)).cast(NUMBER)
+
+
+def number_type() -> pl.Decimal:
+    """Return the data type of numbers in expressions."""
+    return pl.Decimal(PRECISION, DECIMALS)
 
 
 def decimal_of(text: str) -> Decimal | None:
@@ -48,18 +52,18 @@ def exact_number(text: str) -> Decimal | None:
 
 
 def read_numbers(texts: pl.Series) -> pl.Series:
-    """Return the texts as numbers (`NUMBER`); null where `exact_number` returns None."""
-    numbers = texts.cast(NUMBER, strict=False)
+    """Return the texts as numbers (`number_type`); null where `exact_number` returns None."""
+    numbers = texts.cast(number_type(), strict=False)
     doubtful = ((texts.str.len_bytes() > _SURE_BYTES) | texts.str.contains("[eE]")).arg_true()
     if doubtful.len():
         read = [exact_number(text) for text in texts.gather(doubtful)]
-        numbers = numbers.scatter(doubtful, pl.Series(read, dtype=NUMBER))
+        numbers = numbers.scatter(doubtful, pl.Series(read, dtype=number_type()))
     return numbers
 
 
 def number_literal(value: Decimal) -> pl.Expr:
     """Return a number that fits as a column expression."""
-    return pl.lit(value).cast(NUMBER)
+    return pl.lit(value).cast(number_type())
 
 
 def number_text(number: pl.Expr) -> pl.Expr:
@@ -87,12 +91,14 @@ def multiply(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[p
     if constant is not None and abs(constant) <= 10:
         return left * right, None
     safe = _size(left) * _size(right) < 9e19
-    return pl.when(safe).then(pl.when(safe).then(left).otherwise(_ZERO) * right_of(safe, right)), safe
+    return pl.when(safe).then(
+        pl.when(safe).then(left).otherwise(number_literal(Decimal(0))) * right_of(safe, right)
+    ), safe
 
 
 def right_of(safe: pl.Expr, operand: pl.Expr) -> pl.Expr:
     """Return the operand where it is safe, else one."""
-    return pl.when(safe).then(operand).otherwise(_ONE)
+    return pl.when(safe).then(operand).otherwise(number_literal(Decimal(1)))
 
 
 def divide(left: pl.Expr, right: pl.Expr, constant: Decimal | None) -> tuple[pl.Expr, pl.Expr | None]:

@@ -94,9 +94,9 @@ class RuleGroup:
         return known | ({f"{FILE_PART}{name}": text for name, text in found.groupdict().items()} if found else {})
 
 
-_with_nul = pl.any_horizontal(
-    pl.col("key", "value", "data_type").str.contains("\0", literal=True).fill_null(value=False)
-)
+def _with_nul() -> pl.Expr:
+    texts = pl.col("key", "value", "data_type")
+    return pl.any_horizontal(texts.str.contains("\0", literal=True).fill_null(value=False))
 
 
 def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[str]) -> RuleGroup:
@@ -175,7 +175,7 @@ def _apply(
         pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND), _has_fields(key, data_type).alias("\0has_fields"),
         *([template_text(rule.unit.bind(bound)).alias("\0unit")] if group.values is not None else ()),
     )  # fmt: skip
-    valid = mapped.select(pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul).to_series()
+    valid = mapped.select(pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul()).to_series()
     if not valid.all():
         invalid = ~valid
         for row, record in zip(

@@ -62,7 +62,7 @@ def _concat(compiler: Compiler, node: exp.Concat | exp.DPipe) -> Typed:
 def _length(compiler: Compiler, node: exp.Length) -> Typed:
     found = compiler.text(node.this)
     return Typed(
-        expr=found.expr.str.len_chars().cast(number.NUMBER),
+        expr=found.expr.str.len_chars().cast(number.number_type()),
         kind="number",
         columns=found.columns,
         faults=found.faults,

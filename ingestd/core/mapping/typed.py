@@ -98,7 +98,7 @@ def one_kind(values: Sequence[Typed]) -> tuple[Kind, list[pl.Expr]]:
     if len(kinds) != 1 or kinds == {"text"}:
         return "text", [value.text() for value in values]
     (kind,) = kinds
-    dtype = number.NUMBER if kind == "number" else pl.Boolean
+    dtype = number.number_type() if kind == "number" else pl.Boolean
     return kind, [value.expr.cast(dtype) if value.kind == "null" else value.expr for value in values]
 
 

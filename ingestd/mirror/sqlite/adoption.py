@@ -85,4 +85,4 @@ def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: 
             connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
 
 
-_PAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "partition": pl.Int64}
+_PAGED = {"key": str, "value": str, "data_type": str, "partition": int}

@@ -33,11 +33,11 @@ T = TypeVar("T")
 _PAGE = 5_000
 
 _NAMED = {
-    "key": pl.String, "what": pl.String, "value": pl.String, "data_type": pl.String, "partition": pl.Int64,
-    "row_hash": pl.Int64,
-    "found": pl.String, "found_type": pl.String,
+    "key": str, "what": str, "value": str, "data_type": str, "partition": int,
+    "row_hash": int,
+    "found": str, "found_type": str,
 }  # fmt: skip
-_ADDED = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+_ADDED = {"key": str, "value": str, "data_type": str}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,7 +363,7 @@ class DriftStore:
         _set_reaction(connection, sink, "adopted", page)
 
 
-_Do: TypeAlias = Callable[[sqlite3.Connection, int, pl.DataFrame], None]
+_Do: TypeAlias = "Callable[[sqlite3.Connection, int, pl.DataFrame], None]"
 """Changes the mirror for a page of findings of a sink, inside a write transaction."""
 
 

@@ -21,17 +21,17 @@ from ingestd.mirror.sqlite.segments import leave, queue
 from ingestd.mirror.sqlite.sql import SQL
 
 _KNOWN = {
-    "key": pl.String,
-    "old_value": pl.String,
-    "old_type": pl.String,
-    "segment": pl.Int64,
-    "removed": pl.Int64,
-    "partition": pl.Int64,
-    "old_run": pl.Int64,
-    "old_hash": pl.Int64,
-    "old_position": pl.String,
-    "kind": pl.String,
-    "last_read": pl.String,
+    "key": str,
+    "old_value": str,
+    "old_type": str,
+    "segment": int,
+    "removed": int,
+    "partition": int,
+    "old_run": int,
+    "old_hash": int,
+    "old_position": str,
+    "kind": str,
+    "last_read": str,
 }
 
 ADOPTED = 0

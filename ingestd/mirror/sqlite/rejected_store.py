@@ -27,8 +27,8 @@ from ingestd.mirror.sqlite.threads import in_thread
 _PAGE = 5_000
 
 _ENTRY = {
-    "key": pl.String, "value": pl.String, "data_type": pl.String, "removed": pl.Int64, "partition": pl.Int64,
-    "run": pl.Int64, "row_hash": pl.Int64,
+    "key": str, "value": str, "data_type": str, "removed": int, "partition": int,
+    "run": int, "row_hash": int,
 }  # fmt: skip
 
 

@@ -18,12 +18,12 @@ PAGE = 10_000
 """Maximum number of entries in one transaction, which takes some tenths of a second."""
 
 STAGED = {
-    "key": pl.String,
-    "value": pl.String,
-    "data_type": pl.String,
-    "row_hash": pl.Int64,
+    "key": str,
+    "value": str,
+    "data_type": str,
+    "row_hash": int,
     "position": None,
-    "deadband": pl.String,
+    "deadband": str,
 }
 """The columns of ``staging_read``."""
 
@@ -76,5 +76,5 @@ def _removed(reader: sqlite3.Connection, run: RunState, seen: pl.Series) -> int:
     rows = reader.execute(SQL["entries_unstaged"], parameters).fetchall()
     if run.remapped and run.whole:
         return len(rows)
-    hashes = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")["row_hash"]
+    hashes = pl.DataFrame(rows, schema={"key": str, "row_hash": int}, orient="row")["row_hash"]
     return int((~hashes.is_in(seen.implode())).sum())

@@ -79,7 +79,7 @@ class CopiedPartition:
     entries: int
 
 
-_STAGED = dict.fromkeys(("key", "value", "data_type", "deadband"), pl.String)
+_STAGED = dict.fromkeys(("key", "value", "data_type", "deadband"), str)
 
 
 class StateCopy:

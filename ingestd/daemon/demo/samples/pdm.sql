@@ -11,7 +11,7 @@ INSERT INTO part (number, revision, state, owner) VALUES
   ('00641', 'A', 'in work', 'S. Iyer'),
   ('00669', 'A', 'released', 'M. Okafor'),
   ('00704', 'A', 'in review', 'S. Iyer'),
-  ('00758', 'D', 'released', 'L. Brandt'),
+  ('00748', 'D', 'released', 'L. Brandt'),
   ('00792', 'A', 'in work', 'J. Núñez'),
   ('00863', 'D', 'in review', 'L. Brandt'),
   ('00889', 'D', 'in review', 'M. Okafor'),
