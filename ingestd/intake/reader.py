@@ -17,6 +17,7 @@ from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Batch, Partition
+from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
@@ -78,8 +79,8 @@ class Reader:
 
     Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
     ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
-    whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping; its temporary files are in
-    ``folder``.
+    whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping. Temporary files of large
+    readings are in ``folder``.
     """
 
     def __init__(
@@ -315,21 +316,29 @@ class Reader:
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
-        if self._groups is None:
-            return self._read_batches(partition, state, whole=whole, groups=None)
-        with GroupStage(self._groups, self._folder) as groups:
-            return self._read_batches(partition, state, whole=whole, groups=groups)
+        with EntrySorter(self._folder) as sorter:
+            if self._groups is None:
+                return self._read_batches(partition, state, whole=whole, groups=None, sorter=sorter)
+            with GroupStage(self._groups, self._folder) as groups:
+                return self._read_batches(partition, state, whole=whole, groups=groups, sorter=sorter)
 
     def _read_batches(
-        self, partition: Partition, state: PartitionState, *, whole: bool, groups: GroupStage | None
+        self,
+        partition: Partition,
+        state: PartitionState,
+        *,
+        whole: bool,
+        groups: GroupStage | None,
+        sorter: EntrySorter,
     ) -> RunSummary | None:
         contract = ContractCheck(self._contract) if self._contract is not None else None
         guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
         can_hold = guard is not None or (partition.snapshot and contract is not None and contract.contract.can_hold)
         withheld = state.withheld if can_hold and not whole else None
         run = Run(
-            self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups
-        )
+            self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups,
+            sorter=sorter,
+        )  # fmt: skip
         started = self._clock()
         summary: RunSummary | None = None
         try:

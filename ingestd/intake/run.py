@@ -14,6 +14,7 @@ from ingestd.core.mapping import Mapping
 from ingestd.core.record import NOTICE, Batch, Partition, Reject
 from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
+from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk.batches import attach_rejects
@@ -22,12 +23,17 @@ _ENTRIES_IN_COMMIT = 5000
 """New entries of a snapshot are collected up to this number, the size of a request. So ten changed rows among a million are one
 transaction and one request, in whatever batches they are."""
 
+_ENTRIES_UNSORTED = 100_000
+"""Further entries of a snapshot are sorted before they are stored. A sorted piece is as large as all that were stored before, so an
+entry waits at most as long as the reading before it took."""
+
 
 class Run:
     """One reading of one partition. It begins with its first batch and ends with its last.
 
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
-    of each group of records before the difference and the mapping.
+    of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
+    snapshot.
     ``first_reject``: location and reason of the first rejected record.
     """
 
@@ -42,6 +48,7 @@ class Run:
         contract: ContractCheck | None = None,
         guard: Guard | None = None,
         groups: GroupStage | None = None,
+        sorter: EntrySorter,
     ) -> None:
         self._mirror = mirror
         self._mapping = mapping
@@ -50,6 +57,8 @@ class Run:
         self._whole = whole or state.snapshot is None
         self._guard = guard
         self._groups = groups
+        self._sorter = sorter
+        self._stored = 0
         self._difference = Difference(None if self._whole else state.snapshot)
         self._id: int | None = None
         self._entries: list[pl.DataFrame] = []
@@ -141,7 +150,8 @@ class Run:
             return
         run = self._begin()
         if self._last is not None and broken:
-            self._commit(run, self._last)  # everything that was read before the failure stays
+            self._commit(run, self._last)
+            self._drain(run, self._last)  # everything that was read before the failure stays
         self._mirror.fail_run(run, reason, broken=broken, reasons=self._hold_reasons())
 
     def _hold_reasons(self) -> tuple[str, ...]:
@@ -156,7 +166,14 @@ class Run:
         self._last = batch
 
     def _commit(self, run: int, batch: Batch) -> None:
-        entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
+        """Store what was collected; the entries of a large snapshot are sorted first."""
+        none = self._mapping.empty_entries(batch.positions.dtype)
+        entries = pl.concat(self._entries) if self._entries else none
+        if self._partition.snapshot and not self._partial and self._stored >= _ENTRIES_UNSORTED:
+            self._sorter.add(entries)
+            entries = none
+        else:
+            self._drain(run, batch)  # earlier entries first
         self._mirror.commit(
             run,
             entries=entries,
@@ -166,8 +183,17 @@ class Run:
             facts=self._with_notices(batch.facts),
             resolved=self._resolves,
         )
+        self._stored += entries.height
         self._entries, self._rejects, self._records, self._last = [], [], 0, None
         self._resolves = []
+        if batch.last or self._sorter.height >= self._stored:
+            self._drain(run, batch)
+
+    def _drain(self, run: int, batch: Batch) -> None:
+        """Store the entries of the sorter."""
+        for entries in self._sorter.drain() if self._sorter.height else ():
+            self._mirror.commit(run, entries=entries, records=0, rejects=(), cursor=batch.cursor, facts={})
+            self._stored += entries.height
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
         """Return the facts; their notice also states what the contract accepted."""
