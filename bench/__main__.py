@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from bench import adaptive, cold, database, folder, latency, memory, service, single, ten, unchanged
+from bench import adaptive, cold, database, folder, growth, latency, memory, service, single, ten, unchanged
 from bench.child import ChildFailed
 from bench.endpoints import Wrong
 from bench.figures import Report
@@ -30,6 +30,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "folder": folder.measure,
     "database": database.measure,
     "memory": memory.measure,
+    "growth": growth.measure,
 }
 
 

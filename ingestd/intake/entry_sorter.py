@@ -7,6 +7,7 @@ of keys they reach each page once. So the cost of an entry does not grow with th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -15,7 +16,7 @@ import polars as pl
 from ingestd.intake.spill_file import SpillFile
 
 RANGES = 64
-ROWS_AT_ONCE = 100_000
+ROWS_AT_ONCE = 50_000
 """About so many entries are in memory at once."""
 
 
@@ -46,7 +47,7 @@ class EntrySorter:
             # The first entries are a sample. A bad one makes the parts uneven, but not wrong.
             self._bounds = ordered["key"].gather([ordered.height * part // RANGES for part in range(1, RANGES)])
         edges = [0, *ordered["key"].search_sorted(self._bounds).to_list(), ordered.height]
-        for part, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+        for part, (start, end) in enumerate(pairwise(edges)):
             if start < end:
                 self._file.append(part, ordered[start:end])
         self.height += ordered.height

@@ -1,7 +1,7 @@
 """The group stage of a run: collects the states of a whole partition, on disk if they are many, and yields its groups.
 
-The states go to one temporary file beside the state file. States are divided by a hash of their group, and each part is merged alone. So memory depends on the size of a part, and not on the number of
-records or on the size of one group.
+The states go to one temporary file beside the state file. They are divided by a hash of their group, and each part is merged
+alone. So memory depends on the size of a part, and not on the number of records or on the size of one group.
 """
 
 from __future__ import annotations

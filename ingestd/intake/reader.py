@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,11 +17,13 @@ from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Batch, Partition
+from ingestd.intake.difference import PARTS
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, checked_batches
+from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk import Connector, Holds, Notices
 from ingestd.telemetry import Emit
@@ -316,11 +318,11 @@ class Reader:
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
-        with EntrySorter(self._folder) as sorter:
-            if self._groups is None:
-                return self._read_batches(partition, state, whole=whole, groups=None, sorter=sorter)
-            with GroupStage(self._groups, self._folder) as groups:
-                return self._read_batches(partition, state, whole=whole, groups=groups, sorter=sorter)
+        with ExitStack() as files:
+            sorter = files.enter_context(EntrySorter(self._folder))
+            hashes = files.enter_context(closing(SpillFile(self._folder, parts=PARTS, content="row hashes")))
+            groups = files.enter_context(GroupStage(self._groups, self._folder)) if self._groups is not None else None
+            return self._read_batches(partition, state, whole=whole, groups=groups, sorter=sorter, hashes=hashes)
 
     def _read_batches(
         self,
@@ -330,6 +332,7 @@ class Reader:
         whole: bool,
         groups: GroupStage | None,
         sorter: EntrySorter,
+        hashes: SpillFile,
     ) -> RunSummary | None:
         contract = ContractCheck(self._contract) if self._contract is not None else None
         guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
@@ -337,7 +340,7 @@ class Reader:
         withheld = state.withheld if can_hold and not whole else None
         run = Run(
             self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups,
-            sorter=sorter,
+            sorter=sorter, hashes=hashes, clock=self._clock,
         )  # fmt: skip
         started = self._clock()
         summary: RunSummary | None = None

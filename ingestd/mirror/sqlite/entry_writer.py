@@ -91,12 +91,14 @@ def write_entries(
     value, and ``last_read`` is the new one.
 
     ``claimed_segments``: the segments in open claims. ``at``: now. ``ending``: why a value that differs ends.
-    ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so they are inserted without a search.
+    ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes the insertion.
     """
-    if (fresh and _insert(connection, entries, sink=sink, partition=partition, run=run)) or (
-        (known := _known(connection, sink, entries)) is None
-        and _insert(connection, entries, sink=sink, partition=partition, run=run)
-    ):
+    location = {"sink": sink, "partition": partition, "run": run}
+    inserted = fresh and _insert(connection, entries, **location)
+    known = None if inserted else _known(connection, sink, entries)
+    if known is None:
+        if not inserted:
+            _store(connection, entries, "create", **location, claimed_segments=claimed_segments)
         _resolve(connection, sink, partition, entries)  # a rejected removal has no row
         nothing = pl.Series("old_hash", [], dtype=pl.Int64)
         return Written(
@@ -236,7 +238,8 @@ def _insert(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int,
     """Insert and queue entries; return False and change nothing if the mirror has one of the keys."""
     connection.execute("SAVEPOINT fresh")
     try:
-        for segment, piece in queue(connection, sink=sink, partition=partition, kind="create", entries=entries, over={}):
+        pieces = queue(connection, sink=sink, partition=partition, kind="create", entries=entries, over={})
+        for segment, piece in pieces:
             write_rows(
                 connection, piece, sink=sink, segment=segment, removed=False, partition=partition, run=run, is_new=True
             )
@@ -310,7 +313,7 @@ def _store(
     claimed_segments: Collection[int],
 ) -> None:
     """Write rows and queue them; remove pending ones from their older segments."""
-    lost = Counter(entries["segment"].drop_nulls().to_list())
+    lost = Counter(entries["segment"].drop_nulls().to_list()) if "segment" in entries.columns else Counter[int]()
     over: dict[int, list[int]] = {}
     if lost:
         rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
