@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -43,11 +44,8 @@ class Readings:
 
     def entries(self) -> list[tuple[Any, ...]]:
         """Return all entries. Segments differ; so does the position of an equal record that is repeated in another commit."""
-        with sqlite3.connect(self._folder / "state.db") as database:
-            rows = database.execute(
-                "SELECT key, value, removed, run, row_hash FROM entry ORDER BY key"
-            ).fetchall()
-        database.close()
+        with closing(sqlite3.connect(self._folder / "state.db")) as database:
+            rows = database.execute("SELECT key, value, removed, run, row_hash FROM entry ORDER BY key").fetchall()
         return rows
 
     def counts(self) -> list[tuple[int, ...]]:
@@ -131,5 +129,7 @@ def test_spilled_row_hashes_are_sorted_as_a_whole(batches: list[list[int]]) -> N
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     spill = SpillFile(tmp_path / "file", parts=1, content="entries")
-    with pytest.raises(MirrorFull, match="The entries can't be written to a temporary file in .*file: .*Is the disk full"):
+    with pytest.raises(
+        MirrorFull, match=r"The entries can't be written to a temporary file in .*file: .*Is the disk full"
+    ):
         spill.append(0, pl.DataFrame({"key": ["a"]}))
