@@ -45,8 +45,7 @@ class Readings:
     def entries(self) -> list[tuple[Any, ...]]:
         """Return all entries. Segments differ; so does the position of an equal record that is repeated in another commit."""
         with closing(sqlite3.connect(self._folder / "state.db")) as database:
-            rows = database.execute("SELECT key, value, removed, run, row_hash FROM entry ORDER BY key").fetchall()
-        return rows
+            return database.execute("SELECT key, value, removed, run, row_hash FROM entry ORDER BY key").fetchall()
 
     def counts(self) -> list[tuple[int, ...]]:
         return [(one.records, one.rejected) for one in self.reader.read_pass().read]
@@ -63,7 +62,7 @@ class Readings:
     guard=st.sampled_from([Guard(), Guard(types=True)]),
 )
 def test_sorted_entries_have_the_result_of_unsorted_ones(
-    contents: list[Rows], batch_rows: int, commit: int, unsorted: int, seconds: float, in_memory: int, guard: Guard
+    *, contents: list[Rows], batch_rows: int, commit: int, unsorted: int, seconds: float, in_memory: int, guard: Guard
 ) -> None:
     script = Script(deletes="remove", batch_rows=batch_rows)
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
