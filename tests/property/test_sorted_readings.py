@@ -51,7 +51,7 @@ class Readings:
         return [(one.records, one.rejected) for one in self.reader.read_pass().read]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     contents=st.lists(CONTENT, min_size=1, max_size=3),
     batch_rows=st.integers(1, 7),
