@@ -14,7 +14,21 @@ from pathlib import Path
 
 import click
 
-from bench import adaptive, cold, database, folder, idle, latency, memory, service, single, start, ten, unchanged
+from bench import (
+    adaptive,
+    cold,
+    database,
+    folder,
+    growth,
+    idle,
+    latency,
+    memory,
+    service,
+    single,
+    start,
+    ten,
+    unchanged,
+)
 from bench.child import ChildFailed
 from bench.comparison import ResultsUnusable, read_results
 from bench.comparison import compare as compare_results
@@ -33,6 +47,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "folder": folder.measure,
     "database": database.measure,
     "memory": memory.measure,
+    "growth": growth.measure,
     "start": start.measure,
     "idle": idle.measure,
 }

@@ -32,11 +32,14 @@ class ChildFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """``seconds``: from exec to the end, including start-up and imports. ``started``: on the machine's monotonic clock."""
+    """``seconds``: from exec to the end, including start-up and imports. ``written_mib``: what the kernel was given for disks.
+    ``started``: on the machine's monotonic clock.
+    """
 
     seconds: float
     cpu_seconds: float
     peak_mib: float
+    written_mib: float
     started: float
     output: str
 
@@ -80,6 +83,7 @@ def run(command: Sequence[str], **extra: str) -> Cost:
             seconds=ended - started,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             peak_mib=peak.mib,
+            written_mib=peak.written_mib,
             started=started,
             output=output.read(),
         )
@@ -200,11 +204,21 @@ def resident_mib(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def _written_mib(pid: int) -> float:
+    """Return what a process has written to disks so far, in MiB; 0 if it has ended."""
+    try:
+        fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0.0
+    return int(fields["write_bytes"]) / 2**20
+
+
 class _Peak:
-    """Reads the high-water mark until it is stopped; growth in the last fiftieth of a second is missed."""
+    """Reads the high-water mark and the written bytes until it is stopped; the last fiftieth of a second is missed."""
 
     def __init__(self, pid: int) -> None:
         self.mib = 0.0
+        self.written_mib = 0.0
         self._pid = pid
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -219,3 +233,4 @@ class _Peak:
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
             self.mib = max(self.mib, peak_mib(self._pid) or 0.0)
+            self.written_mib = max(self.written_mib, _written_mib(self._pid))

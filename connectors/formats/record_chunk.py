@@ -10,7 +10,7 @@ import polars as pl
 
 from ingestd.sdk import Batch, Cursor, Reject
 
-BLOCK_BYTES = 8 * 2**20
+BLOCK_BYTES = 4 * 2**20
 """How much is read at a time: large enough for work by columns, small enough for bounded memory."""
 
 RECORD_BYTES = 16 * 2**20

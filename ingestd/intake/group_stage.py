@@ -1,25 +1,22 @@
 """The group stage of a run: collects the states of a whole partition, on disk if they are many, and yields its groups.
 
-The states go to one temporary file beside the state file. It has no name, so nothing of it remains after a crash. States are
-divided by a hash of their group, and each part is merged alone. So memory depends on the size of a part, and not on the number of
-records or on the size of one group.
+The states go to one temporary file beside the state file. They are divided by a hash of their group, and each part is merged
+alone. So memory depends on the size of a part, and not on the number of records or on the size of one group.
 """
 
 from __future__ import annotations
 
-import io
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Self
 
 import polars as pl
 
-from ingestd.core.errors import MirrorFull, SourceBroken
+from ingestd.core.errors import SourceBroken
 from ingestd.core.groups import Aggregation
 from ingestd.core.record import Batch, Reject
+from ingestd.intake.spill_file import SpillFile
 
 STATES_IN_MEMORY = 150_000
 """So many states are merged at once, and written to disk if they do not become fewer than half."""
@@ -35,19 +32,16 @@ class GroupStage:
         """``folder``: for the temporary file, on a disk with room for the partition."""
         self._most = states_in_memory
         self._aggregation = aggregation
-        self._folder = folder
         self._memory: list[pl.DataFrame] = []
         self._height = 0
-        self._file: BinaryIO | None = None
-        self._chunks: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]
+        self._file = SpillFile(folder, parts=PARTS, content="groups")
         self._numbered = True
-        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._file.close()
 
     def check_header(self, batch: Batch) -> None:
         """Check that the partition has the columns and facts of the stage.
@@ -92,13 +86,13 @@ class GroupStage:
             MirrorFull: the temporary file can't be written or read.
         """
         self._merge_memory()
-        if self._file is None:
+        if not self._file.exists:
             [states] = self._memory
             yield self._grouped(states.sort(self._part_of(states), maintain_order=True), end, is_last=True)
             return
         self._write()
         for part in range(PARTS):
-            merged = self._aggregation.merge(pl.concat([*self._memory, *self._read(part)]))
+            merged = self._aggregation.merge(pl.concat([*self._memory, *self._file.frames(part)]))
             yield self._grouped(merged, end, is_last=part == PARTS - 1)
 
     def _grouped(self, states: pl.DataFrame, end: Batch, *, is_last: bool) -> Batch:
@@ -126,25 +120,9 @@ class GroupStage:
         parts = states.with_columns(self._part_of(states)).partition_by(
             _PART, as_dict=True, include_key=False, maintain_order=True
         )
-        try:
-            if self._file is None:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._file = self._open.enter_context(tempfile.TemporaryFile(dir=self._folder))  # noqa: SIM115 - it stays open
-            for (part,), chunk in parts.items():
-                start = self._file.seek(0, io.SEEK_END)
-                chunk.write_ipc_stream(self._file, compression="lz4")
-                self._chunks[int(part)].append((start, self._file.tell() - start))
-        except OSError as error:
-            raise MirrorFull(
-                f"The groups can't be written to a temporary file in {self._folder}: {error.strerror or error}. Is the disk full?"
-            ) from error
+        for (part,), chunk in parts.items():
+            self._file.append(int(part), chunk)
         self._memory, self._height = [states.clear()], 0
-
-    def _read(self, part: int) -> Iterator[pl.DataFrame]:
-        assert self._file is not None  # noqa: S101 - there are chunks only in a file
-        for start, size in self._chunks[part]:
-            self._file.seek(start)
-            yield pl.read_ipc_stream(io.BytesIO(self._file.read(size)))
 
 
 def _slices(batch: Batch) -> Iterator[Batch]:

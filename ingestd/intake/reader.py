@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,10 +17,13 @@ from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Batch, Partition
+from ingestd.intake.difference import PARTS
+from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, checked_batches
+from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk import Backfills, Connector, Holds, Notices
 from ingestd.telemetry import Emit
@@ -78,8 +81,8 @@ class Reader:
 
     Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
     ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
-    whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping; its temporary files are in
-    ``folder``.
+    whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping. Temporary files of large
+    readings are in ``folder``.
     """
 
     def __init__(
@@ -317,21 +320,30 @@ class Reader:
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
         if isinstance(self.connector, Backfills):
             self.connector.pause_backfill(state.withheld is not None)
-        if self._groups is None:
-            return self._read_batches(partition, state, whole=whole, groups=None)
-        with GroupStage(self._groups, self._folder) as groups:
-            return self._read_batches(partition, state, whole=whole, groups=groups)
+        with ExitStack() as files:
+            sorter = files.enter_context(EntrySorter(self._folder))
+            hashes = files.enter_context(closing(SpillFile(self._folder, parts=PARTS, content="row hashes")))
+            groups = files.enter_context(GroupStage(self._groups, self._folder)) if self._groups is not None else None
+            return self._read_batches(partition, state, whole=whole, groups=groups, sorter=sorter, hashes=hashes)
 
     def _read_batches(
-        self, partition: Partition, state: PartitionState, *, whole: bool, groups: GroupStage | None
+        self,
+        partition: Partition,
+        state: PartitionState,
+        *,
+        whole: bool,
+        groups: GroupStage | None,
+        sorter: EntrySorter,
+        hashes: SpillFile,
     ) -> RunSummary | None:
         contract = ContractCheck(self._contract) if self._contract is not None else None
         guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
         can_hold = guard is not None or (partition.snapshot and contract is not None and contract.contract.can_hold)
         withheld = state.withheld if can_hold and not whole else None
         run = Run(
-            self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups
-        )
+            self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups,
+            sorter=sorter, hashes=hashes, clock=self._clock,
+        )  # fmt: skip
         started = self._clock()
         summary: RunSummary | None = None
         try:

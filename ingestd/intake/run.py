@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 
 import polars as pl
@@ -11,10 +11,12 @@ from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import Mapping
-from ingestd.core.record import NOTICE, Batch, Partition, Reject
+from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Reject
 from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
+from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
+from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk.batches import attach_rejects
 
@@ -22,12 +24,20 @@ _ENTRIES_IN_COMMIT = 5000
 """New entries of a snapshot are collected up to this number, the size of a request. So ten changed rows among a million are one
 transaction and one request, in whatever batches they are."""
 
+_ENTRIES_UNSORTED = 50_000
+"""Entries of a snapshot beyond this number are sorted by key before they are stored."""
+
+_SORTING_SECONDS = 10.0
+"""After so many seconds, sorted entries are stored although the reading continues; then after twice as many, and so on. So a slow
+source delivers early, and the number of sorted pieces stays small."""
+
 
 class Run:
     """One reading of one partition. It begins with its first batch and ends with its last.
 
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
-    of each group of records before the difference and the mapping.
+    of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
+    snapshot. ``hashes``: see `Difference`. ``clock``: monotonic seconds.
     ``first_reject``: location and reason of the first rejected record.
     """
 
@@ -42,6 +52,9 @@ class Run:
         contract: ContractCheck | None = None,
         guard: Guard | None = None,
         groups: GroupStage | None = None,
+        sorter: EntrySorter,
+        hashes: SpillFile,
+        clock: Callable[[], float],
     ) -> None:
         self._mirror = mirror
         self._mapping = mapping
@@ -50,7 +63,12 @@ class Run:
         self._whole = whole or state.snapshot is None
         self._guard = guard
         self._groups = groups
-        self._difference = Difference(None if self._whole else state.snapshot)
+        self._sorter = sorter
+        self._clock = clock
+        self._began = clock()
+        self._sorting_seconds = _SORTING_SECONDS
+        self._stored = 0
+        self._difference = Difference(None if self._whole else state.snapshot, hashes)
         self._id: int | None = None
         self._entries: list[pl.DataFrame] = []
         self._rejects: list[tuple[Reject, int | None]] = []
@@ -59,6 +77,7 @@ class Run:
         self._partial = False
         self._amended = AmendedRecords()
         self._last: Batch | None = None
+        self._cursor: Cursor = {}
         self._header_known = False
         self._contract = contract
         self.first_reject = ""
@@ -140,8 +159,10 @@ class Run:
         if self._id is None and not broken:
             return
         run = self._begin()
-        if self._last is not None and broken:
-            self._commit(run, self._last)  # everything that was read before the failure stays
+        if broken:  # everything that was read before the failure stays
+            if self._last is not None:
+                self._commit(run, self._last)
+            self._drain(run)
         self._mirror.fail_run(run, reason, broken=broken, reasons=self._hold_reasons())
 
     def _hold_reasons(self) -> tuple[str, ...]:
@@ -153,10 +174,18 @@ class Run:
         self._rejects += rejects
         self._records += read
         self._resolves += batch.resolves
-        self._last = batch
+        self._last, self._cursor = batch, batch.cursor
 
     def _commit(self, run: int, batch: Batch) -> None:
-        entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
+        """Store what was collected; the entries of a large snapshot are sorted first."""
+        none = self._mapping.empty_entries(batch.positions.dtype)
+        entries = pl.concat(self._entries) if self._entries else none
+        is_large = self._stored + entries.height >= _ENTRIES_UNSORTED and not (batch.last and not self._sorter.height)
+        if is_large and self._partition.snapshot and not self._partial:
+            self._sorter.add(entries)
+            entries = none
+        else:
+            self._drain(run)  # earlier entries first
         self._mirror.commit(
             run,
             entries=entries,
@@ -166,8 +195,20 @@ class Run:
             facts=self._with_notices(batch.facts),
             resolved=self._resolves,
         )
+        self._stored += entries.height
         self._entries, self._rejects, self._records, self._last = [], [], 0, None
         self._resolves = []
+        if batch.last or self._clock() - self._began >= self._sorting_seconds:
+            self._drain(run)
+
+    def _drain(self, run: int) -> None:
+        """Store the entries of the sorter."""
+        if not self._sorter.height:
+            return
+        self._sorting_seconds = 2 * max(self._clock() - self._began, self._sorting_seconds)
+        for entries in self._sorter.drain():
+            self._mirror.commit(run, entries=entries, records=0, rejects=(), cursor=self._cursor, facts={})
+            self._stored += entries.height
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
         """Return the facts; their notice also states what the contract accepted."""

@@ -154,6 +154,7 @@ class IntakeStore:
             only_guarded=snapshot and not (repeats or remapped),
             repeated_keys=self._finisher.repeated_keys(partition),
             positions_exact=bool(exact),
+            fresh=not was_read,
         )
         return run
 

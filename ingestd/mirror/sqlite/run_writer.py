@@ -24,7 +24,7 @@ class RunState:
     another partition of the pipeline has changed entries since this run was held. ``only_guarded``: the entries are staged for
     the guard and for no other reason. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots
     only. ``positions_exact``: at the begin, each entry had the position of the only record that produced it. ``moved``: an entry
-    now comes from a record with another key.
+    now comes from a record with another key. ``fresh``: all entries so far were new to the mirror.
     """
 
     id: int
@@ -50,6 +50,7 @@ class RunState:
     moved: bool = False
     outdated: bool = False
     stale: bool = False
+    fresh: bool = False
 
 
 class RunWriter:
@@ -90,7 +91,9 @@ class RunWriter:
             at=self._now(),
             ending="approved" if run.approved else "replaced",
             repeated=run.repeated_keys if run.snapshot else None,
+            fresh=run.fresh,
         )
+        run.fresh = run.fresh and written.created == entries.height
         store_conflicts(connection, self.location(run), run.pipeline, written.foreign, entries)
         return written
 

@@ -197,9 +197,14 @@ UPDATE segment SET items = live, bytes = ?, body = ? WHERE id = ?
 -- name: segment_live_keys
 SELECT key FROM entry WHERE sink = ? AND segment = ? AND key IN (SELECT value FROM json_each(?))
 
+-- Both for one row; `write_rows` repeats the row, because the call of a statement costs as much as the insertion.
+-- name: entries_insert
+INSERT INTO entry (sink, segment, removed, partition, run, key, value, data_type, row_hash, position)
+VALUES (?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)
+
 -- name: entries_write
-INSERT INTO entry (key, value, data_type, row_hash, position, sink, segment, removed, partition, run)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO entry (sink, segment, removed, partition, run, key, value, data_type, row_hash, position)
+VALUES (?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)
 ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, segment = excluded.segment,
   removed = excluded.removed, partition = excluded.partition, run = excluded.run, row_hash = excluded.row_hash,
   position = excluded.position, last_read = NULL

@@ -1,0 +1,73 @@
+"""A temporary file of data frames in numbered parts, for what a reading can't keep in memory.
+
+It is beside the state file and has no name, so nothing of it remains after a crash.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+
+from ingestd.core.errors import MirrorFull
+
+
+class SpillFile:
+    """Frames with equal columns, in ``parts`` parts. ``content``: its name in an error sentence, a plural.
+
+    The file is created by the first `append`. Close it at the end of the reading.
+    """
+
+    def __init__(self, folder: Path, *, parts: int, content: str) -> None:
+        self._folder = folder
+        self._content = content
+        self._file: BinaryIO | None = None
+        self._chunks: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was appended."""
+        return self._file is not None
+
+    def append(self, part: int, frame: pl.DataFrame) -> None:
+        """Append a frame to a part.
+
+        Raises:
+            MirrorFull: the file can't be written.
+        """
+        try:
+            if self._file is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - it stays open
+            start = self._file.seek(0, io.SEEK_END)
+            frame.write_ipc_stream(self._file, compression="lz4")
+            self._chunks[part].append((start, self._file.tell() - start))
+        except OSError as error:
+            raise MirrorFull(
+                f"The {self._content} can't be written to a temporary file in {self._folder}: {error.strerror or error}. "
+                "Is the disk full?"
+            ) from error
+
+    def frames(self, part: int) -> Iterator[pl.DataFrame]:
+        """Yield the frames of a part in the order of their appending."""
+        if self._file is None:
+            return
+        for start, size in self._chunks[part]:
+            self._file.seek(start)
+            yield pl.read_ipc_stream(io.BytesIO(self._file.read(size)))
+
+    def clear(self) -> None:
+        """Remove all frames, and free their space."""
+        if self._file is not None:
+            self._file.truncate(0)
+            self._chunks = [[] for _ in self._chunks]
+
+    def close(self) -> None:
+        """Delete the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
