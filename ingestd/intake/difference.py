@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 _JOINED_RATIO = 16
-"""A batch is joined with at most this many previous hashes for each of its own; measured: a third of the time of a search.
+"""A batch is joined with at most this many previous hashes for each of its own; measured: half the time of a search.
 
 A join reads all previous hashes. With many batches in one large reading, its time would grow with their square.
 A search of the batch's sorted hashes takes its place then.
