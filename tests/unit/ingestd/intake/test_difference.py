@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,20 @@ def test_fresh_rows_are_those_that_the_last_reading_lacked(before: list[int], no
     difference = Difference(lambda: series(sorted(before)))
     assert difference.mask_new(series(now)).to_list() == [value not in before for value in now]
     assert difference.seen().to_list() == sorted(now)
+
+
+BORDERS = [0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
+"""Neighbours that a comparison as signed integers or as floating-point numbers would confuse or misplace."""
+
+
+@pytest.mark.parametrize("others", [0, 1000], ids=["joined", "searched"])
+@given(before=st.lists(st.sampled_from(BORDERS)), now=st.lists(st.sampled_from(BORDERS)))
+def test_neighbouring_hashes_are_compared_exactly_over_the_whole_range(
+    others: int, before: list[int], now: list[int]
+) -> None:
+    known = [*before, *range(10**6, 10**6 + others)]
+    difference = Difference(lambda: series(sorted(known)))
+    assert difference.mask_new(series(now)).to_list() == [value not in before for value in now]
 
 
 def test_without_a_last_reading_all_rows_are_fresh() -> None:
