@@ -1,4 +1,4 @@
-"""A large reading, whose entries are sorted before they are stored, has the same result as one that is stored in its order."""
+"""A large reading that sorts its entries before it stores them has the result of one that stores them in its order."""
 
 from __future__ import annotations
 

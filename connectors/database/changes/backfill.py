@@ -118,7 +118,7 @@ def next_page(
     frames = session.frames([*keys, *kinds], source, rest=order, parameters=rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
-    # A key without exact text, or whose text does not lead further, can't end a page: the rest is then one page.
+    # A key without exact text, or of which the text does not lead further, can't end a page: the rest is then one page.
     after = tuple(value for value in last[0] if value is not None) if last else ()
     if len(after) < len(names) or after == backfill.after:
         return BackfillPage(rest, None)
