@@ -37,7 +37,14 @@ def database() -> Iterator[PostgresServer]:
 
 def follow(folder: Path, service: DocumentServer, database: PostgresServer) -> Path:
     """Write a configuration, read the table, and have every desired value differ from the table."""
-    source = {"connector": "database", "url": database.url, "table": "t", "key": "n", "mode": "changes", "batch_rows": 20}
+    source = {
+        "connector": "database",
+        "url": database.url,
+        "table": "t",
+        "key": "n",
+        "mode": "changes",
+        "batch_rows": 20,
+    }
     config = write_configuration(folder, service.url, source, schedule="1h")
     assert ingestd(folder, "sync", "-c", str(config)).returncode == 0
     with closing(sqlite3.connect(folder / "var" / "ingestd.db")) as state, state:
