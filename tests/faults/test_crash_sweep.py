@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.intake import run
+from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.sdk import Deletes
 from tests.support.crash_scenario import CrashScenario, Drop
 from tests.support.crashing_sqlite import CrashingConnection, CrashPoint, ProcessDied, crashing
@@ -120,6 +122,21 @@ def test_a_crash_at_any_point_ends_in_the_exact_state_with_single_requests(
 @pytest.mark.timeout(300)
 def test_a_crash_at_any_point_ends_in_the_exact_state_with_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
     assert sweep(folder, workspaced, (MASS, BAD), (MASS_SHORT,), deletes="remove") > 150
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_crash_at_any_point_of_a_sorted_reading_ends_in_the_exact_state(
+    folder: Path, workspaced: RecordedWorkspaced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_ENTRIES_UNSORTED", 0)
+    monkeypatch.setattr(run, "_ENTRIES_IN_COMMIT", 1)
+    sorted_pieces = []
+    monkeypatch.setattr(
+        EntrySorter, "add", lambda sorter, entries, add=EntrySorter.add: sorted_pieces.append(add(sorter, entries))
+    )
+    assert sweep(folder, workspaced, (MASS,), (MASS_SHORT,), deletes="remove") > 100
+    assert sorted_pieces
 
 
 def test_a_crashed_connection_executes_nothing(tmp_path: Path) -> None:
