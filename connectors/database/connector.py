@@ -64,7 +64,8 @@ class DatabaseConnector(Connector):
             changes.is_paused = self._pauses_backfill
             for reading in changes.read(cursor):
                 batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
-                yield replace(batch, last=reading.last, partial=not reading.whole, removed=reading.removed)
+                facts = _facts(self._changes().guarantee)
+                yield replace(batch, last=reading.last, partial=not reading.whole, removed=reading.removed, facts=facts)
             return
         with self._session() as session:
             yield from snapshot(session, self._database().dialect, self.options)
@@ -130,11 +131,13 @@ class DatabaseConnector(Connector):
         return sentence if guarantee is None else f"{sentence} {_described(guarantee, self.options.sweep_seconds)}"
 
     def notices(self) -> Iterable[str]:
-        """Return whether it listens, the method that finds changes, what would improve it, and which rows need the sweep."""
+        """Return whether it listens, how changes are found and why, what would improve it, and which rows need the sweep."""
         listener, changes = self._listener, self._created_changes
         found = [] if listener is None else [listener.sentence]
         if changes is not None and changes.guarantee is not None:
-            found += [notice for notice in (_method(changes.guarantee), changes.notice, changes.progress) if notice]
+            guarantee = changes.guarantee
+            notices = (_method(guarantee), guarantee.sentence, changes.notice, changes.progress)
+            found += [notice for notice in notices if notice]
         return found
 
     @contextmanager
@@ -235,6 +238,14 @@ def _chooser(options: DatabaseOptions, database: Database) -> MethodChooser:
 def _method(guarantee: Guarantee) -> str:
     """Return the method of a guarantee, and what would improve it."""
     return f"Changes are found by the method '{guarantee.method}'. {guarantee.improvement}".rstrip()
+
+
+def _facts(guarantee: Guarantee | None) -> dict[str, str]:
+    """Return what `ingestd trace` shows of the reading that found a row."""
+    if guarantee is None:
+        return {}
+    improvement = {"changes.improvement": guarantee.improvement} if guarantee.improvement else {}
+    return {"changes.method": guarantee.method, "changes.guarantee": guarantee.sentence, **improvement}
 
 
 def _described(guarantee: Guarantee, sweep_seconds: float) -> str:
