@@ -25,6 +25,7 @@ from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.resources.cloud_storage.values import StoredOutput
 from workspaced.settings.workers import ConversionSettings
+from workspaced.storage.blobs.acquisition import acquired
 from workspaced.storage.blobs.port import Blobs
 from workspaced.storage.port import Store
 
@@ -253,7 +254,8 @@ class ConversionWorker:
 
 
 async def _parts(path: Path) -> AsyncGenerator[bytes, None]:
-    file = await asyncio.to_thread(path.open, "rb")
+    opening = asyncio.get_running_loop().run_in_executor(None, path.open, "rb")
+    file = await acquired(opening, lambda opened: opened.close())
     try:
         while part := await asyncio.to_thread(file.read, _READ_BYTES):
             yield part

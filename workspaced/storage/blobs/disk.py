@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar
 
 from workspaced.core.problems import UnavailableProblem
+from workspaced.storage.blobs.acquisition import acquired
 from workspaced.storage.blobs.port import Incoming, Referenced
 from workspaced.storage.disk import flush
 
@@ -62,7 +63,7 @@ class DiskBlobs:
         """See the port. Bytes are hashed and written on threads, a megabyte at a time."""
         path = self._incoming / uuid.uuid4().hex
         with _as_problem():
-            file = await self._do(_create, path)
+            file = await self._acquire(_create, path, release=lambda file: _drop(file, path))
         try:
             digest = hashlib.sha256()
             size = 0
@@ -93,7 +94,7 @@ class DiskBlobs:
         """See the port."""
         try:
             with _as_problem():
-                file = await self._do(_open, self.as_file(sha256))
+                file = await self._acquire(_open, self.as_file(sha256), release=lambda file: file.close())
         except FileNotFoundError as error:
             raise UnavailableProblem(
                 "bytes_missing", "The stored bytes of this file are missing.", retry_seconds=60
@@ -122,7 +123,9 @@ class DiskBlobs:
         """See the port."""
         folder = self._incoming / uuid.uuid4().hex
         with _as_problem():
-            descriptor = await self._do(_create_folder, folder)
+            descriptor = await self._acquire(
+                _create_folder, folder, release=lambda opened: _drop_folder(opened, folder)
+            )
         try:
             yield folder
         finally:
@@ -158,6 +161,10 @@ class DiskBlobs:
     async def _finally(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Run like `_do`, to its end even if the caller is cancelled."""
         await asyncio.shield(asyncio.ensure_future(self._do(work, *args, **kwargs)))
+
+    async def _acquire(self, work: Callable[[Path], T], path: Path, *, release: Callable[[T], object]) -> T:
+        """Open on a thread, like `_do`; release what was opened if the caller is cancelled meanwhile."""
+        return await acquired(asyncio.get_running_loop().run_in_executor(self._threads, work, path), release)
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run on a thread, and wait for its end even if cancelled, so that no file is closed while in use."""
