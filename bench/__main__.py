@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--rows N] [--repeat N] [--json FILE]`` and ``python -m bench compare BEFORE AFTER``."""
+"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]`` and ``… compare BEFORE AFTER``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bench.comparison import ResultsUnusable, read_results
 from bench.comparison import compare as compare_results
 from bench.endpoints import Wrong
 from bench.figures import Report
-from bench.rounds import Options
+from bench.rounds import BUDGET_SECONDS, Options
 
 BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "cold": cold.measure,
@@ -59,6 +59,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "--rows", default=1_000_000, show_default=True, type=click.IntRange(10_000, 90_000_000), help="Rows of the file."
 )
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1), help="Rounds, as far as time allows.")
+@click.option("--seconds", default=BUDGET_SECONDS, show_default=True, help="A round that would exceed this time is left out.")
 @click.option(
     "--json",
     "results",
@@ -66,7 +67,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     metavar="FILE",
     help="Write all figures to FILE.",
 )
-def main(names: tuple[str, ...], rows: int, repeat: int, results: Path | None) -> None:
+def main(names: tuple[str, ...], rows: int, repeat: int, seconds: float, results: Path | None) -> None:
     """Run benchmarks beside the machine's limits and a peer.
 
     Slowness is no failure; wrong entries are. Temporary files are below TMPDIR, and the benchmarks measure its disk.
@@ -82,7 +83,7 @@ def main(names: tuple[str, ...], rows: int, repeat: int, results: Path | None) -
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as folder:
             try:
-                report = BENCHMARKS[name](Options(rows=rows, repeat=repeat, folder=Path(folder)))
+                report = BENCHMARKS[name](Options(rows=rows, repeat=repeat, seconds=seconds, folder=Path(folder)))
                 report.print()
                 found[name] = report.results()
             except (Wrong, ChildFailed) as error:

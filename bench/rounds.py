@@ -22,14 +22,15 @@ class Options:
     rows: int
     repeat: int
     folder: Path
+    seconds: float = BUDGET_SECONDS
 
     def rounds(self, figures: Rounds) -> Iterator[Path]:
-        """Yield an empty folder for each round; no round begins that would probably exceed the time budget."""
+        """Yield an empty folder for each round; no round begins that would probably exceed ``seconds``."""
         begun = time.monotonic()
         longest = 0.0
         for number in range(self.repeat):
             started = time.monotonic()
-            if number and started - begun + longest > BUDGET_SECONDS:
+            if number and started - begun + longest > self.seconds:
                 return
             folder = self.folder / f"round{number}"
             folder.mkdir()
