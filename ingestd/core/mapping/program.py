@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.typed import RecordFault, Typed
 
@@ -37,6 +38,7 @@ class Program:
 
         A reason has the record's value of `ORDER` as key; its value is a sentence and a field.
         """
+        names = frame.columns
         frame = self._with_steps(frame)
         outputs = {name: self.outputs[name] for name in dict.fromkeys(used) if name in self.outputs}
         included = self.where.expr.fill_null(value=False) if self.where is not None else pl.lit(value=True)
@@ -51,9 +53,10 @@ class Program:
                 fault = faults[record["\0fault"]]
                 bad[record[ORDER]] = fault.reason(record), fault.columns[0] if fault.columns else ""
             frame = frame.filter(pl.col("\0fault").is_null())
-        if self.where is not None:
-            frame = frame.filter(included)
-        return frame.with_columns([output.text().alias(name) for name, output in outputs.items()]), bad
+        # Lazily, so that the filter copies no column that only conditions need.
+        rows = frame.lazy() if self.where is None else frame.lazy().filter(included)
+        texts = [output.text().alias(name) for name, output in outputs.items()]
+        return rows.select([*(column_named(name) for name in names if name not in outputs), *texts]).collect(), bad
 
     def evaluate(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return all records with a column of text for each output, also records that make no entries."""

@@ -95,8 +95,9 @@ class RuleGroup:
 
 
 def _with_nul() -> pl.Expr:
+    # `count_matches` takes two thirds of the time of `contains`.
     texts = pl.col("key", "value", "data_type")
-    return pl.any_horizontal(texts.str.contains("\0", literal=True).fill_null(value=False))
+    return pl.any_horizontal((texts.str.count_matches("\0", literal=True) > 0).fill_null(value=False))
 
 
 def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[str]) -> RuleGroup:
