@@ -78,7 +78,7 @@ class ServiceClient:
         self._parser = OutcomeParser(now=now, clock=clock, retry_after_cap_seconds=retry_after_cap_seconds)
         self._url, self._timeouts = url, timeouts or Timeouts()
         self._options, self._transport = options or TransportOptions(), transport
-        self._verify = self._options.tls()
+        self._verify = self._options.tls(url)
         parts = urlsplit(url)
         self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._compression = BodyCompression(enabled=compress and not is_loopback(parts.hostname or ""))

@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -43,13 +44,16 @@ class TransportOptions:
     client_key_password: str | None = field(default=None, repr=False)
     from_environment: bool = False
 
-    def tls(self) -> ssl.SSLContext | bool:
-        """Return what httpx takes as ``verify``; True means its own context.
+    def tls(self, url: str) -> ssl.SSLContext | bool:
+        """Return what httpx takes as ``verify`` for requests to ``url``; True means its own context.
 
         Raises:
             UnusableCertificate: a file can't be used.
         """
         if self.ca_file is None and self.client_certificate is None:
+            if urlsplit(url).scheme == "http" and self.proxy is None and not self.from_environment:
+                # Nothing is encrypted. Loading the trusted certificates takes longer than a request; this context trusts none.
+                return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             return True
         context = self._trusting()
         if self.client_certificate is not None:
@@ -105,7 +109,7 @@ def httpx_settings(
         # Proxies and certificates come from the configuration, not from the environment of the process.
         "trust_env": options.from_environment,
         "proxy": options.proxy,
-        "verify": options.tls() if verify is None else verify,
+        "verify": options.tls(url) if verify is None else verify,
     }
 
 
