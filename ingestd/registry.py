@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 from pydantic import BaseModel
 
@@ -16,7 +17,7 @@ _REASON_CHARACTERS = 300
 
 def connector_names() -> tuple[str, ...]:
     """Return the names of the installed connectors, sorted. Some of them may fail to load."""
-    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+    return tuple(sorted({point.name for point in _points()}))
 
 
 def connector_class(name: str) -> type[Connector]:
@@ -27,7 +28,7 @@ def connector_class(name: str) -> type[Connector]:
     Raises:
         ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.
     """
-    points = {_distribution(point): point for point in reversed(tuple(entry_points(group=GROUP, name=name)))}
+    points = {_distribution(point): point for point in reversed(tuple(_points().select(name=name)))}
     if not points:
         names = connector_names()
         hint = nearest(name, names) or f" Installed are: {', '.join(names) or 'none'}."
@@ -37,6 +38,12 @@ def connector_class(name: str) -> type[Connector]:
         raise ConnectorUnusable(f"The connector '{name}' is offered by {owners}. Uninstall all of them but one.")
     [(owner, point)] = points.items()
     return _loaded(point, owner)
+
+
+@cache
+def _points() -> EntryPoints:
+    """Return the connectors that were installed at the first call. The search reads a file of each installed distribution."""
+    return entry_points(group=GROUP)
 
 
 def _loaded(point: EntryPoint, owner: str) -> type[Connector]:
