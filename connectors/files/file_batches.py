@@ -19,9 +19,10 @@ import polars as pl
 from connectors.files.file_head import FileHead
 from connectors.files.identity import Identity
 from connectors.files.notices import NoticeLog
+from connectors.files.read_ahead import read_ahead
 from connectors.files.resubmission import split_by_origin
 from connectors.formats import Format, RecordChunk
-from connectors.formats.record_chunk import row_positions
+from connectors.formats.record_chunk import BLOCK_BYTES, row_positions
 from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
 
 _BLOCK_BYTES = 2**20
@@ -106,7 +107,10 @@ def read_batches(
     part = source if end is None else FileHead(cast("BinaryIO", source), end)
     chunk: RecordChunk | None = None
     try:
-        for following in split_by_origin(file_format.read(cast("BinaryIO", part), opened.name), opened.name):
+        chunks = file_format.read(cast("BinaryIO", part), opened.name)
+        if opened.identity.size > BLOCK_BYTES:  # a smaller file is one chunk
+            chunks = read_ahead(chunks)
+        for following in split_by_origin(chunks, opened.name):
             if chunk is not None:
                 yield chunk.to_batch({**final_cursor, "offset": chunk.end.offset}, facts)
             chunk = following

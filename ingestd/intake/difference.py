@@ -12,8 +12,8 @@ from ingestd.intake.spill_file import SpillFile
 PARTS = 64
 """A spill file of row hashes needs so many parts."""
 
-_IN_MEMORY = 1_000_000
-"""So many row hashes of a reading are collected in memory, 8 MB."""
+_IN_MEMORY = 2_000_000
+"""So many row hashes of a reading are collected in memory, 16 MB."""
 
 _JOINED_RATIO = 16
 """A batch is joined with at most this many previous hashes for each of its own; measured: half the time of a search.
