@@ -22,7 +22,7 @@ from ingestd.client.checks import check_count, check_indexes, check_key, check_l
 from ingestd.client.compression import BodyCompression, is_loopback
 from ingestd.client.exchange import AsyncExchange, Exchange, ResponseFailed
 from ingestd.client.fast_connection import IdleTimeouts
-from ingestd.client.fast_exchange import FastExchange
+from ingestd.client.fast_exchange import MAX_BODY_BYTES, FastExchange
 from ingestd.client.fast_transport import FastTransport
 from ingestd.client.operations import ApiOperation
 from ingestd.client.outcome_parser import OutcomeParser
@@ -95,7 +95,7 @@ class ServiceClient:
 
     @cached_property
     def _entries(self) -> Exchange:
-        """The exchange for requests about one entry."""
+        """The exchange for small requests about entries."""
         if self._transport is not None or self._options.proxy is not None or self._options.from_environment:
             return self._exchange
         base_url, timeouts = httpx.URL(self._url), self._timeouts
@@ -268,7 +268,8 @@ class ServiceClient:
             check=check,
         )
         compressed = await self._compression.compressed(request)
-        response = await self._exchange.send(compressed)
+        exchange = self._entries if len(compressed.body or b"") <= MAX_BODY_BYTES else self._exchange
+        response = await exchange.send(compressed)
         if compressed is not request and response.status == 415:
             # The service announced gzip. A proxy, or a newer version of the service, does not accept it.
             self._compression.disable()
