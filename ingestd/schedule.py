@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeAlias
 
 from ingestd.settings.cron import next_cron_run
@@ -59,28 +59,59 @@ class Schedule:
         self._elapsed = elapsed
         self._sleep = sleep
         self._last_run_at = dict(last_run_at)
-        self._intervals = {name: timing for name, timing in timings.items() if isinstance(timing, Every)}
-        self._crons = {name: timing for name, timing in timings.items() if isinstance(timing, Cron)}
+        self._timings = dict(timings)
+        self._sleeping: asyncio.Future[None] | None = None
         # Each pipeline's next run: of an interval by `elapsed`, of cron by `now`.
         self._interval_due: dict[str, float] = {}
         self._cron_due: dict[str, float] = {}
 
     async def run(self) -> None:
         """Wake pipelines until cancelled, even if there is nothing to schedule."""
-        if not (self._intervals or self._crons):
-            await asyncio.get_running_loop().create_future()
-        self._begin()
+        self._begin(self._timings)
         ahead = self._now() - self._elapsed()
         while True:
-            await self._sleep(min(CLOCK_CHECK_SECONDS, self._seconds_left()))
+            await self._pause()
             before, ahead = ahead, self._now() - self._elapsed()
             if ahead < before - _SET_BACK_SECONDS:
                 self._plan_crons()
             self._wake_due()
 
-    def _begin(self) -> None:
+    def replace(
+        self, timings: Mapping[str, Timing], *, last_run_at: Mapping[str, float], restarted: Collection[str]
+    ) -> None:
+        """Use other timings. A pipeline keeps its next run, unless its timing changed or it is in ``restarted``.
+
+        The others start as in `run`. Call it on the event loop.
+        """
+        begun = {
+            name: timing for name, timing in timings.items() if name in restarted or self._timings.get(name) != timing
+        }
+        for name in self._timings.keys() - (timings.keys() - begun.keys()):
+            self._interval_due.pop(name, None)
+            self._cron_due.pop(name, None)
+        self._timings = dict(timings)
+        self._last_run_at = dict(last_run_at)
+        if self._sleeping is not None:
+            self._begin(begun)
+            self._sleeping.cancel()
+
+    async def _pause(self) -> None:
+        """Sleep until the next run or the next check of the clock. `replace` ends the sleep."""
+        if self._timings:
+            seconds = min(CLOCK_CHECK_SECONDS, self._seconds_left())
+            self._sleeping = asyncio.ensure_future(self._sleep(seconds))
+        else:
+            self._sleeping = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait([self._sleeping])
+        finally:
+            self._sleeping.cancel()
+        if not self._sleeping.cancelled():
+            self._sleeping.result()
+
+    def _begin(self, timings: Mapping[str, Timing]) -> None:
         now, elapsed = self._now(), self._elapsed()
-        for name, timing in (self._intervals | self._crons).items():
+        for name, timing in timings.items():
             last = self._last_run_at.get(name)
             due = missed(timing, last_run_at=last, now=now)
             if due:
@@ -89,11 +120,14 @@ class Schedule:
                 # A last run in the future was made before the clock was set back.
                 left = timing.seconds if due or last is None else min(last + timing.seconds - now, timing.seconds)
                 self._interval_due[name] = elapsed + left
-        self._plan_crons()
+            else:
+                self._cron_due[name] = next_run(timing, after=now)
 
     def _plan_crons(self) -> None:
         now = self._now()
-        self._cron_due = {name: next_run(timing, after=now) for name, timing in self._crons.items()}
+        self._cron_due = {
+            name: next_run(timing, after=now) for name, timing in self._timings.items() if isinstance(timing, Cron)
+        }
 
     def _seconds_left(self) -> float:
         """Return the seconds until the next run, at least 0; infinity if there is nothing to schedule."""
@@ -104,12 +138,13 @@ class Schedule:
     def _wake_due(self) -> None:
         """Wake the pipelines that are due; several runs of one pipeline that are due count as one."""
         now, elapsed = self._now(), self._elapsed()
-        for name, timing in self._intervals.items():
-            if self._interval_due[name] <= elapsed:
-                due = self._interval_due[name] + timing.seconds
-                self._interval_due[name] = due if due > elapsed else elapsed + timing.seconds
-                self._wake(name)
-        for name, cron in self._crons.items():
-            if self._cron_due[name] <= now:
-                self._cron_due[name] = next_run(cron, after=now)
+        for name, timing in self._timings.items():
+            if isinstance(timing, Every):
+                due = self._interval_due[name]
+                if due <= elapsed:
+                    following = due + timing.seconds
+                    self._interval_due[name] = following if following > elapsed else elapsed + timing.seconds
+                    self._wake(name)
+            elif self._cron_due[name] <= now:
+                self._cron_due[name] = next_run(timing, after=now)
                 self._wake(name)

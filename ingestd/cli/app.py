@@ -27,7 +27,7 @@ class DaemonVerbs(Verbs):
         "plan": "Show what a sync would do now. Nothing is delivered, stored, archived or deleted.",
         "sync": "Read every source once and deliver until nothing is pending.",
         "run": "Run the daemon until SIGTERM or Ctrl-C.",
-        "reload": "Make the running daemon read its secrets again and retry at once.",
+        "reload": "Make the running daemon read its configuration again and use what changed.",
         "status": "Show delivered, pending and rejected entries.",
         "why": "Show why a file waits, or what happened to it.",
         "trace": "Show the source of the value of a KEY, and its former values.",

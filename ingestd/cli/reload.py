@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 
 import click
 
@@ -18,27 +19,48 @@ from ingestd.daemon.exit_codes import ExitCode
 @click.command()
 @with_configuration_without_secrets
 def reload(configuration: Configuration) -> None:
-    """Make the running daemon read its secrets again and retry at once.
+    """Make the running daemon read its configuration again and use what changed.
 
-    Use it after a change of the API key, and after the cause of an error is removed. The whole configuration file is checked;
-    if it has a mistake, nothing changes. SIGHUP does the same.
+    Only changed pipelines restart. Secrets are read again, and deliveries and sources that wait try again at once. The whole
+    configuration is checked first; if it has a mistake, nothing changes. SIGHUP does the same.
 
-    Exit codes: 0 done, 75 no daemon runs, 78 the configuration has mistakes and the daemon keeps the old one.
+    Exit codes: 0 done, 75 no daemon runs, 78 the configuration can't be used and the daemon keeps the one in use.
     """
     try:
         response = asyncio.run(call(configuration.settings.state, Reload()))
     except NoDaemon:
         raise RequestRefused(
-            f"No daemon runs with the state file {configuration.settings.state}. The next start reads the configuration."
+            f"No daemon runs with the state file {configuration.settings.state}. The next start reads the configuration. If a "
+            "daemon runs with another state file, the setting 'state' was changed, and only a restart of the daemon can apply it."
         ) from None
     if not isinstance(response, Reloaded):
         raise TypeError(f"the response to a reload is {response!r}")
     for mistake in response.mistakes:
         click.echo(mistake, err=True)
     if response.mistakes:
-        click.echo("Nothing was changed. The daemon keeps the configuration that it was started with.", err=True)
+        click.echo("Nothing was changed. The daemon keeps the configuration in use.", err=True)
         sys.exit(ExitCode.CONFIGURATION)
-    key = "The new API key is in use." if response.key_changed else "The API key is unchanged."
-    click.echo(f"{key} Waiting deliveries are retried now.")
-    if response.restart_for:
-        click.echo(f"These changes need a restart of the daemon: {', '.join(response.restart_for)}.")
+    for line in _changes(response):
+        click.echo(line)
+
+
+def _changes(reloaded: Reloaded) -> Iterator[str]:
+    """Yield a line for each kind of change."""
+    renamed = tuple(f"{before} to {after}" for before, after in reloaded.renamed)
+    named = {
+        "Added": reloaded.added,
+        "Removed": reloaded.removed,
+        "Renamed": renamed,
+        "Restarted": reloaded.restarted,
+    }
+    for kind, names in named.items():
+        if names:
+            yield f"{kind}: {', '.join(names)}"
+    yield f"Unchanged: {reloaded.unchanged} {'pipeline' if reloaded.unchanged == 1 else 'pipelines'}"
+    if reloaded.api_key:
+        yield "The new API key is in use."
+    elif reloaded.service:
+        yield "The new settings of the service are in use."
+    if reloaded.rejected:
+        yield "The new limits of rejections are in use."
+    yield "Deliveries and sources that wait are tried again now."

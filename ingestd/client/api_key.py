@@ -30,16 +30,6 @@ class RenewableKey:
                 self._api_key = api_key
         return self._api_key
 
-    def replace(self, api_key: str) -> bool:
-        """Use another key from now on; return False if it is the key in use.
-
-        Raises:
-            ValueError: as the constructor; the key in use stays.
-        """
-        changed = _checked(api_key) != self._api_key
-        self._api_key = api_key
-        return changed
-
     def reject(self) -> None:
         """Record that the service responded with 401."""
         self._rejected = True

@@ -123,14 +123,6 @@ class ServiceClient:
     ) -> None:
         await self.aclose()
 
-    def use_api_key(self, api_key: str) -> bool:
-        """Send another key from now on; return False if it is the key in use.
-
-        Raises:
-            ValueError: it has characters that a header can't hold. The key in use stays.
-        """
-        return self._key.replace(api_key)
-
     async def aclose(self) -> None:
         """Close the connections."""
         for opened in ("_entries", "_exchange"):

@@ -25,11 +25,13 @@ from ingestd.daemon.explanation import explain
 from ingestd.daemon.kept_files import kept_folder, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
 from ingestd.daemon.status import compile_status
 from ingestd.daemon.status_text import format_status
+from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
@@ -38,10 +40,9 @@ from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.redaction import mask_secrets
 from ingestd.process.supervision import one_line
 from ingestd.registry import connector_class
-from ingestd.schedule import Schedule, Timing
+from ingestd.schedule import Schedule
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext
 from ingestd.settings.model import PipelineSettings, Settings
-from ingestd.settings.schedule import OnChange
 from ingestd.settings.secrets import PlaceholderError
 from ingestd.settings.service import ServiceSettings
 from ingestd.telemetry import Emit, Event
@@ -63,7 +64,6 @@ class Assembly:
     configuration: Configuration
     mirror: SqliteMirror
     client: ServiceClient
-    readers: tuple[Reader, ...]
     supervisor: SourceSupervisor
     dispatcher: Dispatcher
     schedule: Schedule
@@ -74,6 +74,11 @@ class Assembly:
     drift_queue: DriftQueue
     drift_schedule: Schedule
     part_supervisor: PartSupervisor
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """The readers of all pipelines."""
+        return self.supervisor.readers
 
 
 @asynccontextmanager
@@ -97,11 +102,11 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         sources = source_digests(settings.pipelines)
         for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
             emit(PipelineRenamed(pipeline=name, before=before))
-        client = await stack.enter_async_context(connect_service(settings, emit=emit))
+        client = connect_service(settings, emit=emit)
+        checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
+        stack.push_async_callback(checker.aclose)
         retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
         part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
-
-        checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
         ownership = OwnershipKeeper(
             pipelines=settings.pipelines, status=mirror.status, check=checker.check, now=time.time, random=random.random
         )
@@ -115,34 +120,24 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             retention.note_event(event)
             ownership.note_event(event)
 
-        mappings = {pipeline.name: Mapping(pipeline.entries) for pipeline in settings.pipelines}
-        mirror.delivery.columns_of = lambda pipeline, key, member: (
-            mappings[pipeline].columns_of(key, member) if pipeline in mappings else ()
+        create = _Factory(
+            mirror.intake,
+            emit=emit_and_note,
+            on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
         )
-        readers = tuple(
-            make_reader(
-                configuration,
-                pipeline,
-                connector=open_or_report(configuration, pipeline, emit=emit_and_note, keeps=True),
-                mapping=mappings[pipeline.name],
-                mirror=mirror.intake,
-                emit=emit_and_note,
-                folder=settings.state.parent,
-                on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
-            )
-            for pipeline in settings.pipelines
-        )
-        by_name = {reader.pipeline: reader for reader in readers}
+        readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
         connectors = {reader.pipeline: reader.connector for reader in readers}
-        timings = _timings(settings)
         supervisor = SourceSupervisor(
             readers,
             emit=emit,
             random=random.random,
             keep_running=part_supervisor,
-            scheduled=timings.keys(),
+            scheduled=reading_timings(settings).keys(),
         )
         stack.push_async_callback(supervisor.aclose)
+        mirror.delivery.columns_of = lambda pipeline, key, member: (
+            reader.columns_of(key, member) if (reader := supervisor.reader(pipeline)) is not None else ()
+        )
         dispatcher = Dispatcher(
             mirror=mirror.delivery,
             client=client,
@@ -153,36 +148,66 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             keep_running=part_supervisor,
             limits=delivery_limits(settings),
         )
-        reloader = Reloader(
-            configuration, client=client, dispatcher=dispatcher, connectors=connectors.values(), emit=emit
+        schedule = Schedule(
+            reading_timings(settings),
+            wake=partial(_wake_due, supervisor, emit),
+            last_run_at=last_runs(mirror.status),
+            now=time.time,
         )
+        drift_schedule = Schedule(
+            drift_timings(settings),
+            wake=lambda name: drift_queue.add(name),  # noqa: PLW0108 - the queue is created below
+            last_run_at=last_checks(mirror.status, drift_timings(settings)),
+            now=time.time,
+        )
+        reconfigurer = Reconfigurer(
+            configuration,
+            create=create,
+            connectors=connectors,
+            mirror=mirror,
+            supervisor=supervisor,
+            dispatcher=dispatcher,
+            checker=checker,
+            ownership=ownership,
+            retention=retention,
+            schedule=schedule,
+            drift_schedule=drift_schedule,
+            emit=emit,
+        )
+
+        def is_scheduled(name: str) -> bool:
+            return name in reading_timings(reconfigurer.configuration.settings)
+
+        reloader = Reloader(reconfigurer, emit=emit)
         cursors = CursorMover(
             keeper=mirror.cursors,
             reader=mirror.status,
             connectors=connectors,
             between_passes=supervisor.between_passes,
-            read_again=lambda name: supervisor.remap(name, now=name not in timings),
-            read=lambda name: supervisor.wake(name) if name not in timings else None,
+            read_again=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
+            read=lambda name: None if is_scheduled(name) else supervisor.wake(name),
             read_now=supervisor.wake,
             held_runs=mirror.status.held_runs,
             emit=emit,
         )
         command_handler = CommandHandler(
-            pipelines=settings.pipelines,
+            pipelines=lambda: reconfigurer.configuration.settings.pipelines,
             rejected=mirror.rejected,
             runs=mirror.intake,
             held_runs=mirror.status.held_runs,
             checker=checker,
-            request_reading=lambda name: supervisor.remap(name, now=name not in timings),
+            request_reading=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
             cursors=cursors,
             reloader=reloader,
             explain=lambda request: explain(
                 connectors,
                 request,
-                unacknowledged=lambda pipeline, partition: by_name[pipeline].unacknowledged(partition),
+                unacknowledged=lambda pipeline, partition: (
+                    reader.unacknowledged(partition) if (reader := supervisor.reader(pipeline)) is not None else None
+                ),
             ),
             status=lambda as_json: format_status(
-                compile_status(mirror.status, configuration, pid=os.getpid(), notices=supervisor.notices),
+                compile_status(mirror.status, reconfigurer.configuration, pid=os.getpid(), notices=supervisor.notices),
                 as_json=as_json,
             ),
             notices=supervisor.notices,
@@ -196,18 +221,63 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             configuration=configuration,
             mirror=mirror,
             client=client,
-            readers=readers,
             supervisor=supervisor,
             dispatcher=dispatcher,
-            schedule=_schedule(timings, mirror, emit, supervisor.wake),
+            schedule=schedule,
             command_handler=command_handler,
             reloader=reloader,
             retention=retention,
             ownership=ownership,
             drift_queue=drift_queue,
-            drift_schedule=_drift_schedule(settings, mirror, drift_queue.add),
+            drift_schedule=drift_schedule,
             part_supervisor=part_supervisor,
         )
+
+
+class _Factory:
+    """Creates parts of a running daemon; implements `ingestd.daemon.reconfigurer.PartFactory`."""
+
+    def __init__(self, mirror: Intake, *, emit: Emit, on_pass: Callable[[PassReport], None]) -> None:
+        self._mirror = mirror
+        self._emit = emit
+        self._on_pass = on_pass
+
+    def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
+        """See `PartFactory.reader`."""
+        return self._reader(
+            configuration, pipeline, open_connector(configuration, pipeline, emit=self._emit, keeps=True)
+        )
+
+    def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
+        """See `PartFactory.reader_or_report`."""
+        return self._reader(
+            configuration, pipeline, open_or_report(configuration, pipeline, emit=self._emit, keeps=True)
+        )
+
+    def client(self, settings: Settings) -> ServiceClient:
+        """See `PartFactory.client`."""
+        return connect_service(settings, emit=self._emit)
+
+    def limits(self, settings: Settings) -> DeliveryLimits:
+        """See `PartFactory.limits`."""
+        return delivery_limits(settings)
+
+    def _reader(self, configuration: Configuration, pipeline: PipelineSettings, connector: Connector) -> Reader:
+        return make_reader(
+            configuration,
+            pipeline,
+            connector=connector,
+            mapping=Mapping(pipeline.entries),
+            mirror=self._mirror,
+            emit=self._emit,
+            folder=configuration.settings.state.parent,
+            on_pass=self._on_pass,
+        )
+
+
+def _wake_due(supervisor: SourceSupervisor, emit: Emit, pipeline: str) -> None:
+    emit(PipelineDue(pipeline=pipeline))
+    supervisor.wake(pipeline)
 
 
 def make_reader(
@@ -346,32 +416,3 @@ class _FailedConnector(Connector):
 def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     if not loop.is_closed():  # a reader thread may commit its last batch later
         loop.call_soon_threadsafe(call)
-
-
-def _timings(settings: Settings) -> dict[str, Timing]:
-    """Return the pipelines with a schedule. All others run when their source changes."""
-    return {
-        pipeline.name: pipeline.schedule
-        for pipeline in settings.pipelines
-        if not isinstance(pipeline.schedule, OnChange)
-    }
-
-
-def _schedule(timings: dict[str, Timing], mirror: SqliteMirror, emit: Emit, wake: Callable[[str], None]) -> Schedule:
-    def due(name: str) -> None:
-        emit(PipelineDue(pipeline=name))
-        wake(name)
-
-    ran = {found.name: found.last_run_at for found in mirror.status.pipelines() if found.last_run_at is not None}
-    return Schedule(timings, wake=due, last_run_at=ran, now=time.time)
-
-
-def _drift_schedule(settings: Settings, mirror: SqliteMirror, due: Callable[[str], None]) -> Schedule:
-    """Return the schedule of drift checks; an interval begins at the last attempt."""
-    timings: dict[str, Timing] = {
-        pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None
-    }
-    tried = {
-        name: min(one.tried_at for _, one in found) for name in timings if (found := mirror.status.drift_checks([name]))
-    }
-    return Schedule(timings, wake=due, last_run_at=tried, now=time.time)

@@ -38,16 +38,16 @@ from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRe
 class CommandHandler:
     """Executes requests of commands.
 
-    ``request_reading`` is called for each configured pipeline with records to map again. ``held_runs`` blocks.
-    ``explain`` returns why a partition waits; it may block. ``status`` returns the status as text, or as JSON if its argument is
-    true; it blocks. ``notices`` returns notices about the
+    ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
+    pipeline with records to map again. ``held_runs`` blocks. ``explain`` returns why a partition waits; it may block. ``status``
+    returns the status as text, or as JSON if its argument is true; it blocks. ``notices`` returns notices about the
     sources for the operator; it does not block.
     """
 
     def __init__(
         self,
         *,
-        pipelines: Sequence[PipelineSettings],
+        pipelines: Callable[[], Sequence[PipelineSettings]],
         rejected: RejectionKeeper,
         runs: Intake,
         held_runs: Callable[[], list[HeldRun]],
@@ -101,7 +101,7 @@ class CommandHandler:
         """Retry rejections."""
         done = await self._rejected.retry(selection)
         self._emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
-        configured = {pipeline.name for pipeline in self._pipelines}
+        configured = {pipeline.name for pipeline in self._pipelines()}
         for pipeline in configured.intersection(done.pipelines):
             self._request_reading(pipeline)
         return done
@@ -151,7 +151,7 @@ class CommandHandler:
 
         If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
         """
-        chosen = [pipeline for pipeline in self._pipelines if pipeline.name in names]
+        chosen = [pipeline for pipeline in self._pipelines() if pipeline.name in names]
         results: dict[str, DriftCheckResult] = {}
         for sink in dict.fromkeys(pipeline.sink for pipeline in chosen):
             writers = [pipeline for pipeline in chosen if pipeline.sink == sink]

@@ -53,7 +53,9 @@ class CursorMover:
             RequestRefused: there is no such pipeline or partition, or the cursor can't be moved this way.
         """
         if request.pipeline not in self._connectors:
-            raise RequestRefused(f"The daemon runs no pipeline '{request.pipeline}'. Restart it after a new pipeline.")
+            raise RequestRefused(
+                f"The daemon runs no pipeline '{request.pipeline}'. Use 'ingestd reload' after a new pipeline."
+            )
         moved = await self._between_passes(request.pipeline, partial(self._move, request, by))
         self._after_move.get(request.action, self._read)(request.pipeline)
         return moved

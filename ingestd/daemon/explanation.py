@@ -28,7 +28,7 @@ def explain(
     connector = connectors.get(request.pipeline)
     if connector is None:
         raise RequestRefused(
-            f"The running daemon has no pipeline {request.pipeline!r}: its configuration is older. Restart the daemon."
+            f"The running daemon has no pipeline {request.pipeline!r}: its configuration is older. Use 'ingestd reload'."
         )
     name, cursor = request.partition, request.cursor
     try:

@@ -22,6 +22,7 @@ class Heartbeat:
         self._emit = emit
         self._changes = ChangeSignal()
         self._reachable = True
+        self._sent = ""
 
     def changed(self) -> None:
         """Update the status line soon. Thread-safe."""
@@ -30,6 +31,16 @@ class Heartbeat:
     def ready(self, sentence: str) -> None:
         """Report that start-up is complete."""
         self._send(lambda: self._notifier.ready(sentence))
+
+    def reloading(self, sentence: str) -> None:
+        """Report that a reload has begun."""
+        self._send(lambda: self._notifier.reloading(sentence))
+
+    def reloaded(self) -> None:
+        """Report that a reload has ended, and update the status line soon."""
+        self._send(lambda: self._notifier.ready("The configuration was read again."))
+        self._sent = ""
+        self._changes.notify()
 
     def alive(self) -> None:
         """Ping the watchdog once, while `run` cannot start yet."""
@@ -56,15 +67,14 @@ class Heartbeat:
             await asyncio.sleep(watchdog_seconds / 3)
 
     async def _send_status(self, numbers: Callable[[], str]) -> None:
-        sent = ""
         known = self._changes.generation
         while True:
             await self._changes.wait_past(known)
             known = self._changes.generation
             sentence = await asyncio.to_thread(numbers)
-            if sentence != sent:
+            if sentence != self._sent:
                 self._send(lambda: self._notifier.status(sentence))  # noqa: B023 - called before the next iteration
-                sent = sentence
+                self._sent = sentence
             await asyncio.sleep(STATUS_DISTANCE_SECONDS)
 
     def _send(self, send: Callable[[], None]) -> None:

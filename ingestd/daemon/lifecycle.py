@@ -14,6 +14,7 @@ from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.heartbeat import Heartbeat
+from ingestd.daemon.reload import Reloader
 from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals
 from ingestd.process.notify import Notifier
@@ -57,11 +58,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
                 heartbeat_task = group.create_task(
                     supervise("heartbeat", lambda: heartbeat.run(lambda: _numbers(assembly))), name="heartbeat"
                 )
-                reload_task = group.create_task(
-                    supervise("reload", lambda: _reload(assembly, reload_asked)), name="reload"
-                )
-                await _serve(assembly, group, heartbeat, shutdown, emit)
-                reload_task.cancel()
+                await _serve(assembly, group, heartbeat, shutdown, emit, reload_asked=reload_asked)
                 heartbeat_task.cancel()
             pending = await asyncio.to_thread(assembly.mirror.status.pending)
             shutdown.step = "closing the sources and the state file"
@@ -94,7 +91,13 @@ async def _assemble_when_possible(
 
 
 async def _serve(
-    assembly: Assembly, group: asyncio.TaskGroup, heartbeat: Heartbeat, shutdown: Shutdown, emit: Emit
+    assembly: Assembly,
+    group: asyncio.TaskGroup,
+    heartbeat: Heartbeat,
+    shutdown: Shutdown,
+    emit: Emit,
+    *,
+    reload_asked: asyncio.Event,
 ) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
     heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
@@ -106,6 +109,10 @@ async def _serve(
     perform, state = assembly.command_handler.perform, assembly.configuration.settings.state
     delivering = start("delivery", assembly.dispatcher.run)
     scheduling = start("schedule", assembly.schedule.run)
+    reloader = assembly.reloader
+    reloader.on_begin = lambda: heartbeat.reloading("Reading the configuration again.")
+    reloader.on_end = heartbeat.reloaded
+    reloading = [start("reload", reloader.run), start("SIGHUP", lambda: _reload_at(reload_asked, reloader))]
     side_tasks = [
         start("control socket", ControlServer(state, perform=perform, emit=emit).run),
         start("limits of what is rejected", assembly.retention.run),
@@ -118,10 +125,13 @@ async def _serve(
     emit(StopRequested(signal=shutdown.signal))
     heartbeat.stopping("Draining: requests in flight end, reading has stopped.")
 
-    shutdown.step = "ending the requests in flight"
+    shutdown.step = "ending a reload"
     scheduling.cancel()
-    for task in side_tasks:
+    for task in (*side_tasks, *reloading):
         task.cancel()
+    # A reload starts readers and lanes, which are ended below.
+    await asyncio.wait(reloading)
+    shutdown.step = "ending the requests in flight"
     for reader in assembly.readers:
         reader.stop()
     delivering.cancel()
@@ -133,12 +143,12 @@ async def _serve(
     await asyncio.wait([supervising])
 
 
-async def _reload(assembly: Assembly, asked: asyncio.Event) -> None:
-    """Reload after each SIGHUP, until cancelled."""
+async def _reload_at(asked: asyncio.Event, reloader: Reloader) -> None:
+    """Reload after each SIGHUP, until cancelled. Signals during a reload cause one more."""
     while True:
         await asked.wait()
         asked.clear()
-        await assembly.reloader.reload(by="SIGHUP")
+        await reloader.reload(by="SIGHUP")
 
 
 def _ready(assembly: Assembly) -> DaemonReady:

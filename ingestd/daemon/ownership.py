@@ -42,10 +42,7 @@ class OwnershipKeeper:
         now: Now,
         random: Random,
     ) -> None:
-        self._writers: dict[SinkAddress, list[PipelineSettings]] = {}
-        for pipeline in pipelines:
-            self._writers.setdefault(pipeline.sink, []).append(pipeline)
-        self._sinks = {pipeline.name: pipeline.sink for pipeline in pipelines}
+        self._set_pipelines(pipelines)
         self._status = status
         self._check = check
         self._now = now
@@ -56,10 +53,39 @@ class OwnershipKeeper:
         self._due: dict[SinkAddress, None] = {}
         self._changed = asyncio.Event()
 
+    def _set_pipelines(self, pipelines: Sequence[PipelineSettings]) -> None:
+        self._writers: dict[SinkAddress, list[PipelineSettings]] = {}
+        for pipeline in pipelines:
+            self._writers.setdefault(pipeline.sink, []).append(pipeline)
+        self._sinks = {pipeline.name: pipeline.sink for pipeline in pipelines}
+
+    def use(self, pipelines: Sequence[PipelineSettings]) -> set[str]:
+        """Use other pipelines; a sink with other ones than before, or with changed ones, requires new passes of all of them.
+
+        Return the unchanged pipelines of such sinks.
+        """
+        former = self._writers
+        self._set_pipelines(pipelines)
+        changed = {sink for sink, writers in self._writers.items() if former.get(sink) != writers}
+        # A comparison in progress recognizes by the list that its sink has not changed.
+        self._writers.update((sink, writers) for sink, writers in former.items() if self._writers.get(sink) == writers)
+        for sink in changed:
+            self._open.add(sink)
+            self._since[sink] = self._now()
+        self._open &= self._writers.keys()
+        self._passes = {
+            name: report
+            for name, report in self._passes.items()
+            if name in self._sinks and self._sinks[name] not in changed
+        }
+        return {one.name for sink in changed for one in self._writers[sink] if one in former.get(sink, ())}
+
     def note_pass(self, report: PassReport) -> None:
         """Record the end of a pass over a pipeline's source."""
+        sink = self._sinks.get(report.pipeline)
+        if sink is None:  # a pass of a pipeline that was removed meanwhile
+            return
         self._passes[report.pipeline] = report
-        sink = self._sinks[report.pipeline]
         if sink in self._open:
             self._due[sink] = None
             self._changed.set()
@@ -102,21 +128,26 @@ class OwnershipKeeper:
         while self._due:
             sink = next(iter(self._due))
             del self._due[sink]
+            writers = self._writers.get(sink)
+            if writers is None:
+                continue
             known = await asyncio.to_thread(self._status.ownership, sink)
             if known is None:
                 continue
-            removes = await asyncio.to_thread(self._removes, sink, known)
+            removes = await asyncio.to_thread(self._removes, sink, writers, known)
             if removes == "keep" and not known.doubt:
-                if self._is_read(sink):
-                    self._open.discard(sink)
-            elif not self._is_read(sink):
-                wanted += [one.name for one in self._writers[sink] if self._is_stale(one.name)]
-            elif not await self._compare(sink, known, removes):
+                if self._is_read(sink, writers):
+                    self._close(sink, writers)
+            elif not self._is_read(sink, writers):
+                wanted += [one.name for one in writers if self._is_stale(one.name, sink)]
+            elif not await self._compare(sink, writers, known, removes):
                 failed.append(sink)
         return wanted, failed
 
-    async def _compare(self, sink: SinkAddress, known: SinkOwnership, removes: RemoveUnexplained) -> bool:
-        names = [pipeline.name for pipeline in self._writers[sink]]
+    async def _compare(
+        self, sink: SinkAddress, writers: list[PipelineSettings], known: SinkOwnership, removes: RemoveUnexplained
+    ) -> bool:
+        names = [pipeline.name for pipeline in writers]
         # With a doubtful state file, entries count as unexplained only after another pass.
         unexplained: RemoveUnexplained = "keep" if known.doubt else removes
         checked = await self._check(
@@ -124,10 +155,15 @@ class OwnershipKeeper:
         )
         if checked.status is None or checked.status.failure:
             return False
-        self._open.discard(sink)
+        self._close(sink, writers)
         if known.doubt:
             self._reopen(sink)
         return True
+
+    def _close(self, sink: SinkAddress, writers: list[PipelineSettings]) -> None:
+        """Require no comparison of a sink any more, unless its pipelines changed meanwhile."""
+        if self._writers.get(sink) is writers:
+            self._open.discard(sink)
 
     def _reopen(self, sink: SinkAddress) -> None:
         """Require new passes of all pipelines of the sink."""
@@ -136,18 +172,17 @@ class OwnershipKeeper:
         self._due[sink] = None
         self._changed.set()
 
-    def _is_read(self, sink: SinkAddress) -> bool:
-        reports = [self._passes.get(pipeline.name) for pipeline in self._writers[sink]]
+    def _is_read(self, sink: SinkAddress, writers: list[PipelineSettings]) -> bool:
+        reports = [self._passes.get(pipeline.name) for pipeline in writers]
         return all(one is not None and one.complete and one.began >= self._since.get(sink, 0.0) for one in reports)
 
-    def _is_stale(self, name: str) -> bool:
+    def _is_stale(self, name: str, sink: SinkAddress) -> bool:
         """Return True if the last pass of a pipeline began too early. An unavailable source is read again anyway."""
         report = self._passes.get(name)
-        return report is not None and report.began < self._since.get(self._sinks[name], 0.0)
+        return report is not None and report.began < self._since.get(sink, 0.0)
 
-    def _removes(self, sink: SinkAddress, known: SinkOwnership) -> RemoveUnexplained:
+    def _removes(self, sink: SinkAddress, writers: list[PipelineSettings], known: SinkOwnership) -> RemoveUnexplained:
         """Return which unexplained entries of a sink may be removed now."""
-        writers = self._writers[sink]
         reports = [self._passes.get(pipeline.name) for pipeline in writers]
         chosen = min((pipeline.unexplained for pipeline in writers), key=_CAREFUL.index)
         if chosen == "keep" or known.rejected or not all(one is not None and one.whole for one in reports):

@@ -28,6 +28,8 @@ class PartSupervisor:
         self._emit = emit
         self._now = now
         self._random = random
+        self._failed: set[str] = set()
+        """Parts with a stored failure."""
 
     async def __call__(self, part: str, run: Run) -> None:
         """Run ``part`` until it returns or is cancelled; restart it after each unexpected exception.
@@ -35,6 +37,13 @@ class PartSupervisor:
         Raises:
             MirrorError: the state file cannot be used.
         """
+        try:
+            await self._keep_running(part, run)
+        finally:
+            if part in self._failed:  # it was cancelled, because a reload ended it
+                await self._forget(part)
+
+    async def _keep_running(self, part: str, run: Run) -> None:
         await keep_running(
             part,
             run,
@@ -68,10 +77,15 @@ class PartSupervisor:
             since=now,
             retry_at=now + failure.retry_seconds,
         )
+        self._failed.add(failure.part)
         await _unless_full(lambda: self._store.record(failed))
 
     async def _recover(self, part: str) -> None:
         self._emit(PartRecovered(part=part))
+        await self._forget(part)
+
+    async def _forget(self, part: str) -> None:
+        self._failed.discard(part)
         await _unless_full(lambda: self._store.clear(part))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ingestd.mirror.rejections import RejectionKeeper
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.model import RejectedSettings
@@ -26,6 +24,11 @@ class RejectedRetention:
         self._emit = emit
         self._rejections = ChangeSignal()
 
+    def use(self, settings: RejectedSettings) -> None:
+        """Apply other limits from now on."""
+        self._settings = settings
+        self._rejections.notify()
+
     def note_event(self, event: Event) -> None:
         """Request a check after new rejections. Thread-safe."""
         if isinstance(event, RecordsParked | EntriesParked | PartitionParked):
@@ -44,10 +47,8 @@ class RejectedRetention:
 
     async def run(self) -> None:
         """Apply the limits until cancelled."""
-        if self._settings.keep_days is None and self._settings.keep_rows is None:
-            await asyncio.Event().wait()
-        interval = _AGE_CHECK_SECONDS if self._settings.keep_days is not None else None
         while True:
             known = self._rejections.generation
             await self.apply()
+            interval = _AGE_CHECK_SECONDS if self._settings.keep_days is not None else None
             await self._rejections.wait_past(known, seconds=interval)

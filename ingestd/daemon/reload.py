@@ -1,37 +1,47 @@
-"""Reload by `ingestd reload` and SIGHUP: new secrets, a retry of waiting lanes and sources, and a check of the configuration.
+"""Reload by `ingestd reload` and SIGHUP: the configuration file and its secrets are read again, and the differences applied.
 
-Changes of other settings need a restart; the response names them.
+A configuration with a mistake, or with a change that needs a restart, changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
-from ingestd.core.errors import ConfigurationError
+from ingestd.core.errors import ConfigurationError, IngestdError
 from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.configuration_changes import ConfigurationChanges, check_unchangeable, compare
 from ingestd.daemon.control.requests import Reloaded
-from ingestd.process.redaction import mask_secrets
-from ingestd.sdk import Connector, Resumes
-from ingestd.settings.model import Settings
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefused
 
 
-class Keyed(Protocol):
-    """Sends requests with an API key; implemented by `ingestd.client.service.ServiceClient`."""
-
-    def use_api_key(self, api_key: str) -> bool:
-        """Use this key for later requests; return False if it is the current one."""
+class ReloadImpossible(IngestdError):
+    """The new configuration has no mistake, but can't be applied now. Nothing has changed."""
 
 
-class LaneRetrier(Protocol):
-    """Retries waiting lanes; implemented by `ingestd.delivery.Dispatcher`."""
+class Reconfigurable(Protocol):
+    """A running daemon; implemented by `ingestd.daemon.reconfigurer.Reconfigurer`."""
 
-    def retry_now(self) -> None:
-        """Make every waiting lane retry at once."""
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in use."""
+
+    async def apply(self, found: Configuration, changes: ConfigurationChanges) -> tuple[tuple[str, str], ...]:
+        """Use another configuration; return the renamed pipelines as pairs of former and present name.
+
+        Raises:
+            ConfigurationError: a part can't be created as configured. Nothing has changed.
+            ReloadImpossible: the change is not possible now. Nothing has changed.
+            MirrorError: the state file can't be used.
+        """
+
+    def retry(self) -> None:
+        """Have lanes that wait, and sources that stopped after a refusal, try again at once."""
 
 
 def read_again(configuration: Configuration) -> Configuration:
@@ -44,61 +54,103 @@ def read_again(configuration: Configuration) -> Configuration:
 
 
 class Reloader:
-    """Reloads one running daemon. ``configuration`` is the one that it runs with; ``read`` reads it again and may block."""
+    """Reloads one running daemon, one request at a time. All methods belong to the event loop's thread.
+
+    ``read`` reads a configuration again and may block. ``on_begin`` and ``on_end`` are called around each reload.
+    """
 
     def __init__(
         self,
-        configuration: Configuration,
+        daemon: Reconfigurable,
         *,
-        client: Keyed,
-        dispatcher: LaneRetrier,
-        connectors: Collection[Connector],
         emit: Emit,
         read: Callable[[Configuration], Configuration] = read_again,
     ) -> None:
-        self._configuration = configuration
-        self._client = client
-        self._dispatcher = dispatcher
-        self._connectors = connectors
+        self._daemon = daemon
         self._emit = emit
         self._read = read
-        self._one_at_a_time = asyncio.Lock()
+        self._requests: deque[tuple[str, asyncio.Future[Reloaded]]] = deque()
+        self._requested = ChangeSignal()
+        self.on_begin: Callable[[], None] = lambda: None
+        self.on_end: Callable[[], None] = lambda: None
 
     async def reload(self, *, by: str) -> Reloaded:
-        """Read the configuration file and all its secrets again; ``by`` is the requesting account or signal.
+        """Have `run` read the configuration and apply what changed; ``by`` is the requesting account or signal.
 
-        If the file has mistakes, nothing changes, and the result lists all of them.
+        Raises:
+            MirrorError: the state file can't be used.
         """
-        async with self._one_at_a_time:
-            try:
-                found = await asyncio.to_thread(self._read, self._configuration)
-            except ConfigurationError as error:
-                mistakes = tuple(str(mistake) for mistake in error.mistakes)
-                self._emit(ReloadRefused(by=by, mistakes=mistakes))
-                return Reloaded(mistakes=mistakes)
-            api_key = found.settings.service.api_key.get_secret_value()
-            mask_secrets([api_key])
-            changed = self._client.use_api_key(api_key)
-            restart_for = tuple(differences(self._configuration.settings, found.settings))
-            self._emit(ConfigurationReloaded(by=by, key_changed=changed, restart_needed_for=restart_for))
-            self._dispatcher.retry_now()
-            for connector in self._connectors:
-                if isinstance(connector, Resumes):
-                    connector.resume()
-            return Reloaded(key_changed=changed, restart_for=restart_for)
+        done: asyncio.Future[Reloaded] = asyncio.get_running_loop().create_future()
+        self._requests.append((by, done))
+        self._requested.notify()
+        return await done
 
+    async def run(self) -> None:
+        """Reload at each request, until cancelled.
 
-def differences(running: Settings, found: Settings) -> Iterator[str]:
-    """Yield the differences between two configurations, except the API key: a section, or ``pipeline NAME``."""
-    service = found.service.model_copy(update={"api_key": running.service.api_key})
-    if service != running.service:
-        yield "service"
-    if found.state != running.state:
-        yield "state"
-    if found.rejected != running.rejected:
-        yield "rejected"
-    before = {pipeline.name: pipeline for pipeline in running.pipelines}
-    after = {pipeline.name: pipeline for pipeline in found.pipelines}
-    for name in dict.fromkeys([*before, *after]):
-        if before.get(name) != after.get(name):
-            yield f"pipeline {name}"
+        Raises:
+            MirrorError: the state file can't be used.
+        """
+        while True:
+            known = self._requested.generation
+            while self._requests:
+                await self._perform(*self._requests.popleft())
+            await self._requested.wait_past(known)
+
+    async def _perform(self, by: str, done: asyncio.Future[Reloaded]) -> None:
+        self.on_begin()
+        try:
+            result = await self._reload(by)
+        except asyncio.CancelledError:  # the daemon stops
+            done.cancel()
+            raise
+        except Exception as error:
+            if not done.done():
+                done.set_exception(error)
+            self.on_end()
+            raise
+        if not done.done():
+            done.set_result(result)
+        self.on_end()
+
+    async def _reload(self, by: str) -> Reloaded:
+        running = self._daemon.configuration
+        try:
+            found = await asyncio.to_thread(self._read, running)
+            check_unchangeable(running, found)
+            changes = compare(running.settings, found.settings)
+            renamed = await self._daemon.apply(found, changes)
+        except ConfigurationError as error:
+            return self._refuse(by, tuple(str(mistake) for mistake in error.mistakes))
+        except ReloadImpossible as error:
+            return self._refuse(by, (str(error),))
+        self._daemon.retry()
+        former, present = dict(renamed), {after for _, after in renamed}
+        reloaded = Reloaded(
+            added=tuple(name for name in changes.added if name not in present),
+            removed=tuple(name for name in changes.removed if name not in former),
+            renamed=renamed,
+            restarted=changes.restarted,
+            unchanged=len(changes.unchanged),
+            service=changes.service,
+            api_key=changes.api_key,
+            rejected=changes.rejected,
+        )
+        self._emit(
+            ConfigurationReloaded(
+                by=by,
+                added=reloaded.added,
+                removed=reloaded.removed,
+                renamed=tuple(f"{before} to {after}" for before, after in renamed),
+                restarted=reloaded.restarted,
+                unchanged=reloaded.unchanged,
+                service_changed=reloaded.service,
+                key_changed=reloaded.api_key,
+                rejected_changed=reloaded.rejected,
+            )
+        )
+        return reloaded
+
+    def _refuse(self, by: str, mistakes: tuple[str, ...]) -> Reloaded:
+        self._emit(ReloadRefused(by=by, mistakes=mistakes))
+        return Reloaded(mistakes=mistakes)

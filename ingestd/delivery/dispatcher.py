@@ -48,11 +48,10 @@ class Dispatcher:
         self._now = now
         self._random = random
         self._on_acknowledged = on_acknowledged
-        self._limits = limits or DeliveryLimits()
-        self.limiter = Limiter(
-            service=client.address, limits=self._limits, emit=emit, clock=clock, now=now, random=random
-        )
-        self._nonce = f"{now():.6f}-{random():.17f}"
+        self._clock = clock
+        self._connect(client, limits or DeliveryLimits())
+        self._next: tuple[ServiceClient, DeliveryLimits] | None = None
+        self._is_running = False
         self._lanes: dict[int, Lane] = {}
         self._wakeups = ChangeSignal()
         self._checked_at = -1
@@ -65,10 +64,56 @@ class Dispatcher:
         Raises:
             BaseExceptionGroup: the mirror failed. Every lane has stopped, and `run` may be called again.
         """
+        self._is_running = True
+        try:
+            while True:
+                await self._deliver()
+                self._take_next()
+        finally:
+            self._is_running = False
+            self._take_next()
+
+    async def use_service(self, client: ServiceClient, limits: DeliveryLimits) -> None:
+        """Deliver to another service, or in another way, when this call returns.
+
+        The lanes end as at a cancellation of `run`, and start again. The caller may then close the former client.
+        """
+        self._next = (client, limits)
+        if not self._is_running:
+            self._take_next()
+            return
+        self._wakeups.notify()
+        while True:
+            known = self.changes.generation
+            if self._client is client:
+                return
+            await self.changes.wait_past(known)
+
+    def _connect(self, client: ServiceClient, limits: DeliveryLimits) -> None:
+        self._client, self.limits = client, limits
+        self.limiter = Limiter(
+            service=client.address,
+            limits=limits,
+            emit=self._emit,
+            clock=self._clock,
+            now=self._now,
+            random=self._random,
+        )
+        self._nonce = f"{self._now():.6f}-{self._random():.17f}"
+
+    def _take_next(self) -> None:
+        if self._next is not None:
+            self._connect(*self._next)
+            self._next = None
+            self.changes.notify()
+
+    async def _deliver(self) -> None:
+        """Run the lanes until another service is to be used."""
         self._lanes = {}
         self._checked_at = -1
+        tasks: list[asyncio.Task[None]] = []
         async with asyncio.TaskGroup() as lanes:
-            while True:
+            while self._next is None:
                 known = self._wakeups.generation
                 for state in await self._mirror.lanes():
                     if state.id not in self._lanes:
@@ -79,7 +124,7 @@ class Dispatcher:
                             emit=self._emit,
                             now=self._now,
                             random=self._random,
-                            limits=self._limits,
+                            limits=self.limits,
                             limiter=self.limiter,
                             nonce=self._nonce,
                             on_acknowledged=partial(self._on_acknowledged, state.address),
@@ -88,10 +133,11 @@ class Dispatcher:
                         lane.wake()
                         self._lanes[state.id] = lane
                         part = f"lane {state.address}"
-                        lanes.create_task(self._keep_running(part, lane.run), name=part)
+                        tasks.append(lanes.create_task(self._keep_running(part, lane.run), name=part))
                 self._checked_at = known
                 self.changes.notify()
                 await self._wakeups.wait_past(known)
+            await _end(tasks)
 
     def wake(self, sink: int | None = None) -> None:
         """Notify the lane of a sink (None: all lanes) of pending entries; a new sink gets a lane."""
@@ -131,3 +177,17 @@ class Dispatcher:
 
     def _is_at_rest(self) -> bool:
         return self._checked_at == self._wakeups.generation and all(lane.is_at_rest for lane in self._lanes.values())
+
+
+async def _end(lanes: list[asyncio.Task[None]]) -> None:
+    """Cancel lanes and wait until requests in flight have ended, even if the caller is cancelled meanwhile."""
+    for lane in lanes:
+        lane.cancel()
+    if not lanes:
+        return
+    try:
+        await asyncio.wait(lanes)
+    except asyncio.CancelledError:
+        # The task group would cancel the lanes again, and so end the wait of a lane for its requests.
+        await asyncio.wait(lanes)
+        raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -42,14 +42,29 @@ class DriftCheckResult:
 
 
 class DriftChecker:
-    """Checks sinks: several at the same time, but each of them once at a time."""
+    """Checks sinks: several at the same time, but each of them once at a time. It closes its clients."""
 
     def __init__(self, *, mirror: Deliverable, drift: DriftKeeper, client: ServiceClient, emit: Emit) -> None:
         self._mirror = mirror
         self._drift = drift
-        self._client = client
+        self.client = client
         self._emit = emit
         self._locks: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._readings: Counter[ServiceClient] = Counter()
+
+    async def use_client(self, client: ServiceClient) -> None:
+        """Send later requests with another client. The former one is closed when it reads no sink any more."""
+        former, self.client = self.client, client
+        await self._close_if_unused(former)
+
+    async def aclose(self) -> None:
+        """Close the client in use."""
+        await self.client.aclose()
+
+    async def _close_if_unused(self, client: ServiceClient) -> None:
+        if client is not self.client and not self._readings[client]:
+            del self._readings[client]
+            await client.aclose()
 
     async def check(
         self,
@@ -86,13 +101,17 @@ class DriftChecker:
 
         failure = "The check was interrupted."
         ended = False
+        client = self.client
+        self._readings[client] += 1
         try:
-            response = await self._client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
+            response = await client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
             failure = response.outcome.sentence
             if response.value is not None:
                 ended = True
                 return await self._drift.end_check(check, unexplained=unexplained, doubt=doubt)
         finally:
+            self._readings[client] -= 1
+            await self._close_if_unused(client)
             if not ended:
                 await self._drift.abandon_check(check, failure)
         return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)

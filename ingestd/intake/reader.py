@@ -79,7 +79,8 @@ class _ReadPass:
 class Reader:
     """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
 
-    Thread-safe: `stop`, `remap`, `notices` and `unacknowledged`. ``clock``: monotonic seconds; ``now``: seconds since the epoch.
+    Thread-safe: `stop`, `remap`, `columns_of`, `notices` and `unacknowledged`. ``clock``: monotonic seconds;
+    ``now``: seconds since the epoch.
     ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
     whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping. Temporary files of large
     readings are in ``folder``.
@@ -142,6 +143,10 @@ class Reader:
         """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""
         self._stopped.set()
         self.connector.interrupt()
+
+    def columns_of(self, key: str, member: str) -> tuple[str, ...]:
+        """Return the source columns that a key of the mapping is made of. Thread-safe."""
+        return self._mapping.columns_of(key, member)
 
     def remap(self) -> None:
         """Map retried records at the next pass: it resets what the connector remembers of its partitions."""

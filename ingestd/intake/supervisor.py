@@ -51,22 +51,87 @@ class SourceSupervisor:
     ) -> None:
         self._threads = SourceThreads(emit=emit)
         self._keep_running = keep_running
-        pause = IntakePause(emit=emit, random=random)
-        self._tasks = {
-            reader.pipeline: _ReaderTask(
-                reader,
-                threads=self._threads,
-                pause=pause,
-                emit=emit,
-                random=random,
-                watched=reader.pipeline not in scheduled,
-            )
-            for reader in readers
-        }
+        self._emit = emit
+        self._random = random
+        self._pause = IntakePause(emit=emit, random=random)
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: dict[str, _ReaderTask] = {}
+        self._ending: dict[str, tuple[_ReaderTask, asyncio.Task[None]]] = {}
+        """Removed readers of which a call of the source has not returned yet."""
         self._closing: asyncio.Task[None] | None = None
         self._by_sink: dict[SinkAddress, list[_ReaderTask]] = {}
+        self.add(readers, scheduled=scheduled)
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """The readers in use, in the order in which they were added."""
+        return tuple(task.reader for task in self._tasks.values())
+
+    def add(self, readers: Sequence[Reader], *, scheduled: Collection[str]) -> None:
+        """Add readers; those of names in ``scheduled`` are read only when `wake` is called.
+
+        The source of a former reader with the same name is called before the source of the new one.
+        """
+        for reader in readers:
+            former = self._ending.get(reader.pipeline)
+            task = _ReaderTask(
+                reader,
+                threads=self._threads,
+                pause=self._pause,
+                emit=self._emit,
+                random=self._random,
+                watched=reader.pipeline not in scheduled,
+                turn=former[0].turn if former is not None else asyncio.Lock(),
+            )
+            self._tasks[reader.pipeline] = task
+            if self._group is not None:
+                self._start(self._group, task)
+        self._index_sinks()
+
+    async def remove(self, names: Collection[str], *, wait_seconds: float) -> None:
+        """End the passes of readers at their next batches, notify their connectors of acknowledged partitions, and close them.
+
+        Return after ``wait_seconds`` even if a call of a source has not returned; its reader is then closed later.
+
+        Raises:
+            MirrorError: the state file cannot be used.
+        """
+        removed = {name: self._tasks.pop(name) for name in names}
+        self._index_sinks()
+        for task in removed.values():
+            task.reader.stop()
+        for name, task in removed.items():
+            ending = asyncio.create_task(self._end(name, task), name=f"end of {name}")
+            # A late failure is that of the state file, which ends every other part, too.
+            ending.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._ending[name] = (task, ending)
+        endings = {self._ending[name][1] for name in removed}
+        if endings:
+            done, _ = await asyncio.wait(endings, timeout=wait_seconds)
+            for ending in done:
+                ending.result()
+
+    async def _end(self, name: str, task: _ReaderTask) -> None:
+        try:
+            await task.cancel_parts()
+            await task.guarded("acknowledging", task.acknowledge)
+            await task.close()
+        finally:
+            if self._ending.get(name, (None,))[0] is task:
+                del self._ending[name]
+
+    def _index_sinks(self) -> None:
+        self._by_sink = {}
         for task in self._tasks.values():
             self._by_sink.setdefault(task.reader.sink, []).append(task)
+
+    def _start(self, group: asyncio.TaskGroup, task: _ReaderTask) -> None:
+        name = task.reader.pipeline
+        part = f"intake {name}"
+        task.parts.append(group.create_task(self._keep_running(part, task.run), name=part))
+        if task.watches_lookups:
+            part = f"lookups {name}"
+            task.parts.append(group.create_task(self._keep_running(part, task.watch_lookups), name=part))
 
     async def run(self) -> None:
         """Read until cancelled. A running pass then ends at its next batch.
@@ -76,13 +141,13 @@ class SourceSupervisor:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                for name, task in self._tasks.items():
-                    part = f"intake {name}"
-                    group.create_task(self._keep_running(part, task.run), name=part)
-                    if task.watches_lookups:
-                        part = f"lookups {name}"
-                        group.create_task(self._keep_running(part, task.watch_lookups), name=part)
+                self._group = group
+                for task in self._tasks.values():
+                    self._start(group, task)
+                # Without it the group would end with the last reader, and could take no new one.
+                group.create_task(asyncio.Event().wait(), name="supervisor of further readers")
         finally:
+            self._group = None
             await self.aclose()
 
     async def read_once(self, names: Collection[str] | None = None) -> list[PassReport]:
@@ -107,14 +172,19 @@ class SourceSupervisor:
                 group.create_task(task.guarded("acknowledging", task.acknowledge))
 
     def wake(self, pipeline: str) -> None:
-        """Read a source now. Thread-safe."""
-        self._tasks[pipeline].wake(read=True)
+        """Read a source now; nothing if the pipeline was removed meanwhile. Thread-safe."""
+        if (task := self._tasks.get(pipeline)) is not None:
+            task.wake(read=True)
 
     def remap(self, pipeline: str, *, now: bool) -> None:
-        """Map retried records of a pipeline at its next reading, which is ``now`` or when it is due. Thread-safe."""
-        self._tasks[pipeline].reader.remap()
-        if now:
-            self.wake(pipeline)
+        """Map retried records of a pipeline at its next reading, which is ``now`` or when it is due. Thread-safe.
+
+        Nothing happens if the pipeline was removed meanwhile.
+        """
+        if (task := self._tasks.get(pipeline)) is not None:
+            task.reader.remap()
+            if now:
+                task.wake(read=True)
 
     async def between_passes(self, pipeline: str, call: Callable[[], T]) -> T:
         """Run a call when no pass over the pipeline's source runs, and return its result."""
@@ -129,7 +199,12 @@ class SourceSupervisor:
     def notices(self) -> tuple[OperatorNotice, ...]:
         """Return the notices for the operator. Thread-safe; calls no source."""
         slow = (OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())
-        return (*slow, *(notice for task in self._tasks.values() for notice in task.reader.notices()))
+        return (*slow, *(notice for reader in self.readers for notice in reader.notices()))
+
+    def reader(self, pipeline: str) -> Reader | None:
+        """Return the reader of a pipeline, or None if there is no such pipeline. Thread-safe."""
+        task = self._tasks.get(pipeline)
+        return task.reader if task is not None else None
 
     async def aclose(self) -> None:
         """Close the sources and end the threads. `run` does this at its end; a second call has no effect."""
@@ -142,6 +217,8 @@ class SourceSupervisor:
             task.reader.stop()
         for task in self._tasks.values():
             await task.close()
+        for _, ending in list(self._ending.values()):
+            await asyncio.wait([ending])
         await self._threads.close()
 
 
@@ -157,14 +234,16 @@ class _ReaderTask:
         emit: Emit,
         random: Callable[[], float],
         watched: bool,
+        turn: asyncio.Lock,
     ) -> None:
         self.reader = reader
+        self.parts: list[asyncio.Task[None]] = []
         self._pause = pause
         self._threads = threads
         self._emit = emit
         self._random = random
         self._watched = watched
-        self._turn = asyncio.Lock()
+        self.turn = turn
         self._wakeup = ChangeSignal()
         self._to_read = watched
         self._failures = 0
@@ -259,19 +338,26 @@ class _ReaderTask:
             )
             return sentence
 
+    async def cancel_parts(self) -> None:
+        """End `run` and `watch_lookups`; a running call of the source ends first."""
+        for part in self.parts:
+            part.cancel()
+        if self.parts:
+            await asyncio.wait(self.parts)
+
     async def close(self) -> None:
         """Close the source after its running call has ended."""
         await self.guarded("closing", self.reader.connector.close)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Call the source after its earlier call has ended, even if the caller of that one was cancelled."""
-        await self._turn.acquire()
+        await self.turn.acquire()
         try:
             future = await self._threads.start(self.reader.pipeline, call)
         except BaseException:
-            self._turn.release()
+            self.turn.release()
             raise
-        future.add_done_callback(lambda _: self._turn.release())
+        future.add_done_callback(lambda _: self.turn.release())
         return await asyncio.shield(future)
 
     def _watch(self, stack: ExitStack) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,6 +35,11 @@ class Notifier:
     def ready(self, status: str) -> None:
         """Start-up is done."""
         self._send(f"READY=1\nSTATUS={_line(status)}\nMAINPID={os.getpid()}")
+
+    def reloading(self, status: str) -> None:
+        """A reload has begun; `ready` ends it. The time lets the manager match it with the signal that it sent."""
+        usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={usec}\nSTATUS={_line(status)}")
 
     def status(self, sentence: str) -> None:
         """What `systemctl status` shows."""

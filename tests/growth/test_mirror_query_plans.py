@@ -47,7 +47,10 @@ SELECTIVE: dict[str, list[tuple[str, ...]]] = {
 
 READS_ALL = {
     # -- at the start of the daemon, once
-    "partition_free_conflicts": "at start, and only after a pipeline was taken out of the configuration",
+    "partition_free_conflicts": "at a start or reload, and only after a pipeline was taken out of the configuration",
+    "conflicts_retry_in_runs": "at such a reload; the runs in progress (a partial index), and what is rejected in them",
+    "partitions_retry_in_runs": "at such a reload; the runs in progress (a partial index), and what is rejected in them",
+    "partitions_of": "at a reload; the partitions of changed pipelines, in an index",
     "refusals_forget": "at start; the table is bounded by what is rejected",
     "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
     "staging_clear_all": "at start; the entries of interrupted runs and, in a subquery, the held runs",

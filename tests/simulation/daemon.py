@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration_changes import ConfigurationChanges
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.part_supervisor import PartSupervisor
@@ -26,6 +28,7 @@ from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
 from ingestd.mirror.rejections import RejectionKeeper
+from ingestd.sdk import Connector, Resumes
 from ingestd.telemetry.event import Emit
 from tests.simulation.configurations import configuration
 from tests.simulation.loop import SimulatedLoop
@@ -43,6 +46,49 @@ class _NotSimulated:
 
 
 _NOT_SIMULATED: Any = _NotSimulated()
+
+
+class _Shared(httpx.AsyncBaseTransport):
+    """The transport of the simulation, which outlives the client."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._transport.handle_async_request(request)
+
+
+class _Reconfigurable:
+    """Implements `ingestd.daemon.reload.Reconfigurable` for another API key, which the lanes and the checks then use."""
+
+    def __init__(
+        self,
+        create: Callable[[str], ServiceClient],
+        dispatcher: Dispatcher,
+        checker: DriftChecker,
+        connectors: Collection[Connector],
+    ) -> None:
+        self.configuration = configuration()
+        self._create = create
+        self._dispatcher = dispatcher
+        self._checker = checker
+        self._connectors = connectors
+
+    async def apply(self, found: Configuration, changes: ConfigurationChanges) -> tuple[tuple[str, str], ...]:
+        if changes.started or changes.ended:
+            raise AssertionError("no simulated configuration changes pipelines")
+        if changes.service:
+            client = self._create(found.settings.service.api_key.get_secret_value())
+            await self._dispatcher.use_service(client, self._dispatcher.limits)
+            await self._checker.use_client(client)
+        self.configuration = found
+        return ()
+
+    def retry(self) -> None:
+        self._dispatcher.retry_now()
+        for connector in self._connectors:
+            if isinstance(connector, Resumes):
+                connector.resume()
 
 
 class Daemon:
@@ -102,19 +148,12 @@ class Daemon:
 
     async def _run(self) -> None:
         """Run the parts, as `ingestd.daemon.lifecycle` does."""
-
-        def now() -> float:
-            return EPOCH + self._loop.time()
-
-        async with ServiceClient(
-            url="http://service.test",
-            api_key="key",
-            client_id="simulation",
-            transport=self._transport,
-            timeouts=Timeouts(read_seconds=READ_SECONDS),
-            now=now,
-            clock=self._loop.time,
-        ) as client:
+        now = self._now
+        checker = DriftChecker(
+            mirror=self._mirror, drift=self._drift, client=self._client("simulated-key-1"), emit=self._emit
+        )
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(checker.aclose)
             supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._random_numbers.random)
             supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
@@ -124,7 +163,7 @@ class Daemon:
             )
             dispatcher = self.dispatcher = Dispatcher(
                 mirror=self._mirror,
-                client=client,
+                client=checker.client,
                 emit=self._emit,
                 now=now,
                 random=self._random_numbers.random,
@@ -133,14 +172,23 @@ class Daemon:
                 limits=self._limits,
                 clock=self._loop.time,
             )
-            handler = self._command_handler(client, supervisor, dispatcher)
+            connectors = {reader.pipeline: reader.connector for reader in self._readers}
+            reloader = Reloader(
+                _Reconfigurable(self._client, dispatcher, checker, connectors.values()),
+                emit=self._emit,
+                read=lambda _: self._read_again(),
+            )
+            handler = self._command_handler(checker, supervisor, reloader)
             server = ControlServer(self._state, perform=handler.perform, emit=self._emit)
             async with asyncio.TaskGroup() as group:
                 supervising = group.create_task(supervisor.run(), name="supervisor")
                 delivering = group.create_task(supervise("delivery", dispatcher.run), name="delivery")
+                reloading = group.create_task(supervise("reload", reloader.run), name="reload")
                 control = group.create_task(supervise("control socket", server.run), name="control socket")
                 await self._stop.wait()
                 control.cancel()
+                reloading.cancel()
+                await asyncio.wait([reloading])
                 for reader in self._readers:
                     reader.stop()
                 for task in self.asked:
@@ -151,31 +199,38 @@ class Daemon:
                 supervising.cancel()
                 await asyncio.wait([supervising])
 
+    def _now(self) -> float:
+        return EPOCH + self._loop.time()
+
+    def _client(self, api_key: str) -> ServiceClient:
+        return ServiceClient(
+            url="http://service.test",
+            api_key=api_key,
+            client_id="simulation",
+            transport=_Shared(self._transport),
+            timeouts=Timeouts(read_seconds=READ_SECONDS),
+            now=self._now,
+            clock=self._loop.time,
+        )
+
     def _command_handler(
-        self, client: ServiceClient, supervisor: SourceSupervisor, dispatcher: Dispatcher
+        self, checker: DriftChecker, supervisor: SourceSupervisor, reloader: Reloader
     ) -> CommandHandler:
         """Build the handler, as `ingestd.daemon.assembly` does."""
         running = configuration()
         connectors = {reader.pipeline: reader.connector for reader in self._readers}
         return CommandHandler(
-            pipelines=[one for one in running.settings.pipelines if one.name in connectors],
+            pipelines=lambda: [one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
             runs=_NOT_SIMULATED,
             held_runs=_NOT_SIMULATED,
             cursors=_NOT_SIMULATED,
-            checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
+            checker=checker,
             request_reading=lambda name: supervisor.remap(name, now=True),
             explain=lambda request: explain(connectors, request),
             status=_NOT_SIMULATED,
             notices=supervisor.notices,
-            reloader=Reloader(
-                running,
-                client=client,
-                dispatcher=dispatcher,
-                connectors=connectors.values(),
-                emit=self._emit,
-                read=lambda _: self._read_again(),
-            ),
+            reloader=reloader,
             emit=self._emit,
         )
 

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import contextvars
 import heapq
+import inspect
 import random
 import warnings
 from collections import deque
@@ -332,8 +333,10 @@ def run_inline(work: Coroutine[Any, Any, T]) -> T:
 
 def _discard(coroutine: Any) -> None:
     """Close the tasks of a killed process; their clean-up finds no running loop."""
-    with contextlib.suppress(BaseException):
-        coroutine.close()
+    # A clean-up that waits has to be closed, too; otherwise the garbage collector does it later, with a warning.
+    while inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
+        with contextlib.suppress(BaseException):
+            coroutine.close()
 
 
 def _succeed(future: asyncio.Future[Any], result: Any) -> None:

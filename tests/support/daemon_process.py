@@ -31,8 +31,8 @@ from ingestd.sdk import Connector, Partition, Reject, SourceBroken, SourceUnavai
 
 
 class NumbersConnector(Connector):
-    """Numbers up to ``upto``; can be away, broken, unreadable in part, or never come back from a read. ``bug``: where it
-    fails in an unforeseen way."""
+    """Numbers up to ``upto``; can be away, broken, unreadable in part, or never come back from a read. ``gate``: a FIFO; a read
+    waits until another process opens it. ``bug``: where it fails in an unforeseen way. ``label`` has no effect."""
 
     class Options(BaseModel):
         upto: int = 3
@@ -40,6 +40,8 @@ class NumbersConnector(Connector):
         away: bool = False
         broken: bool = False
         hang: Path | None = None
+        gate: Path | None = None
+        label: str = ""
         bug: str = ""
 
     def __init__(self, options, context):
@@ -66,6 +68,9 @@ class NumbersConnector(Connector):
             yield pack([{"n": "0"}], cursor={})
             self.options.hang.write_text("reading")
             threading.Event().wait()
+        if self.options.gate:
+            self.context.log("The gate is closed.")
+            self.options.gate.read_bytes()
         token = {"upto": self.options.upto}
         if cursor == token:
             return

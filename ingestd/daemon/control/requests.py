@@ -101,17 +101,24 @@ class RunDecided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
-    """Read the configuration and its secrets again; the response is `Reloaded`."""
+    """Read the configuration and its secrets again and apply what changed; the response is `Reloaded`."""
 
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
-    """``mistakes`` of the configuration file: if there are any, nothing was changed.
+    """The names of pipelines by what happened to them; ``renamed`` pairs the former and the present name.
 
-    ``key_changed``: a new API key is in use. ``restart_for``: changed settings that need a restart.
+    ``unchanged``: the number of the others. ``service``, ``rejected``: whether settings below these keys changed; ``api_key``:
+    whether the API key did. ``mistakes`` of the configuration file: if there are any, nothing was changed.
     """
 
-    key_changed: bool = False
-    restart_for: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    restarted: tuple[str, ...] = ()
+    unchanged: int = 0
+    service: bool = False
+    api_key: bool = False
+    rejected: bool = False
     mistakes: tuple[str, ...] = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -29,6 +30,15 @@ from ingestd.mirror.sqlite.sql import SQL
 
 _PARTITIONS = 1_000
 """Maximum number of partitions that are read in one transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfigured:
+    """``renamed``: pairs of former and present name. ``map_again``: the pipelines with records that must be mapped again."""
+
+    renamed: tuple[tuple[str, str], ...]
+    map_again: frozenset[str]
+
 
 _Row: TypeAlias = tuple[Any, ...]
 
@@ -69,18 +79,40 @@ class IntakeStore:
         its state. Return the renamed ones as pairs of former and present name.
         """
         with self._state.writing() as connection:
-            renamed = rename_pipelines(connection, sources or {})
-            connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
-            names = json.dumps(sorted(pipelines))
-            if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
-                # Entries rejected because of a retired pipeline are mapped again.
-                connection.execute(SQL["partition_free_conflicts"])
-            note_sources(connection, sources or {})
+            renamed, _ = self._configure(connection, pipelines, sources or {})
             # Runs that are open at start were interrupted.
             connection.execute(SQL["runs_interrupted"])
             connection.execute(SQL["staging_clear_all"])
             connection.execute(SQL["refusals_forget"])
         return renamed
+
+    def reconfigure(
+        self, pipelines: Collection[str], *, sources: Mapping[str, str], ended: Collection[str]
+    ) -> Reconfigured:
+        """Do what `activate` does at a start with these pipelines, while some of them read. No pipeline of ``ended`` reads."""
+        with self._state.writing() as connection:
+            renamed, freed = self._configure(connection, pipelines, sources)
+            if freed:
+                # A run in progress would store its cursor: its partition is then read again, like after a retry.
+                connection.execute(SQL["conflicts_retry_in_runs"])
+                connection.execute(SQL["partitions_retry_in_runs"])
+            names = json.dumps([*ended, *(name for _, name in renamed)])
+            self._opened.difference_update(one for (one,) in connection.execute(SQL["partitions_of"], (names,)))
+        return Reconfigured(renamed=tuple(renamed), map_again=frozenset(freed))
+
+    def _configure(
+        self, connection: sqlite3.Connection, pipelines: Collection[str], sources: Mapping[str, str]
+    ) -> tuple[list[tuple[str, str]], set[str]]:
+        """Make ``pipelines`` the active ones; return the renamed ones, and those with records to map again."""
+        renamed = rename_pipelines(connection, sources)
+        connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
+        names = json.dumps(sorted(pipelines))
+        freed: set[str] = set()
+        if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
+            # Entries rejected because of a retired pipeline are mapped again.
+            freed = {name for (name,) in connection.execute(SQL["partition_free_conflicts"])}
+        note_sources(connection, sources)
+        return renamed, freed
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""

@@ -63,6 +63,20 @@ UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
 -- name: partition_free_conflicts
 UPDATE partition SET cursor = NULL, valid_through = -1
 WHERE id IN (SELECT partition FROM rejected WHERE subject = 'conflict')
+RETURNING (SELECT l.name FROM pipeline l WHERE l.id = partition.pipeline)
+
+-- The conflicts of partitions that are being read, and their partitions; see `chosen_mark_retried` and `partition_add_retry`.
+-- name: conflicts_retry_in_runs
+UPDATE rejected SET retried = (SELECT p.retries + 1 FROM partition p WHERE p.id = rejected.partition)
+WHERE subject = 'conflict' AND partition IN (SELECT partition FROM run INDEXED BY run_open WHERE ended IS NULL)
+
+-- name: partitions_retry_in_runs
+UPDATE partition SET retries = retries + 1
+WHERE id IN (SELECT r.partition FROM run o INDEXED BY run_open CROSS JOIN rejected r ON r.partition = o.partition
+  WHERE o.ended IS NULL AND r.subject = 'conflict')
+
+-- name: partitions_of
+SELECT p.id FROM pipeline l JOIN partition p ON p.pipeline = l.id WHERE l.name IN (SELECT value FROM json_each(?))
 
 -- name: partition_failed
 UPDATE partition SET last_run = ? WHERE id = ?

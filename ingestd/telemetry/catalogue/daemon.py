@@ -129,16 +129,25 @@ class StateWritable(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationReloaded(Event):
-    """The configuration and its secrets were read again, and waiting lanes retry. ``by``: an account or SIGHUP."""
+    """The configuration and its secrets were read again, what changed is in use, and waiting lanes retry.
+
+    ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines; ``unchanged``: the number of the others.
+    """
 
     by: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    renamed: tuple[str, ...]
+    restarted: tuple[str, ...]
+    unchanged: int
+    service_changed: bool
     key_changed: bool
-    restart_needed_for: tuple[str, ...]
+    rejected_changed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadRefused(Event):
-    """The configuration file has mistakes; the daemon keeps its configuration."""
+    """The configuration has mistakes or can't be applied; the daemon keeps the one in use."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 

@@ -1,0 +1,83 @@
+"""Comparison of two configurations: what a reload has to add, remove and restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ingestd.core.errors import ConfigurationError, Mistake
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.source_digest import source_digests
+from ingestd.settings.model import Settings
+
+_RELOADED = frozenset({"service", "rejected", "pipelines"})
+"""The keys of a configuration that a running daemon can change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationChanges:
+    """The names of pipelines by what happens to them, each in the order of its configuration.
+
+    ``service`` and ``rejected``: whether settings below these keys changed. ``api_key``: whether the API key did.
+    """
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    restarted: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    service: bool
+    api_key: bool
+    rejected: bool
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The running pipelines that end."""
+        return (*self.removed, *self.restarted)
+
+    @property
+    def started(self) -> tuple[str, ...]:
+        """The pipelines that start."""
+        return (*self.added, *self.restarted)
+
+
+def compare(running: Settings, found: Settings, *, restart: Iterable[str] = ()) -> ConfigurationChanges:
+    """Compare the settings in use with those that were found. ``restart``: pipelines that restart in any case."""
+    before = {pipeline.name: pipeline for pipeline in running.pipelines}
+    after = {pipeline.name: pipeline for pipeline in found.pipelines}
+    changed = {name for name, pipeline in after.items() if name in before and before[name] != pipeline}
+    changed.update(restart)
+    # A pipeline that has read nothing yet takes over the state of a removed one with the same source and sink.
+    removed_sources = {digest for name, digest in source_digests(running.pipelines).items() if name not in after}
+    changed.update(name for name, digest in source_digests(found.pipelines).items() if digest in removed_sources)
+    key = running.service.api_key != found.service.api_key
+    return ConfigurationChanges(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        restarted=tuple(name for name in after if name in before and name in changed),
+        unchanged=tuple(name for name in after if name in before and name not in changed),
+        service=running.service != found.service,
+        api_key=key,
+        rejected=running.rejected != found.rejected,
+    )
+
+
+def check_unchangeable(running: Configuration, found: Configuration) -> None:
+    """Check that no key changed that needs a restart.
+
+    Raises:
+        ConfigurationError: the keys that changed.
+    """
+    mistakes = tuple(
+        Mistake(
+            file=str(found.path),
+            line=0,
+            column=0,
+            key=key,
+            sentence="This setting can't change while the daemon runs. Restart the daemon to use the new value, or restore the "
+            "former one and reload again.",
+        )
+        for key in Settings.model_fields
+        if key not in _RELOADED and getattr(running.settings, key) != getattr(found.settings, key)
+    )
+    if mistakes:
+        raise ConfigurationError(mistakes)

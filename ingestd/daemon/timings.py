@@ -1,0 +1,34 @@
+"""The timings of scheduled readings and of drift checks, and when each happened last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ingestd.mirror.sqlite import Observer
+from ingestd.schedule import Timing
+from ingestd.settings.model import Settings
+from ingestd.settings.schedule import OnChange
+
+
+def reading_timings(settings: Settings) -> Mapping[str, Timing]:
+    """Return the pipelines with a schedule. All others are read when their source changes."""
+    return {
+        pipeline.name: pipeline.schedule
+        for pipeline in settings.pipelines
+        if not isinstance(pipeline.schedule, OnChange)
+    }
+
+
+def drift_timings(settings: Settings) -> Mapping[str, Timing]:
+    """Return the pipelines of which the sink is compared periodically."""
+    return {pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None}
+
+
+def last_runs(status: Observer) -> Mapping[str, float]:
+    """Return when the last run of each pipeline began, in seconds since the epoch. Blocks."""
+    return {found.name: found.last_run_at for found in status.pipelines() if found.last_run_at is not None}
+
+
+def last_checks(status: Observer, pipelines: Iterable[str]) -> Mapping[str, float]:
+    """Return when the sink of each pipeline was last tried to be compared, in seconds since the epoch. Blocks."""
+    return {name: min(one.tried_at for _, one in found) for name in pipelines if (found := status.drift_checks([name]))}
