@@ -59,7 +59,9 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "--rows", default=1_000_000, show_default=True, type=click.IntRange(10_000, 90_000_000), help="Rows of the file."
 )
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1), help="Rounds, as far as time allows.")
-@click.option("--seconds", default=BUDGET_SECONDS, show_default=True, help="A round that would exceed this time is left out.")
+@click.option(
+    "--seconds", default=BUDGET_SECONDS, show_default=True, help="A round that would exceed this time is left out."
+)
 @click.option(
     "--json",
     "results",
