@@ -1,7 +1,7 @@
 """Sending a request and reading its response, asynchronously and blocking, over httpx.
 
 Nothing here raises for what a service or a network can do: the response says what happened. `FastExchange` is a third
-implementation, for requests about one entry.
+implementation, for small requests.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import httptools
 import httpx
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The largest body of a response about one entry."""
+"""The largest body of a response to a small request."""
 
 
 class FastResponse(NamedTuple):
@@ -113,7 +113,7 @@ class FastConnection(asyncio.Protocol):
         self._body.append(body)
         self._size += len(body)
         if self._size > MAX_BODY_BYTES:
-            self._fail(httpx.ReadError("the response is larger than any about one entry"))
+            self._fail(httpx.ReadError("the response is larger than any to a small request"))
 
     def on_message_complete(self) -> None:
         """Complete the request, unless the response is an interim one."""

@@ -1,6 +1,6 @@
 """Small requests over the fast transport: the same requests and responses as `AsyncExchange`, for less time.
 
-Two requests about entries of one sink differ only in the Idempotency-Key and the body. So the head of the request is
+Two requests about entries of one sink differ only in a few headers and the body. So the head of the request is
 built once per sink and reused. Redirects, cookies, authentication flows and event hooks of httpx are not needed here.
 """
 
@@ -23,13 +23,13 @@ from ingestd.wire import names
 T = TypeVar("T")
 
 MAX_BODY_BYTES = 64 * 1024
-"""Larger bodies are for `AsyncExchange`: there the time of a request is that of its body."""
+"""A larger body takes longer to send and to store than any exchange takes for its request."""
 
 _MAX_HEADS = 256
 
 
 class FastExchange:
-    """An `Exchange` for requests with a body of at most `MAX_BODY_BYTES`. Their responses are read by the body alone.
+    """An `Exchange` for requests with responses that are read by the body alone, whole and into memory.
 
     ``base_url``: the service's address, with a path below which its operations are.
     """
@@ -69,12 +69,13 @@ class FastExchange:
         if api_key is not self._api_key:
             self._use(api_key)
         operation = request.operation
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        which = (operation.name, query, *request.path.values())
+        query = urlencode(request.query) if request.query else ""
+        which = (operation.name, *request.path.values(), query)
         head = self._heads.get(which)
         if head is None:
-            path = self._prefix + f"{fill_path(operation, request.path)}{query}".encode("ascii")
-            head = b"%b %b HTTP/1.1\r\n%b" % (operation.method.encode("ascii"), path, self._fields)
+            path = fill_path(operation, request.path)
+            target = self._prefix + (f"{path}?{query}" if query else path).encode("ascii")
+            head = b"%b %b HTTP/1.1\r\n%b" % (operation.method.encode("ascii"), target, self._fields)
             self._heads[which] = head
             if len(self._heads) > _MAX_HEADS:
                 self._heads.popitem(last=False)

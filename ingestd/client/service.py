@@ -94,8 +94,8 @@ class ServiceClient:
         return AsyncExchange(self._builder, self._parser, self._http)
 
     @cached_property
-    def _entries(self) -> Exchange:
-        """The exchange for small requests about entries."""
+    def _small(self) -> Exchange:
+        """The exchange for requests about one entry or few entries."""
         if self._transport is not None or self._options.proxy is not None or self._options.from_environment:
             return self._exchange
         base_url, timeouts = httpx.URL(self._url), self._timeouts
@@ -109,7 +109,7 @@ class ServiceClient:
 
     def prepare(self) -> None:
         """Create the HTTP client now instead of with the first request, for work with a limited time."""
-        self._entries  # noqa: B018 - a cached property, and so is the exchange that it may use
+        self._small  # noqa: B018 - a cached property, and so is the exchange that it may use
         self._exchange  # noqa: B018
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class ServiceClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        for opened in ("_entries", "_exchange"):
+        for opened in ("_small", "_exchange"):
             if opened in self.__dict__:
                 await getattr(self, opened).close()
 
@@ -209,7 +209,7 @@ class ServiceClient:
     ) -> ServiceResponse[EntrySummary]:
         """Create an entry. ``body``: ``{"key","value","dataType"}``."""
         path = {"workspace": workspace, "sink": sink}
-        return await self._entries.send(_entry_request(operations.CREATE_ENTRY, path, key, body, idempotency_key))
+        return await self._small.send(_entry_request(operations.CREATE_ENTRY, path, key, body, idempotency_key))
 
     async def mass_update_entry(
         self, workspace: str, sink: str, *, key: str, value: str, idempotency_key: str
@@ -217,7 +217,7 @@ class ServiceClient:
         """Replace an entry's value by the mass update of the interface document, which has a key and a value only."""
         path = {"workspace": workspace, "sink": sink}
         body = msgspec.json.encode({"key": key, "value": value})
-        return await self._entries.send(_entry_request(operations.MASS, path, key, body, idempotency_key))
+        return await self._small.send(_entry_request(operations.MASS, path, key, body, idempotency_key))
 
     async def patch_entry(
         self, workspace: str, sink: str, *, key: str, value: str | None, data_type: str | None
@@ -225,12 +225,12 @@ class ServiceClient:
         """Set an entry's value, and its data type unless it is None."""
         path = {"workspace": workspace, "sink": sink, "key": key}
         body = msgspec.json.encode({"value": value} if data_type is None else {"value": value, "dataType": data_type})
-        return await self._entries.send(_entry_request(operations.UPDATE_ENTRY, path, key, body))
+        return await self._small.send(_entry_request(operations.UPDATE_ENTRY, path, key, body))
 
     async def delete_entry(self, workspace: str, sink: str, *, key: str) -> ServiceResponse[None]:
         """Remove an entry."""
         path = {"workspace": workspace, "sink": sink, "key": key}
-        return await self._entries.send(Request(operation=operations.DELETE_ENTRY, read=read_nothing, path=path))
+        return await self._small.send(Request(operation=operations.DELETE_ENTRY, read=read_nothing, path=path))
 
     async def mass_update(
         self, workspace: str, sink: str, *, body: bytes, items: int, idempotency_key: str, partial: bool = False
@@ -260,14 +260,16 @@ class ServiceClient:
             check=check,
         )
         compressed = await self._compression.compressed(request)
-        exchange = self._entries if len(compressed.body or b"") <= MAX_BODY_BYTES else self._exchange
-        response = await exchange.send(compressed)
+        response = await self._exchange_for(compressed).send(compressed)
         if compressed is not request and response.status == 415:
             # The service announced gzip. A proxy, or a newer version of the service, does not accept it.
             self._compression.disable()
-            return await self._exchange.send(request)
+            return await self._exchange_for(request).send(request)
         self._compression.record_response(response)
         return response
+
+    def _exchange_for(self, request: Request[Any]) -> Exchange:
+        return self._small if len(request.body or b"") <= MAX_BODY_BYTES else self._exchange
 
 
 def _whole_sink(workspace: str, sink: str) -> Request[SinkSummary]:

@@ -16,7 +16,7 @@ from ingestd.client.service import ServiceClient
 from tests.support.document_server import DocumentServer, Fault, Garbage, Refuse, Request
 
 WORKSPACE, SINK = "w 1", "s/ü"
-ITEMS = '[{"key":"ä b","value":"1"},{"key":"c","value":"2"}]'.encode()
+BULK = '[{"key":"ä b","value":"1"},{"key":"c","value":"2"}]'.encode()
 CALLS: dict[str, Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]]] = {
     "create": lambda client: client.create_entry(
         WORKSPACE, SINK, key="ä b", body='{"key":"ä b","value":"1"}'.encode(), idempotency_key="k-1"
@@ -24,13 +24,20 @@ CALLS: dict[str, Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]]] = {
     "update": lambda client: client.mass_update_entry(WORKSPACE, SINK, key="ä b", value="2", idempotency_key="k-2"),
     "patch": lambda client: client.patch_entry(WORKSPACE, SINK, key="a/b", value=None, data_type="text"),
     "delete": lambda client: client.delete_entry(WORKSPACE, SINK, key="a?b"),
-    "bulk": lambda client: client.mass_update(WORKSPACE, SINK, body=ITEMS, items=2, idempotency_key="k-3"),
-    "bulk, partial": lambda client: client.mass_update(
-        WORKSPACE, SINK, body=ITEMS, items=2, idempotency_key="k-4", partial=True
+    "bulk": lambda client: client.mass_update(WORKSPACE, SINK, body=BULK, items=2, idempotency_key="k-3"),
+    "partial bulk": lambda client: client.mass_update(
+        WORKSPACE, SINK, body=BULK, items=2, idempotency_key="k-4", partial=True
     ),
 }
 RESPONSES: dict[str, Fault] = {
     "taken": Garbage(status=201, body='{"id":"1","key":"ä b","value":"1"}'.encode(), content_type="application/json"),
+    "counts": Garbage(status=200, body=b'{"accepted":2}', content_type="application/json"),
+    "other counts": Garbage(status=200, body=b'{"accepted":3}', content_type="application/json"),
+    "results": Garbage(
+        status=200,
+        body=b'{"results":[{"index":0,"key":"a","status":200},{"index":1,"key":"c","status":422,"reason":"no"}]}',
+        content_type="application/json",
+    ),
     "another key": Garbage(status=200, body=b'{"key":"another"}', content_type="application/json"),
     "counts": Garbage(status=200, body=b'{"accepted":2}', content_type="application/json"),
     "other counts": Garbage(status=200, body=b'{"accepted":3}', content_type="application/json"),
@@ -84,3 +91,14 @@ def as_acted_on(request: Request) -> dict[str, Any]:
 
 def understood(response: ServiceResponse[Any]) -> dict[str, Any]:
     return msgspec.structs.asdict(response) | {"milliseconds": 0}
+
+
+@pytest.mark.parametrize(("characters", "is_fast"), [(1, True), (60_000, True), (70_000, False)])
+async def test_only_small_bodies_take_the_fast_transport(characters: int, is_fast: bool) -> None:
+    body = b'[{"key":"a","value":"%b"}]' % (b"1" * characters)
+    with DocumentServer(fault_of=lambda _: RESPONSES["counts"]) as server:
+        async with ServiceClient(url=server.url, api_key="key", client_id="tester") as client:
+            await client.mass_update("w", "s", body=body, items=2, idempotency_key="k")
+        (request,) = server.requests
+    assert request.body == body
+    assert ("accept-encoding" not in request.headers) is is_fast  # httpx offers to read compressed responses
