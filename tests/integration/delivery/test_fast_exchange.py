@@ -39,8 +39,6 @@ RESPONSES: dict[str, Fault] = {
         content_type="application/json",
     ),
     "another key": Garbage(status=200, body=b'{"key":"another"}', content_type="application/json"),
-    "counts": Garbage(status=200, body=b'{"accepted":2}', content_type="application/json"),
-    "other counts": Garbage(status=200, body=b'{"accepted":3}', content_type="application/json"),
     "nothing": Garbage(status=204, body=b""),
     "a page": Garbage(status=200),
     "refused": Refuse(status=422, headers={"X-Request-Id": "r-7"}, body=b'{"error":"Out of range."}'),
@@ -91,14 +89,3 @@ def as_acted_on(request: Request) -> dict[str, Any]:
 
 def understood(response: ServiceResponse[Any]) -> dict[str, Any]:
     return msgspec.structs.asdict(response) | {"milliseconds": 0}
-
-
-@pytest.mark.parametrize(("characters", "is_fast"), [(1, True), (60_000, True), (70_000, False)])
-async def test_only_small_bodies_take_the_fast_transport(characters: int, is_fast: bool) -> None:
-    body = b'[{"key":"a","value":"%b"}]' % (b"1" * characters)
-    with DocumentServer(fault_of=lambda _: RESPONSES["counts"]) as server:
-        async with ServiceClient(url=server.url, api_key="key", client_id="tester") as client:
-            await client.mass_update("w", "s", body=body, items=2, idempotency_key="k")
-        (request,) = server.requests
-    assert request.body == body
-    assert ("accept-encoding" not in request.headers) is is_fast  # httpx offers to read compressed responses
