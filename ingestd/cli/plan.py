@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration
+from ingestd.cli.options import json_option, with_configuration
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
@@ -37,7 +37,7 @@ _SIGNS = {"created": "+", "changed": "~", "removed": "-"}
     metavar="N",
     help="Show at most N changes of each kind, and N rejected records, of each file or table. All are counted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option("Print one JSON object.")
 @click.option("--html", type=_FILE, metavar="FILE", help="Also write a page for a browser.")
 @click.option("--save", type=_FILE, metavar="FILE", help="Also write the plan for 'ingestd sync --plan FILE'.")
 @click.option("--exit-code", "as_code", is_flag=True, help="Report what a sync would do by the exit code.")
@@ -62,6 +62,8 @@ def plan(  # noqa: PLR0917 - click names them
     Exit codes: 5 a source is unavailable or can't be used as configured; 0 the plan is complete. With --exit-code, the first that
     applies: 5; 8 the guard would hold a run; 9 entries would be created, changed, removed or delivered; 3 only records would be
     rejected; 0 a sync has nothing to do. 73 a FILE can't be written; 130 or 143 a signal ended it.
+
+    Example: ingestd plan mass-budget --rows 3
     """
     try:
         names = chosen_pipelines(configuration, pipelines)

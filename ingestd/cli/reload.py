@@ -24,6 +24,8 @@ def reload(configuration: Configuration) -> None:
     if it has a mistake, nothing changes. SIGHUP does the same.
 
     Exit codes: 0 done, 75 no daemon runs, 78 the configuration has mistakes and the daemon keeps the old one.
+
+    Example: ingestd reload
     """
     try:
         response = asyncio.run(call(configuration.settings.state, Reload()))
