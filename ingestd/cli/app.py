@@ -30,6 +30,7 @@ class DaemonVerbs(Verbs):
         "run": "Run the daemon until SIGTERM or Ctrl-C.",
         "reload": "Make the running daemon read its secrets again and retry at once.",
         "status": "Show delivered, pending and rejected entries.",
+        "logs": "Show the log of the daemon.",
         "why": "Show why a file waits, or what happened to it.",
         "trace": "Show the source of the value of a KEY, and its former values.",
         "rejected": "Show, export, retry or drop rejected records, entries and files.",
