@@ -31,6 +31,7 @@ class DaemonVerbs(Verbs):
         "reload": "Make the running daemon read its secrets again and retry at once.",
         "status": "Show delivered, pending and rejected entries.",
         "logs": "Show the log of the daemon.",
+        "support-bundle": "Write a bundle of facts for a report of a problem, without secrets and values.",
         "why": "Show why a file waits, or what happened to it.",
         "trace": "Show the source of the value of a KEY, and its former values.",
         "rejected": "Show, export, retry or drop rejected records, entries and files.",

@@ -12,7 +12,7 @@ import click
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.logs.journal import JournalUnreadable
-from ingestd.daemon.logs.reader import LogReader, NoLog, find_log
+from ingestd.daemon.logs.reader import DaemonLog, NoLog, find_log
 from ingestd.daemon.logs.selection import LEVELS, LogLine, LogSelection, earliest_time
 
 _LINES = 100
@@ -67,7 +67,7 @@ def logs(  # noqa: PLR0917 - click names them
         count = _LINES
     printed = False
     try:
-        reader = LogReader(log=find_log(configuration.settings.log), selection=selection)
+        reader = DaemonLog(log=find_log(configuration.settings.log), selection=selection)
         for line in reader.all_lines(count=count) if follow else reader.last_lines(count=count):
             click.echo(show(line))
             printed = True

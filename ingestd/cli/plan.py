@@ -12,10 +12,11 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
 from ingestd.daemon.loop import run_to_end
+from ingestd.daemon.private_file import OutputUnwritable, write_private
 from ingestd.daemon.sync_plan.execution import Interrupted
 from ingestd.daemon.sync_plan.execution import plan as make_plan
 from ingestd.daemon.sync_plan.html_page import plan_page
-from ingestd.daemon.sync_plan.plan_file import PlanUnusable, encode_plan, write_private
+from ingestd.daemon.sync_plan.plan_file import encode_plan
 from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
@@ -78,7 +79,7 @@ def plan(  # noqa: PLR0917 - click names them
             write_private(save, encode_plan(made))
     except Interrupted as interrupted:
         sys.exit(interrupted.exit_status)
-    except PlanUnusable as error:
+    except OutputUnwritable as error:
         click.echo(redact_text(str(error)), err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     if as_json:

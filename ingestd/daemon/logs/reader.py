@@ -43,7 +43,7 @@ def find_log(settings: LogSettings, *, journalctl: str = "journalctl") -> LogFil
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogReader:
+class DaemonLog:
     """Reads the wanted lines of a log: first `last_lines`, then `new_lines`.
 
     Memory does not depend on the size of the log. Both raise `OSError` or `JournalUnreadable` if it can't be read.

@@ -11,10 +11,10 @@ import pytest
 from ingestd.cli import main
 from ingestd.cli.command_tree import iter_commands
 
-COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, click.Context(main, info_name="ingestd"))}
+COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "ingestd")}
 CHANGING = {
     "approve", "backfill", "backup", "cursor reset", "cursor rewind", "cursor set", "demo", "discard", "rejected drop",
-    "rejected retry", "reload", "restore", "run", "sync",
+    "rejected retry", "reload", "restore", "run", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {
     "database sql": "SQL for an administrator",

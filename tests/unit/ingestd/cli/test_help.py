@@ -44,10 +44,7 @@ HELP_MODULES = {
     "ingestd.process.standard_streams",
     "ingestd.process.verbs",
 }
-HELPS = [
-    ctx.command_path.removeprefix("ingestd").strip()
-    for _, ctx in iter_commands(main, click.Context(main, info_name="ingestd"))
-]
+HELPS = [ctx.command_path.removeprefix("ingestd").strip() for _, ctx in iter_commands(main, "ingestd")]
 
 
 @pytest.mark.parametrize("verb", HELPS)

@@ -18,7 +18,7 @@ import pytest
 from ingestd.daemon.logs import log_file
 from ingestd.daemon.logs.journal import Journal, JournalUnreadable
 from ingestd.daemon.logs.log_file import LogFile
-from ingestd.daemon.logs.reader import LogReader, NoLog, find_log
+from ingestd.daemon.logs.reader import DaemonLog, NoLog, find_log
 from ingestd.daemon.logs.selection import LogSelection, earliest_time, parse_line
 from ingestd.settings.log import LogSettings
 
@@ -34,8 +34,8 @@ def numbers(lines: Iterator[object]) -> list[object]:
     return [line.event["n"] if line.event else line.text for line in lines]  # type: ignore[attr-defined]
 
 
-def reader(path: Path, **wanted: object) -> LogReader:
-    return LogReader(log=LogFile(path=path), selection=LogSelection(**wanted))  # type: ignore[arg-type]
+def reader(path: Path, **wanted: object) -> DaemonLog:
+    return DaemonLog(log=LogFile(path=path), selection=LogSelection(**wanted))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_the_journal_is_read_with_fixed_arguments_and_followed_from_its_cursor(t
     )
     journal = find_log(LogSettings(unit="ingestd@bench.service"), journalctl=journalctl)
     assert isinstance(journal, Journal)
-    assert numbers(LogReader(log=journal, selection=LogSelection()).all_lines(count=50)) == [1, 2, 3]
+    assert numbers(DaemonLog(log=journal, selection=LogSelection()).all_lines(count=50)) == [1, 2, 3]
     first, second = (tmp_path / "arguments").read_text(encoding="utf-8").splitlines()
     common = "--unit=ingestd@bench.service --output=cat --no-pager --quiet"
     assert first == f"{common} --lines=50 --show-cursor"
