@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ class DaemonVerbs(Verbs):
         "run": "Run the daemon until SIGTERM or Ctrl-C.",
         "reload": "Make the running daemon read its configuration again and use what changed.",
         "status": "Show delivered, pending and rejected entries.",
+        "logs": "Show the log of the daemon.",
+        "support-bundle": "Write a bundle of facts for a report of a problem, without secrets and values.",
         "why": "Show why a file waits, or what happened to it.",
         "trace": "Show the source of the value of a KEY, and its former values.",
         "rejected": "Show, export, retry or drop rejected records, entries and files.",
@@ -115,5 +118,11 @@ def main(ctx: click.Context, config: Path | None, debug: bool) -> None:  # noqa:
     Exit codes: 0 done, 2 a mistake in the command line, 70 a bug, 73 the output can't be written, 74 the state file can't be
     used, 75 the state file can't be used now (another process holds it, or the disk is full) or the daemon can't respond, 78 a
     mistake in the configuration. The help of a verb lists its other exit codes.
+
+    The environment variable NO_COLOR, with any value, disables colours.
+
+    Example: ingestd check -c /etc/ingestd/ingestd.yaml
     """
     ctx.obj = config
+    if os.environ.get("NO_COLOR"):  # https://no-color.org
+        ctx.color = False

@@ -26,6 +26,8 @@ def approve(configuration: Configuration, run: int) -> None:
     names that run. If a daemon runs, it does this, and sends the entries at once.
 
     Exit codes: 0 approved, 1 the run is not held.
+
+    Example: ingestd approve 12
     """
     configure_logs(level="error")
     response, by_daemon = asyncio.run(execute(configuration, DecideRun(run=run, decision="approved"), emit=log_event))

@@ -21,6 +21,8 @@ def backup(configuration: Configuration, file: Path) -> None:
     secret of the configuration: protect it like the state file. 'ingestd restore FILE' uses it.
 
     Exit codes: 0 done, 74 FILE exists or can't be written, or the state file is damaged.
+
+    Example: ingestd backup backups/ingestd.db
     """
     size = back_up(configuration, file)
     click.echo(f"{file} is a copy of {configuration.settings.state}, of {size} bytes.")

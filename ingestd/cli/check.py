@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterable
 
 import click
 
-from ingestd.cli.options import with_configuration
+from ingestd.cli.options import json_option, with_configuration
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.exit_codes import ExitCode
@@ -21,8 +22,9 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 @click.option("--configuration-only", is_flag=True, help="Check only the configuration file.")
 @click.option("--offline", is_flag=True, help="Do not connect to the service.")
 @click.option("--online", is_flag=True, hidden=True)
+@json_option("Print a JSON object a step, one a line.")
 @with_configuration
-def check(configuration: Configuration, configuration_only: bool, offline: bool, online: bool) -> None:
+def check(configuration: Configuration, configuration_only: bool, offline: bool, online: bool, as_json: bool) -> None:
     """Find mistakes before anything runs. Nothing is changed.
 
     Checks the configuration, the state file, the access to every source, and the service: its address, the API key and the
@@ -30,25 +32,27 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
 
     Exit codes: 0 no mistake found, 5 a source or the service can't be used as configured, 74 the state file can't be used,
     78 the configuration has mistakes (each with file, line and column on standard error).
+
+    Example: ingestd check --offline
     """
     if online:
         click.echo("--online is deprecated: check connects to the service by default. Remove the option.", err=True)
-    findings = print_findings(check_configuration(configuration))
+    findings = print_findings(check_configuration(configuration), as_json=as_json)
     if not configuration_only:
-        findings += print_findings(check_access(configuration))
+        findings += print_findings(check_access(configuration), as_json=as_json)
     if not configuration_only and not offline:
-        findings += asyncio.run(print_service(configuration))
+        findings += asyncio.run(print_service(configuration, as_json=as_json))
     sys.exit(exit_code(findings))
 
 
-async def print_service(configuration: Configuration) -> list[CheckFinding]:
+async def print_service(configuration: Configuration, *, as_json: bool) -> list[CheckFinding]:
     """Check the service and print each step. Return the steps."""
-    return [finding async for finding in check_service(configuration) if _printed(finding)]
+    return [finding async for finding in check_service(configuration) if _printed(finding, as_json=as_json)]
 
 
-def print_findings(findings: Iterable[CheckFinding]) -> list[CheckFinding]:
+def print_findings(findings: Iterable[CheckFinding], *, as_json: bool) -> list[CheckFinding]:
     """Print each step when it ends. Return the steps."""
-    return [finding for finding in findings if _printed(finding)]
+    return [finding for finding in findings if _printed(finding, as_json=as_json)]
 
 
 def exit_code(findings: Iterable[CheckFinding]) -> ExitCode:
@@ -59,7 +63,21 @@ def exit_code(findings: Iterable[CheckFinding]) -> ExitCode:
     return ExitCode.SOURCE_FAILED if failed else ExitCode.DONE
 
 
-def _printed(finding: CheckFinding) -> bool:
+def finding_object(finding: CheckFinding) -> dict[str, str]:
+    """Return a step as the members of a JSON object."""
+    step = finding.step
+    return {
+        "subject": finding.subject,
+        "step": step.name,
+        "outcome": step.outcome,
+        "sentence": redact_text(step.sentence),
+    }
+
+
+def _printed(finding: CheckFinding, *, as_json: bool) -> bool:
+    if as_json:
+        click.echo(json.dumps(finding_object(finding), ensure_ascii=False))
+        return True
     step = finding.step
     outcome = click.style(f"{step.outcome:<8}", fg=_COLOURS[step.outcome])
     click.echo(f"{outcome}{finding.subject} · {step.name}: {redact_text(step.sentence)}")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
@@ -27,13 +27,15 @@ def cursor() -> None:
 
     Nothing is lost: the delivered values stay known. Records that are read again are compared, and equal values are not sent.
     The cursor is moved between two passes: by the daemon if one runs, else directly in the state file.
+
+    Example: ingestd cursor show mass-budget
     """
 
 
 @cursor.command()
 @click.argument("pipeline")
 @click.argument("partitions", nargs=-1, metavar="[PARTITION]...")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object for each partition.")
+@json_option("Print a JSON list with an object for each partition.")
 @with_configuration_without_secrets
 def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...], as_json: bool) -> None:
     """Show the cursor of each partition of PIPELINE as JSON, with the time and the pending entries.

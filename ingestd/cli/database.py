@@ -17,7 +17,10 @@ from ingestd.sdk import SuggestsSetup
 
 @click.group()
 def database() -> None:
-    """Show what the administrator of a database may install. ingestd itself only reads."""
+    """Show what the administrator of a database may install. ingestd itself only reads.
+
+    Example: ingestd database sql pdm-parts
+    """
 
 
 @database.command()

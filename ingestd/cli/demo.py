@@ -18,6 +18,8 @@ def demo() -> None:
     Starts a workspace service and the daemon in a temporary folder. Adds a mass budget, a test-bench run and a bill of
     materials, fills a small PDM database, and prints when the entries of each are visible. Then it changes two cells and shows
     that two entries are sent. On a terminal it runs until Ctrl-C, else it ends by itself. It removes all its files.
+
+    Example: ingestd demo
     """
     sys.exit(asyncio.run(_until_interrupted(stay=sys.stdout.isatty())))
 

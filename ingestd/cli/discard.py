@@ -25,6 +25,8 @@ def discard(configuration: Configuration, run: int) -> None:
     a file stays where it is. If a daemon runs, it does this.
 
     Exit codes: 0 discarded, 1 the run is not held.
+
+    Example: ingestd discard 12
     """
     configure_logs(level="error")
     response, _ = asyncio.run(execute(configuration, DecideRun(run=run, decision="discarded"), emit=log_event))

@@ -8,15 +8,16 @@ import sys
 import click
 
 from ingestd.cli.check import exit_code, print_findings, print_service
-from ingestd.cli.options import with_configuration
+from ingestd.cli.options import json_option, with_configuration
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_check import check_access, check_configuration
 from ingestd.daemon.machine_check import check_machine
 
 
 @click.command()
+@json_option("Print a JSON object a step, one a line.")
 @with_configuration
-def doctor(configuration: Configuration) -> None:
+def doctor(configuration: Configuration, as_json: bool) -> None:
     """Check the configuration, the sources, the service and this machine.
 
     The steps of 'ingestd check', then versions, free space, clock, descriptors, the limits of inotify, and the modes of files
@@ -24,9 +25,11 @@ def doctor(configuration: Configuration) -> None:
 
     Exit codes: 0 no problem found, 5 a source, the service or the machine has one, 74 the state file can't be used, 78 the
     configuration has mistakes.
+
+    Example: ingestd doctor > report.txt
     """
-    findings = print_findings(check_configuration(configuration))
-    findings += print_findings(check_access(configuration))
-    findings += asyncio.run(print_service(configuration))
-    findings += print_findings(check_machine(configuration))
+    findings = print_findings(check_configuration(configuration), as_json=as_json)
+    findings += print_findings(check_access(configuration), as_json=as_json)
+    findings += asyncio.run(print_service(configuration, as_json=as_json))
+    findings += print_findings(check_machine(configuration), as_json=as_json)
     sys.exit(exit_code(findings))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
@@ -37,10 +37,10 @@ _SHOWN = 20
 @click.option(
     "--all", "every", is_flag=True, help=f"List all unexplained entries, not only the first {_SHOWN} of each sink."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@json_lines_option("Print a JSON object a key, one a line; the summaries go to standard error.")
 @with_configuration_without_secrets
 def drift(  # noqa: PLR0917 - click names them
-    configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, form: str
+    configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, as_json: bool
 ) -> None:
     """Read sinks back and list the keys that others changed: added, updated or removed ones.
 
@@ -53,6 +53,8 @@ def drift(  # noqa: PLR0917 - click names them
     and 'sync' remove.
 
     Exit codes: 0 no drift; 6 keys differed, repaired or not; 7 a sink could not be read.
+
+    Example: ingestd drift mass-budget --repair
     """
     if repair and adopt:
         raise click.UsageError("--repair and --adopt exclude each other. Use one of them.")
@@ -69,12 +71,10 @@ def drift(  # noqa: PLR0917 - click names them
         found = False
         for finding in _findings(mirror, names):
             found = True
-            click.echo(
-                json.dumps(dataclasses.asdict(finding), ensure_ascii=False) if form == "json" else _line(finding)
-            )
-        _list_unexplained(mirror, names, form=form, every=every)
+            click.echo(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) if as_json else _line(finding))
+        _list_unexplained(mirror, names, as_json=as_json, every=every)
     for one in checked:
-        click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=form == "json")
+        click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
     sys.exit(_exit_code(checked, found=found))
 
 
@@ -92,7 +92,7 @@ def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFindin
         after = page.next
 
 
-def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, form: str, every: bool) -> None:
+def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, as_json: bool, every: bool) -> None:
     """Print a line for each entry that no source explains: the first ones of each sink, or all with ``every``."""
     shown: Counter[str] = Counter()
     after: tuple[int, str] | None = START
@@ -101,13 +101,13 @@ def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, form: str, e
         for one in page.entries:
             sink = f"{one.sink} in {one.workspace}"
             shown[sink] += 1
-            if form == "json":
+            if as_json:
                 click.echo(json.dumps({"what": "unexplained", **dataclasses.asdict(one)}, ensure_ascii=False))
             elif every or shown[sink] <= _SHOWN:
                 click.echo(f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}")
         after = page.next
     for sink, count in shown.items():
-        if form != "json" and not every and count > _SHOWN:
+        if not as_json and not every and count > _SHOWN:
             click.echo(f"{sink} · {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them")
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import click
 
-from ingestd.cli.options import with_configuration
-from ingestd.core.contract import ColumnContract
+from ingestd.cli.options import json_option, with_configuration
+from ingestd.core.contract import Contract
 from ingestd.core.errors import SourceError
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
@@ -23,8 +24,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 @click.command()
 @click.argument("pipeline")
+@json_option("Print one JSON object instead of YAML.")
 @with_configuration
-def infer(configuration: Configuration, pipeline: str) -> None:
+def infer(configuration: Configuration, pipeline: str, as_json: bool) -> None:
     """Print a contract of the columns of PIPELINE, as YAML for the configuration. Its source is read once.
 
     The contract has the name of each column, whether it is always filled, and the type of its values: integer, decimal, date,
@@ -48,18 +50,23 @@ def infer(configuration: Configuration, pipeline: str) -> None:
     if not columns:
         click.echo("The source has no records now, so there is no contract.", err=True)
         sys.exit(ExitCode.SOURCE_FAILED)
+    contract = Contract(columns=columns)
+    if as_json:
+        document = {"pipeline": pipeline, "records": profile.records, "contract": dataclasses.asdict(contract)}
+        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
     click.echo(f"# from {profile.records} records; below the pipeline '{pipeline}'")
-    for line in _lines(columns):
+    for line in _lines(contract):
         click.echo(line)
 
 
-def _lines(columns: Mapping[str, ColumnContract]) -> Iterator[str]:
+def _lines(contract: Contract) -> Iterator[str]:
     yield "contract:"
-    yield "  new: accept        # accept | reject: a column that is not listed"
-    yield "  missing: reject    # accept | reject: a listed column, or a value of a filled one"
-    yield "  retyped: reject    # accept | reject: a value of another type"
+    yield f"  new: {contract.new}        # accept | reject: a column that is not listed"
+    yield f"  missing: {contract.missing}    # accept | reject: a listed column, or a value of a filled one"
+    yield f"  retyped: {contract.retyped}    # accept | reject: a value of another type"
     yield "  columns:"
-    for name, column in columns.items():
+    for name, column in contract.columns.items():
         parts = [f"values: [{', '.join(map(_text, column.values))}]" if column.values else f"type: {column.type}"]
         parts += ["filled: true"] if column.filled else []
         yield f"    {_text(name)}: {{{', '.join(parts)}}}"

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration
+from ingestd.cli.options import json_option, with_configuration
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
 from ingestd.daemon.loop import run_to_end
+from ingestd.daemon.private_file import OutputUnwritable, write_private
 from ingestd.daemon.sync_plan.execution import Interrupted
 from ingestd.daemon.sync_plan.execution import plan as make_plan
 from ingestd.daemon.sync_plan.html_page import plan_page
-from ingestd.daemon.sync_plan.plan_file import PlanUnusable, encode_plan, write_private
+from ingestd.daemon.sync_plan.plan_file import encode_plan
 from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
@@ -37,7 +38,7 @@ _SIGNS = {"created": "+", "changed": "~", "removed": "-"}
     metavar="N",
     help="Show at most N changes of each kind, and N rejected records, of each file or table. All are counted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option("Print one JSON object.")
 @click.option("--html", type=_FILE, metavar="FILE", help="Also write a page for a browser.")
 @click.option("--save", type=_FILE, metavar="FILE", help="Also write the plan for 'ingestd sync --plan FILE'.")
 @click.option("--exit-code", "as_code", is_flag=True, help="Report what a sync would do by the exit code.")
@@ -62,6 +63,8 @@ def plan(  # noqa: PLR0917 - click names them
     Exit codes: 5 a source is unavailable or can't be used as configured; 0 the plan is complete. With --exit-code, the first that
     applies: 5; 8 the guard would hold a run; 9 entries would be created, changed, removed or delivered; 3 only records would be
     rejected; 0 a sync has nothing to do. 73 a FILE can't be written; 130 or 143 a signal ended it.
+
+    Example: ingestd plan mass-budget --rows 3
     """
     try:
         names = chosen_pipelines(configuration, pipelines)
@@ -76,7 +79,7 @@ def plan(  # noqa: PLR0917 - click names them
             write_private(save, encode_plan(made))
     except Interrupted as interrupted:
         sys.exit(interrupted.exit_status)
-    except PlanUnusable as error:
+    except OutputUnwritable as error:
         click.echo(redact_text(str(error)), err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     if as_json:

@@ -25,6 +25,8 @@ def reload(configuration: Configuration) -> None:
     configuration is checked first; if it has a mistake, nothing changes. SIGHUP does the same.
 
     Exit codes: 0 done, 75 no daemon runs, 78 the configuration can't be used and the daemon keeps the one in use.
+
+    Example: ingestd reload
     """
     try:
         response = asyncio.run(call(configuration.settings.state, Reload()))

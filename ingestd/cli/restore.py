@@ -22,6 +22,8 @@ def restore(configuration: Configuration, file: Path) -> None:
     the backup. Values of files that were archived since are not sent again: 'ingestd drift' lists them.
 
     Exit codes: 0 done, 74 FILE is no backup or is damaged, 75 the daemon runs.
+
+    Example: ingestd restore backups/ingestd.db
     """
     replaced = restore_backup(configuration, file)
     kept = f" The former one is {replaced}." if replaced is not None else ""

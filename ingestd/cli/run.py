@@ -29,6 +29,8 @@ def run(configuration: Configuration, log_level: Level) -> None:
 
     After the signal it drains and ends within ten seconds. A second signal ends it at once. The log goes to standard error: text
     on a terminal, else JSON. The daemon notifies systemd when it is ready and of its status.
+
+    Example: ingestd run --log-level warning
     """
     configure_logs(level=log_level)
     run_to_end(run_daemon(configuration, emit=log_event, notifier=Notifier.from_environment()))

@@ -13,5 +13,7 @@ def schema() -> None:
     """Print the JSON Schema of the configuration.
 
     Editors use it to complete and check YAML.
+
+    Example: ingestd schema > ingestd.schema.json
     """
     click.echo(schema_text({name: connector_class(name) for name in connector_names()}), nl=False)

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration_path
+from ingestd.cli.options import json_option, with_configuration_path
 from ingestd.daemon.control.status_caller import call_for_status
 from ingestd.settings.configuration_file import find_configuration, read_state_path
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option("Print one JSON object.")
 @with_configuration_path
 def status(path: Path | None, as_json: bool) -> None:
     """Show delivered, pending and rejected entries.
 
     Asks the running daemon, and reads the state file if none runs; the first line says whether one runs.
+
+    Example: ingestd status --json
     """
     state = read_state_path(find_configuration(path, os.environ, Path.cwd()), os.environ)
     text = call_for_status(state, as_json=as_json) if state is not None else None

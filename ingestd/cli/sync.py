@@ -49,6 +49,8 @@ def sync(
     (timeout, signal, or the service refuses the key); 8 a run of these pipelines is held; 3 records, entries or whole
     files of these pipelines are rejected, by this run or an earlier one; 0 everything is delivered. With --plan also: 10 the plan
     is refused; 130 or 143 a signal ended it before anything was delivered.
+
+    Example: ingestd sync mass-budget --timeout 60
     """
     try:
         names = chosen_pipelines(configuration, pipelines)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
@@ -24,8 +27,9 @@ _USUAL = "tests.yaml"
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]...")
 @click.option("--pipeline", "name", metavar="NAME", help="Only the cases of this pipeline.")
+@json_option("Print one JSON object.")
 @with_configuration_without_secrets
-def test(configuration: Configuration, files: tuple[Path, ...], name: str | None) -> None:
+def test(configuration: Configuration, files: tuple[Path, ...], name: str | None, as_json: bool) -> None:
     """Test the mappings with cases: records, and the entries and rejections that they make.
 
     Each FILE is YAML; without one, tests.yaml beside the configuration is read. The cases run through the pipeline's mapping.
@@ -45,6 +49,8 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
         rejected: [{row: 7, reason: no 'part_number'}]
 
     Exit codes: 0 every case is as expected, 1 a case differs, 78 a mistake in the configuration or in a FILE.
+
+    Example: ingestd test cases/mass-budget.yaml --pipeline mass-budget
     """  # noqa: D301 - click's mark of a paragraph that is not rewrapped
     try:
         chosen = chosen_pipelines(configuration, (name,) if name else ())
@@ -52,18 +58,54 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
         raise click.UsageError(str(error)) from error
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     cases = [case for file in files or (configuration.base / _USUAL,) for case in read_cases(file, pipelines=known)]
-    results: list[tuple[MappingCase, CaseResult]] = []
-    for pipeline in configuration.settings.pipelines:
-        if pipeline.name in chosen:
-            results += _run(configuration, pipeline, [case for case in cases if case.pipeline == pipeline.name])
+    emit = _nothing if as_json else click.echo
+    tested = [
+        _run(configuration, pipeline, [case for case in cases if case.pipeline == pipeline.name], emit=emit)
+        for pipeline in configuration.settings.pipelines
+        if pipeline.name in chosen
+    ]
+    results = [result for one in tested for result in one.results]
     failed = sum(bool(result.differences) for _, result in results)
-    click.echo(f"{len(results)} cases, {failed} failed.")
+    if as_json:
+        click.echo(json.dumps(_document(tested), ensure_ascii=False, indent=2))
+    else:
+        click.echo(f"{len(results)} cases, {failed} failed.")
     sys.exit(ExitCode.CASE_FAILED if failed else ExitCode.DONE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tested:
+    """The results of a pipeline's cases, and the labels of the rules that made no expected entry."""
+
+    pipeline: str
+    results: list[tuple[MappingCase, CaseResult]]
+    untested: list[str]
+
+
+def _nothing(line: str) -> None:
+    """Print nothing: the JSON document is printed at the end."""
+
+
+def _document(tested: list[_Tested]) -> dict[str, object]:
+    return {
+        "cases": [
+            {
+                "pipeline": one.pipeline,
+                "name": case.name,
+                "file": str(case.file),
+                "outcome": "failed" if result.differences else "passed",
+                "differences": [{"line": line, "sentence": redact_text(text)} for line, text in result.differences],
+            }
+            for one in tested
+            for case, result in one.results
+        ],
+        "untested": [{"pipeline": one.pipeline, "rule": label} for one in tested for label in one.untested],
+    }
+
+
 def _run(
-    configuration: Configuration, pipeline: PipelineSettings, cases: list[MappingCase]
-) -> list[tuple[MappingCase, CaseResult]]:
+    configuration: Configuration, pipeline: PipelineSettings, cases: list[MappingCase], *, emit: Callable[[str], None]
+) -> _Tested:
     mapping, rules = Mapping(pipeline.entries), rules_of(pipeline.entries)
     groups = Aggregation(pipeline.group) if pipeline.group is not None else None
     results = []
@@ -77,11 +119,11 @@ def _run(
         )
         results.append((case, result))
         if not result.differences:
-            click.echo(f"passed  {pipeline.name} · {case.name}")
+            emit(f"passed  {pipeline.name} · {case.name}")
         for line, sentence in result.differences:
-            click.echo(redact_text(f"failed  {pipeline.name} · {case.name}\n        {case.file}:{line}: {sentence}"))
+            emit(redact_text(f"failed  {pipeline.name} · {case.name}\n        {case.file}:{line}: {sentence}"))
     covered = frozenset[int]().union(*(result.covered for _, result in results))
-    for index, rule in enumerate(rules):
-        if index not in covered:
-            click.echo(f"untested  {pipeline.name} · {rule.label}: no case expects an entry of it")
-    return results
+    untested = [rule.label for index, rule in enumerate(rules) if index not in covered]
+    for label in untested:
+        emit(f"untested  {pipeline.name} · {label}: no case expects an entry of it")
+    return _Tested(pipeline=pipeline.name, results=results, untested=untested)

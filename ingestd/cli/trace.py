@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.location import format_location
@@ -25,7 +25,7 @@ _INTERNAL = ("row_hash", "digest")
 @click.command()
 @click.argument("key")
 @click.option("--steps", is_flag=True, help="Read the record from its source and show how it makes the value.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with an object for each sink.")
+@json_option("Print a JSON list with an object for each sink.")
 @with_configuration_without_secrets
 def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) -> None:
     """Show the source of the value of a KEY, and its former values.
@@ -36,6 +36,8 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     changed or is gone, the output says so. An archived file is read in the archive. Nothing is written, and a daemon may run.
 
     Exit codes: 0 found, 1 no sink should contain the key.
+
+    Example: ingestd trace 00417.mass --steps
     """
     entries = trace_entry(configuration, key, steps=steps)
     if as_json:

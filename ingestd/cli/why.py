@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import sys
 from pathlib import Path
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.why import printable
 from ingestd.daemon.why import why as ask_why
@@ -16,21 +18,27 @@ from ingestd.daemon.why import why as ask_why
 
 @click.command()
 @click.argument("path")
+@json_option("Print a JSON list with an object for each pipeline.")
 @with_configuration_without_secrets
-def why(configuration: Configuration, path: str) -> None:
+def why(configuration: Configuration, path: str, as_json: bool) -> None:
     """Show why a file waits, or what happened to it.
 
     PATH is a file in a folder or in its archive; the file may be gone. It can also be the name that a pipeline uses, such as
     'sub/run.csv' or the name of a table. Each pipeline that knows it prints one line.
 
     Exit codes: 0 found, 1 no pipeline knows it.
+
+    Example: ingestd why drop/run-0042.csv
     """
-    sentences = asyncio.run(ask_why(configuration, path, cwd=Path.cwd()))
-    for sentence in sentences:
-        click.echo(sentence)
-    if not sentences:
+    known = asyncio.run(ask_why(configuration, path, cwd=Path.cwd()))
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(one) for one in known], ensure_ascii=False, indent=2))
+    else:
+        for one in known:
+            click.echo(one.sentence)
+    if not known:
         click.echo(
             f"No pipeline of {configuration.path} knows '{printable(path)}': it is not in any of their folders, and never was.",
             err=True,
         )
-    sys.exit(0 if sentences else 1)
+    sys.exit(0 if known else 1)

@@ -10,8 +10,8 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.source_digest import source_digests
 from ingestd.settings.model import Settings
 
-_RELOADED = frozenset({"service", "rejected", "pipelines"})
-"""The keys of a configuration that a running daemon can change."""
+_RELOADED = frozenset({"service", "rejected", "pipelines", "log"})
+"""The keys of a configuration that can change while the daemon runs. It does not use `log` itself; the commands do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

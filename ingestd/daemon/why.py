@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.core.errors import SourceError
@@ -21,28 +22,37 @@ from ingestd.sdk import Connector, Locates
 from ingestd.settings.model import PipelineSettings
 
 
-async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionExplanation:
+    """Why a file or partition of a pipeline waits, or what happened to it. ``partition`` is the pipeline's name of it."""
+
+    pipeline: str
+    partition: str
+    sentence: str
+
+
+async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[PartitionExplanation]:
     """Return why the file or partition ``path`` waits, or what happened to it.
 
-    The result has one sentence for each pipeline that has this file or partition.
+    The result has one element for each pipeline that has this file or partition.
 
     Raises:
         MirrorError: the state file can't be read.
         RequestRefused: the running daemon can't respond.
     """
-    sentences = []
+    found = []
     for pipeline in configuration.settings.pipelines:
         # This process may lack the secrets of a source (such as a systemd credential); the daemon has them.
         connector = open_connector(configuration, pipeline) if pipeline.source.complete else None
         try:
             for name in _names(connector, path, cwd):
                 if sentence := await _sentence(configuration, pipeline, connector, name):
-                    sentences.append(sentence)
+                    found.append(PartitionExplanation(pipeline=pipeline.name, partition=name, sentence=sentence))
                     break
         finally:
             if connector is not None:
                 connector.close()
-    return sentences
+    return found
 
 
 def printable(name: str) -> str:

@@ -67,7 +67,7 @@ class DriftFinding:
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
     the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
     finding, in seconds since the epoch. ``answer``: the reaction. The names of the members are part of the output of `ingestd
-    drift --format json`.
+    drift --json`.
     """
 
     sink: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import sys
 from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
@@ -83,7 +84,9 @@ def _renderer(*, as_json: bool, terminal: bool) -> Processor:
     if as_json:
         return structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
     return structlog.dev.ConsoleRenderer(
-        colors=terminal, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0
+        colors=terminal and not os.environ.get("NO_COLOR"),
+        exception_formatter=structlog.dev.plain_traceback,
+        pad_event_to=0,
     )
 
 

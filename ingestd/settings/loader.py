@@ -81,7 +81,7 @@ def secret_texts(value: object) -> Iterator[str]:
 
 
 def _with_absolute_paths(settings: Settings, base: Path) -> Settings:
-    """Return the settings with relative paths joined to ``base``: state file, certificates, options of connectors."""
+    """Return the settings with relative paths joined to ``base``: state file, log file, certificates, options of connectors."""
 
     def rebased_pipeline(one: PipelineSettings) -> PipelineSettings:
         options = _rebased(one.source.options, base)
@@ -89,7 +89,9 @@ def _with_absolute_paths(settings: Settings, base: Path) -> Settings:
 
     pipelines = tuple(rebased_pipeline(one) for one in settings.pipelines)
     service = _rebased(settings.service, base)
-    return settings.model_copy(update={"service": service, "state": base / settings.state, "pipelines": pipelines})
+    log = _rebased(settings.log, base)
+    paths = {"service": service, "state": base / settings.state, "log": log, "pipelines": pipelines}
+    return settings.model_copy(update=paths)
 
 
 def _rebased(value: object, base: Path) -> object:

@@ -26,6 +26,8 @@ def drop(selection: Selection, configuration: Configuration, everything: bool) -
     The values of a dropped record or entry are not delivered: the service keeps the values that it has. The record is mapped
     again when it changes at its source, or when its whole file is read again (after the file is replaced or the mapping
     changes). To keep a copy, use `export` first.
+
+    Example: ingestd rejected drop --file run-0042.csv
     """
     request = DropRejected(selection=require_explicit(selection, everything=everything))
     configure_logs()

@@ -27,6 +27,8 @@ def export(selection: Selection, configuration: Configuration, form: ExportForma
     The columns are those of the source, then _reason, _field, _file, _row and _number, which are ignored when the file is read.
     A line that could not be parsed is in the column 'text'. Entries that the service refused, and files that can't be read, have
     no record to export: correct them at their source.
+
+    Example: ingestd rejected export --pipeline mass-budget -o corrected.csv
     """
     with observe(configuration) as mirror:
         try:

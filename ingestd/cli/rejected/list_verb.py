@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_line, to_json
 from ingestd.cli.rejected.selection import with_selection
 from ingestd.daemon.configuration import Configuration
@@ -16,16 +16,18 @@ from ingestd.mirror.rejections import Selection
 @click.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of lines.")
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="NUMBER", help="Start after this number.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@json_lines_option("Print a JSON object a rejection, one a line, without a limit.")
 @with_configuration_without_secrets
 @with_selection
-def list_(selection: Selection, configuration: Configuration, limit: int, after: int, form: str) -> None:
+def list_(selection: Selection, configuration: Configuration, limit: int, after: int, as_json: bool) -> None:
     """List rejections, oldest first, one line for each.
 
-    JSON output has one object for each line and no limit. A rejection keeps its number, and numbers are never reused.
+    A rejection keeps its number, and numbers are never reused.
+
+    Example: ingestd rejected list --pipeline mass-budget --file '*.csv'
     """
     with observe(configuration) as mirror:
-        if form == "json":
+        if as_json:
             for rejection in iter_rejections(mirror, selection):
                 click.echo(to_json(rejection))
             return

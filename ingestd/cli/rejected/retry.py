@@ -26,6 +26,8 @@ def retry(selection: Selection, configuration: Configuration, everything: bool) 
     Entries that the service refused are sent again unchanged. Records are mapped again when their file or table is read next: at
     once if a daemon watches it, else by its schedule or by the next run or sync. An archived file must be put back first. A
     record remains in the list until then.
+
+    Example: ingestd rejected retry --reason 'read-only'
     """
     request = RetryRejected(selection=require_explicit(selection, everything=everything))
     configure_logs()

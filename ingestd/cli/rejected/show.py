@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
 from ingestd.daemon.configuration import Configuration
@@ -16,22 +16,22 @@ from ingestd.mirror.rejections import Selection
 
 
 @click.command()
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@json_lines_option("Print a JSON object a rejection, one a line.")
 @with_configuration_without_secrets
 @with_selection
-def show(selection: Selection, configuration: Configuration, form: str) -> None:
+def show(selection: Selection, configuration: Configuration, as_json: bool) -> None:
     """Show rejections with all details: the record, its location, the reason, and every attempt.
 
     Exit codes: 0 shown, 1 no rejection matches.
+
+    Example: ingestd rejected show 17
     """
     selection = require_explicit(selection, everything=False)
     found = False
     with observe(configuration) as mirror:
         for rejection in iter_rejections(mirror, selection):
             refusals = mirror.refusals(rejection.id)
-            click.echo(
-                to_json(rejection, refusals) if form == "json" else "\n".join(format_details(rejection, refusals))
-            )
+            click.echo(to_json(rejection, refusals) if as_json else "\n".join(format_details(rejection, refusals)))
             found = True
     if not found:
         click.echo("No rejection matches.", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -12,28 +11,12 @@ from ingestd.daemon.sync_plan.values import VERSION, SyncPlan
 
 
 class PlanUnusable(IngestdError):
-    """The file of a plan can't be read or written; the sentence has the reason."""
+    """The file of a plan can't be read; the sentence has the reason."""
 
 
 def encode_plan(plan: SyncPlan) -> bytes:
     """Return the plan as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n"
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file with mode 0600 and replace an existing one.
-
-    Raises:
-        PlanUnusable: it can't be written.
-    """
-    hidden = path.with_name(f".{path.name}.part")
-    try:
-        hidden.unlink(missing_ok=True)
-        with os.fdopen(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(content)
-        hidden.replace(path)
-    except OSError as error:
-        raise PlanUnusable(f"{path} can't be written: {error.strerror or error}.") from error
 
 
 def read_plan(path: Path) -> SyncPlan:

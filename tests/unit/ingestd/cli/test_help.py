@@ -16,9 +16,7 @@ from click.testing import CliRunner
 
 from ingestd.cli import main
 from ingestd.cli.app import DaemonVerbs
-from ingestd.cli.cursor import cursor
-from ingestd.cli.database import database
-from ingestd.cli.rejected import rejected
+from ingestd.cli.command_tree import iter_commands
 from workspaced.cli import main as service
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
@@ -46,13 +44,7 @@ HELP_MODULES = {
     "ingestd.process.standard_streams",
     "ingestd.process.verbs",
 }
-HELPS = [
-    "",
-    *DaemonVerbs.verbs,
-    *(f"rejected {name}" for name in sorted(rejected.commands)),
-    *(f"cursor {name}" for name in sorted(cursor.commands)),
-    *(f"database {name}" for name in sorted(database.commands)),
-]
+HELPS = [ctx.command_path.removeprefix("ingestd").strip() for _, ctx in iter_commands(main, "ingestd")]
 
 
 @pytest.mark.parametrize("verb", HELPS)

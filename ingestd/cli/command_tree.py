@@ -1,0 +1,20 @@
+"""All commands of a command line with their names, for the man page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+
+def iter_commands(
+    command: click.Command, name: str, *, parent: click.Context | None = None
+) -> Iterator[tuple[click.Command, click.Context]]:
+    """Yield a command and the visible ones below it, each with a context; its ``command_path`` is the full name."""
+    ctx = click.Context(command, info_name=name, parent=parent, **command.context_settings)
+    yield command, ctx
+    if isinstance(command, click.Group):
+        for one in command.list_commands(ctx):
+            child = command.get_command(ctx, one)
+            if child is not None and not child.hidden:
+                yield from iter_commands(child, one, parent=ctx)

@@ -1,0 +1,25 @@
+"""Where the log of the daemon is collected, for `ingestd logs` and `ingestd support-bundle`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from ingestd.settings.part import SettingsPart
+
+
+class LogSettings(SettingsPart):
+    """The daemon logs to standard error. These settings name the place to which that is redirected."""
+
+    file: Path | None = Field(
+        default=None,
+        description="The file to which standard error of the daemon is redirected; `ingestd logs` reads it and its rotated files "
+        "(FILE.1, FILE.2.gz). Default: the journal of systemd.",
+        examples=["var/ingestd.log"],
+    )
+    unit: str = Field(
+        default="ingestd.service",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,254}$",
+        description="The systemd unit of the daemon; `ingestd logs` reads its lines from the journal if there is no `file`.",
+    )
