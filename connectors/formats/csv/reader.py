@@ -35,6 +35,9 @@ from connectors.formats.record_chunk import (
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import Reject
 
+SMALL_BYTES = 4 * 1024
+"""The rest of a file up to this size is read record by record: a call of polars costs more than so few records."""
+
 _SHOWN_BYTES = 1000
 
 
@@ -118,6 +121,8 @@ class _BlockReader:
             yield chunk
 
     def _read_fast(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
+        if final and len(buffer) <= SMALL_BYTES:
+            return None
         end = len(buffer) if final else end_of_last_record(buffer, self._dialect)
         if not 0 < end <= self._record_bytes:  # in a larger block a record might be too large
             return None

@@ -42,6 +42,7 @@ from ingestd.core.mapping.rule_group import (
     compile_group,
     map_groups,
 )
+from ingestd.core.mapping.small_batch import is_small, map_small
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
 from ingestd.core.record import Batch, Position, Reject, position_text
@@ -221,8 +222,19 @@ class Mapping:
         """Return the entries and rejects of some records. The first three arguments have the same height."""
         if not records.height:
             return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
-        frame = self._frame(records, positions, hashes, facts)
         groups = self._groups_in(records)
+        if not is_small(records, groups):
+            return self.apply_columns(records, positions, hashes, facts)
+        entries, bad = map_small(groups, self._texts(records, facts), positions, hashes, facts)
+        found = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
+        return self._mapped(entries, found, records, hashes)
+
+    def apply_columns(
+        self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
+    ) -> Mapped:
+        """Return what `apply` returns, by column expressions whatever the number of records; there is at least one."""
+        groups = self._groups_in(records)
+        frame = self._frame(records, positions, hashes, facts)
         entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
         children = [_map_children(each, groups, frame, facts) for each in self._each]
         for one in children:
@@ -233,12 +245,16 @@ class Mapping:
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
-        found: list[_Rejected] = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
+        found = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
-        return Mapped(
-            entries=entries.select(*_ENTRY_TEXTS, "row_hash", *self._extra, "position"),
-            rejects=tuple(_rejects(found, records, hashes)),
-        )
+        return self._mapped(entries, found, records, hashes)
+
+    def _mapped(
+        self, entries: pl.DataFrame, found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series
+    ) -> Mapped:
+        # Unlike `select`, this evaluates no expressions.
+        names = (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
+        return Mapped(entries=entries[list(names)], rejects=tuple(_rejects(found, records, hashes)))
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
         """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children."""
@@ -274,6 +290,15 @@ class Mapping:
             pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
             *(_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists),
         )
+
+    def _texts(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> dict[str, list[str | None]]:
+        """Return the columns of the records that the mapping uses, as `_frame` does."""
+        return {
+            name: records[name].to_list()
+            if name in records.columns
+            else [_missing_column(name, facts)] * records.height
+            for name in self._names_in(records).fields
+        }
 
     def _compile(self, columns: Sequence[str]) -> tuple[RuleGroup, ...]:
         """Return the rules for a batch with these columns."""
@@ -397,11 +422,13 @@ def _columns(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, 
     """Return the named columns. A missing one is the fact of this name, such as ``units.mass``, or null."""
     existing = set(records.columns)
     return [
-        column_named(name)
-        if name in existing
-        else pl.lit(facts.get(name) if name.startswith(UNITS) else None, dtype=pl.String).alias(name)
+        column_named(name) if name in existing else pl.lit(_missing_column(name, facts), dtype=pl.String).alias(name)
         for name in names
     ]
+
+
+def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:
+    return facts.get(name) if name.startswith(UNITS) else None
 
 
 def _position(positions: pl.Series, index: int) -> Position:

@@ -182,7 +182,7 @@ def _apply(
         for row, record in zip(
             mapped.filter(invalid).iter_rows(named=True), scope.filter(invalid).iter_rows(named=True), strict=True
         ):
-            bad.setdefault(row[ORDER], _reason(key, data_type, row["key"], record))
+            bad.setdefault(row[ORDER], fault_reason(key, data_type, row["key"], record))
     mapped = mapped.filter(valid & mapped["value"].is_not_null())
     if group.values is None:
         return mapped
@@ -201,7 +201,7 @@ def _converted(mapped: pl.DataFrame, rules: ValueRules, field: str, bad: Faults)
             values.append(known[value, unit])
         except ValueRefused as refused:
             values.append(None)
-            bad.setdefault(order, (f"In '{field}': {refused}" if field else str(refused), field))
+            bad.setdefault(order, refusal_reason(refused, field))
     converted = mapped.with_columns(pl.Series("value", values, dtype=pl.String))
     return converted.filter(pl.col("value").is_not_null())
 
@@ -226,7 +226,15 @@ def _has_fields(*templates: Template) -> pl.Expr:
     return pl.all_horizontal(filled) if filled else pl.lit(value=True)
 
 
-def _reason(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
+def refusal_reason(refused: ValueRefused, field: str) -> tuple[str, str]:
+    """Return why a record is rejected with a refused value, and the field of the value; empty: it has none."""
+    return f"In '{field}': {refused}" if field else str(refused), field
+
+
+def fault_reason(
+    key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]
+) -> tuple[str, str]:
+    """Return why a record with a missing key or type, or with U+0000, is rejected, and the field. ``made``: its key."""
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:
