@@ -61,5 +61,6 @@ class Verbs(click.Group):
         if cmd_name not in self.verbs:
             return None
         defer_imports(*self.deferred)
-        command: click.Command = getattr(importlib.import_module(f"{self.package}.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"{self.package}.{name}"), name)
         return command
