@@ -43,6 +43,7 @@ class DaemonVerbs(Verbs):
         "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",
         "backup": "Copy the state file to the new FILE, while the daemon runs or not.",
         "restore": "Replace the state file by the backup FILE.",
+        "install-units": "Write the systemd units of the daemon and of the service.",
         "demo": "Run the service and the daemon on this machine with sample files.",
         "schema": "Print the JSON Schema of the configuration.",
     }

@@ -52,6 +52,13 @@ def test_every_other_file_of_the_packages_is_in_the_wheel(installed: Path) -> No
                 assert (installed / path.relative_to(ROOT)).exists(), path
 
 
+def test_the_units_are_installed_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    run([sys.executable, "-m", "ingestd", "install-units", "--root", str(tmp_path)], cwd=tmp_path, path=installed)
+    for name in ("ingestd.service", "ingestd@.service", "workspaced.service"):
+        assert (installed / "ingestd/systemd" / name).read_bytes() == (ROOT / "systemd" / name).read_bytes()
+        assert (tmp_path / "etc/systemd/system" / name).exists()
+
+
 def test_the_pages_find_their_templates_and_files_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
 from workspaced.ui.assets import Assets

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.process.unit_files import user_units
+from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.document_server import DocumentServer
+
 UNITS = Path(__file__).parents[2] / "systemd"
-NAMES = ("ingestd", "workspaced")
+NAMES = ("ingestd", "ingestd@", "workspaced")
 BINARIES = Path(sys.executable).parent
 
 
@@ -42,12 +46,69 @@ def setting(unit: str, name: str) -> list[str]:
     return re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
 
 
+def warnings_of(run: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return the warnings of `systemd-analyze verify`, except the one that systemd before 253 has about notify-reload."""
+    lines = (run.stdout + run.stderr).splitlines()
+    old = [line for line in lines if line.endswith("Failed to parse service type, ignoring: notify-reload")]
+    version = subprocess.run([tool("systemd-analyze"), "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.split()[1]) >= 253:
+        assert not old
+    assert run.returncode == (1 if lines else 0)
+    return [line for line in lines if line not in old]
+
+
 def test_systemd_accepts_the_unit_without_a_warning(unit: Path) -> None:
     analyze = tool("systemd-analyze")
     run = subprocess.run(
         [analyze, "verify", "--man=no", "--recursive-errors=no", str(unit)], capture_output=True, text=True, check=False
     )
-    assert (run.returncode, run.stdout + run.stderr) == (0, "")
+    assert warnings_of(run) == []
+
+
+def test_systemd_accepts_the_units_of_an_account(tmp_path: Path) -> None:
+    analyze = tool("systemd-analyze")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    for path, text in user_units(environment, tmp_path).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        assert not re.search(r"^(User|Group|Protect\w+|Private\w+)=", text, re.MULTILINE), path
+        run = subprocess.run(
+            [analyze, "verify", "--user", "--man=no", "--recursive-errors=no", str(path)],
+            capture_output=True, text=True, check=False, env=environment,
+        )  # fmt: skip
+        assert warnings_of(run) == [], path
+
+
+def test_the_template_has_the_settings_of_the_unit_with_the_name_of_the_instance() -> None:
+    def settings(name: str) -> str:
+        return "".join(
+            line for line in (UNITS / name).read_text().splitlines(keepends=True) if not line.startswith("#")
+        )
+
+    expected = settings("ingestd.service")
+    for before, after in (
+        ("folders and databases\n", "folders and databases (%i)\n"),
+        ("/etc/ingestd/ingestd.yaml", "/etc/ingestd/%i.yaml"),
+        ("/etc/ingestd/api_key", "/etc/ingestd/%i.api_key"),
+        ("StateDirectory=ingestd\n", "StateDirectory=ingestd/%i\n"),
+        ("WorkingDirectory=/var/lib/ingestd\n", "WorkingDirectory=/var/lib/ingestd/%i\n"),
+    ):
+        assert before in expected
+        expected = expected.replace(before, after)
+    assert settings("ingestd@.service").strip() == expected.strip()
+
+
+def test_every_finding_of_the_rating_is_explained_in_the_unit(unit: Path) -> None:
+    run = subprocess.run(
+        [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = {line.split()[1].split("=")[0] for line in run.stdout.splitlines() if line.startswith("✗")}
+    text = (UNITS / f"{unit.stem}.service").read_text()
+    comments = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    assert found
+    for name in found:
+        assert f"{name}=" in comments, name
 
 
 def test_systemd_would_report_a_mistake_in_the_unit(unit: Path) -> None:
@@ -74,13 +135,17 @@ def test_systemd_finds_the_unit_well_hardened(unit: Path) -> None:
 def test_the_unit_gives_the_daemon_more_time_to_stop_than_it_takes_and_does_not_repeat_a_wrong_configuration(
     name: str,
 ) -> None:
-    drain_seconds = {"ingestd": 10, "workspaced": 30}[name]
+    drain_seconds = {"ingestd": 10, "ingestd@": 10, "workspaced": 30}[name]
     assert int(setting(name, "TimeoutStopSec")[0]) > drain_seconds
     assert "78" in setting(name, "RestartPreventExitStatus")[0].split()
-    assert setting(name, "Type") == ["notify"]
+    # An older systemd ignores the second line.
+    assert setting(name, "Type") == (["notify"] if name == "workspaced" else ["notify", "notify-reload"])
 
 
-@pytest.mark.parametrize(("name", "permanent"), [("ingestd", {"2", "74", "78"}), ("workspaced", {"2", "78"})])
+@pytest.mark.parametrize(
+    ("name", "permanent"),
+    [("ingestd", {"2", "74", "78"}), ("ingestd@", {"2", "74", "78"}), ("workspaced", {"2", "78"})],
+)
 def test_permanent_failures_are_not_restarted_and_all_others_are_without_limit(name: str, permanent: set[str]) -> None:
     assert set(setting(name, "RestartPreventExitStatus")[0].split()) == permanent
     assert setting(name, "Restart") == ["on-failure"]
@@ -103,8 +168,33 @@ def test_a_wrong_configuration_ends_the_main_process_of_the_unit_with_a_status_t
 
 
 def test_a_reload_of_the_unit_reaches_the_running_daemon() -> None:
-    (reload,), (run,) = setting("ingestd", "ExecReload"), setting("ingestd", "ExecStart")
-    assert reload.replace(" reload ", " run ") == run
+    for name in ("ingestd", "ingestd@"):
+        (reload,), (run,) = setting(name, "ExecReload"), setting(name, "ExecStart")
+        assert reload.replace(" reload ", " run ") == run
+
+
+def test_a_secret_from_load_credential_reaches_the_service_and_the_daemon_cannot_run_without_it(tmp_path: Path) -> None:
+    (credential,) = setting("ingestd", "LoadCredential")
+    name, _, _ = credential.partition(":")
+    # As systemd does it: a folder with a file for each credential.
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / name).write_text("the-credential\n")
+    with DocumentServer() as server:
+        server.api_key = "the-credential"
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        config.write_text(config.read_text().replace("test-key", f"${{credential:{name}}}"))
+        with running_daemon(tmp_path, "run", "-c", str(config), CREDENTIALS_DIRECTORY=str(credentials)) as (daemon, _):
+            daemon.wait_for("partition_settled")
+            # The command runs without the credential: it needs no secret, and the daemon reads its own.
+            reload = ingestd(tmp_path, "reload", "-c", str(config))
+            assert (reload.returncode, reload.stderr) == (0, "")
+            assert daemon.stop() == 0
+            assert "the-credential" not in "\n".join(daemon.lines)
+        without = ingestd(tmp_path, "run", "-c", str(config))
+        assert without.returncode == 78
+        assert f"The credential '{name}' can't be read" in without.stderr
 
 
 def test_users_and_folders_are_created_as_the_units_require(tmp_path: Path) -> None:
