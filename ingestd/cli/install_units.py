@@ -29,6 +29,8 @@ def install_units(user: bool, force: bool, root: Path) -> None:
     is of another version. Put settings of your own into a drop-in ('systemctl edit').
 
     Exit codes: 0 done, 73 a file can't be written, or has another content and nothing was written.
+
+    Example: ingestd install-units --user
     """
     if user and root != Path("/"):
         raise click.UsageError("--root is for the units of the system; it can't be used with --user.")
