@@ -47,4 +47,5 @@ def test_every_help_has_examples_that_the_command_line_accepts(path: str) -> Non
         words = shlex.split(re.split(r" [>|]", example)[0])
         named = next(" ".join(words[:n]) for n in range(len(words), 0, -1) if " ".join(words[:n]) in COMMANDS)
         assert named.startswith(path)
-        COMMANDS[named].make_context(named, words[len(named.split()) :])
+        # With the settings of the whole command line, because click keeps the first help option of a command.
+        COMMANDS[named].make_context(named, words[len(named.split()) :], **COMMANDS["ingestd"].context_settings)
