@@ -46,6 +46,8 @@ class DaemonVerbs(Verbs):
         "restore": "Replace the state file by the backup FILE.",
         "demo": "Run the service and the daemon on this machine with sample files.",
         "schema": "Print the JSON Schema of the configuration.",
+        "completion": "Print a script that completes commands and options in bash, zsh or fish.",
+        "man": "Print the manual page of ingestd with all commands.",
     }
     package: ClassVar[str] = "ingestd.cli"
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint")

@@ -17,7 +17,9 @@ CHANGING = {
     "rejected retry", "reload", "restore", "run", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {
+    "completion": "a script",
     "database sql": "SQL for an administrator",
+    "man": "roff",
     "rejected export": "CSV or NDJSON, with an option of its own",
     "schema": "always JSON",
 }
