@@ -21,6 +21,7 @@ class DaemonVerbs(Verbs):
     """The verbs of `ingestd`, with the conversion of errors to exit codes."""
 
     verbs: ClassVar[Mapping[str, str]] = {
+        "init": "Write a first configuration: ask for the service and a sample, test the connection, and choose the columns.",
         "check": "Find mistakes before anything runs.",
         "doctor": "Check the configuration, the sources, the service and this machine.",
         "test": "Test the mappings with cases.",
@@ -46,6 +47,8 @@ class DaemonVerbs(Verbs):
         "install-units": "Write the systemd units of the daemon and of the service.",
         "demo": "Run the service and the daemon on this machine with sample files.",
         "schema": "Print the JSON Schema of the configuration.",
+        "completion": "Print a script that completes commands and options in bash, zsh or fish.",
+        "man": "Print the manual page of ingestd with all commands.",
     }
     package: ClassVar[str] = "ingestd.cli"
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint")

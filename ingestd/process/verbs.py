@@ -6,12 +6,15 @@ import errno
 import importlib
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from ingestd.process.deferred_imports import defer_imports
 from ingestd.process.standard_streams import open_standard_streams, output_failure
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 OUTPUT_UNWRITABLE = 73
 """EX_CANTCREAT: what the command prints could not be written; what it was asked to do may have been done."""
@@ -55,6 +58,13 @@ class Verbs(click.Group):
         """Write the list of verbs."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.verbs.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a verb without importing any, or an option."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell needs it
+
+        found = [CompletionItem(verb, help=line) for verb, line in self.verbs.items() if verb.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """The verb, or None, for which click has a sentence."""

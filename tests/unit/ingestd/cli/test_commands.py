@@ -13,11 +13,13 @@ from ingestd.cli.command_tree import iter_commands
 
 COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "ingestd")}
 CHANGING = {
-    "approve", "backfill", "backup", "cursor reset", "cursor rewind", "cursor set", "demo", "discard", "install-units",
+    "approve", "backfill", "backup", "cursor reset", "cursor rewind", "cursor set", "demo", "discard", "init", "install-units",
     "rejected drop", "rejected retry", "reload", "restore", "run", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {
+    "completion": "a script",
     "database sql": "SQL for an administrator",
+    "man": "roff",
     "rejected export": "CSV or NDJSON, with an option of its own",
     "schema": "always JSON",
 }

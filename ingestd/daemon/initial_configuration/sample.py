@@ -1,0 +1,69 @@
+"""The columns of a sample file or of a table, read with the connector that the configuration will name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ingestd.core.column_profile import ColumnProfile
+from ingestd.core.errors import SourceBroken
+from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.mapping_test.sample import read_sample
+from ingestd.daemon.source_profile import read_profile
+
+
+def columns_of_file(path: Path) -> ColumnProfile:
+    """Read a file as a drop folder reads it.
+
+    Raises:
+        SourceBroken: its format is not known, or it can't be read.
+    """
+    profile = ColumnProfile()
+    with TemporaryDirectory(prefix="ingestd-init-") as folder:
+        source = {"connector": "directory", "path": folder}
+        configuration = _draft(Path(folder), source, {})
+        for batch in read_sample(configuration, configuration.settings.pipelines[0], path):
+            profile.add(batch.records)
+    return profile
+
+
+def columns_of_table(url: str, table: str) -> ColumnProfile:
+    """Read a table once. ``url`` may have a password; it is passed as a variable and written nowhere.
+
+    Raises:
+        SourceUnavailable, SourceBroken: the database is not reachable, or it has no such table.
+        ConfigurationError: the address is not that of a database.
+    """
+    with TemporaryDirectory(prefix="ingestd-init-") as folder:
+        source = {"connector": "database", "url": "${env:URL}", "table": table.replace("${", "$${")}
+        configuration = _draft(Path(folder), source, {"URL": url}, schedule={"every": "1h"})
+        return read_profile(configuration, configuration.settings.pipelines[0])
+
+
+def require_columns(profile: ColumnProfile, name: str) -> None:
+    """Raise `SourceBroken` if a sample has no records."""
+    if not profile.records:
+        raise SourceBroken(f"{name} has no records, so its columns are not known. Name a sample with records.")
+
+
+def _draft(
+    folder: Path, source: Mapping[str, object], environment: Mapping[str, str], **pipeline: object
+) -> Configuration:
+    path = folder / "draft.yaml"
+    draft = {
+        "service": {"url": "http://127.0.0.1", "api_key": "none"},
+        "state": "none.db",
+        "pipelines": [
+            {
+                "name": "draft",
+                "source": source,
+                "entries": {"key": "{k}", "value": "{v}"},
+                "sink": {"workspace": "none", "label": "none"},
+                **pipeline,
+            }
+        ],
+    }
+    path.write_text(json.dumps(draft), encoding="utf-8")
+    return read_configuration(path, environment=environment, cwd=folder)

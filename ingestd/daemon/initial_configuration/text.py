@@ -1,0 +1,127 @@
+"""The text of an initial configuration, with comments. Pure rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ingestd.core.contract import ColumnContract
+from ingestd.core.template import Field, TemplateError, parse_template
+
+_NUMERIC = frozenset({"integer", "decimal"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSource:
+    """A folder of files like the sample. ``path`` is relative to the configuration, or absolute."""
+
+    path: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """A table of a database. ``url`` is a text of the configuration: a placeholder if the address has a password."""
+
+    url: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialSettings:
+    """What the user chose. ``url`` and ``api_key`` of the service are texts of the configuration.
+
+    ``key``: the column that names a record. ``numbers`` and ``texts``: the columns with values.
+    """
+
+    url: str
+    api_key: str
+    workspace: str
+    sink: str
+    pipeline: str
+    source: FolderSource | TableSource
+    key: str
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+def configuration_text(chosen: InitialSettings) -> str:
+    """Return the configuration as YAML. A text of the user is in quotes, and '${' in it is no placeholder."""
+    lines = [
+        "# The configuration of ingestd. 'ingestd check' finds mistakes, 'ingestd plan' shows what a sync would do,",
+        "# 'ingestd sync' does it once, and 'ingestd run' is the daemon.",
+        "",
+        "service:",
+        f"  url: {chosen.url if '${' in chosen.url else _text(chosen.url)}",
+        f'  api_key: "{chosen.api_key}"    # a reference: the key itself is not in this file',
+        "",
+        "state: var/ingestd.db    # what was read and delivered; it contains values",
+        "",
+        "pipelines:",
+        f"  - name: {chosen.pipeline}",
+        *_source_lines(chosen.source),
+        "    # One entry for each record and column. The key must be different for each record.",
+        "    entries:",
+    ]
+    if chosen.numbers:
+        lines.append(_entries_line(chosen.key, chosen.numbers, data_type=""))
+    if chosen.texts:
+        lines.append(_entries_line(chosen.key, chosen.texts, data_type=", type: text"))
+    lines += [f"    sink: {{workspace: {_text(chosen.workspace)}, label: {_text(chosen.sink)}}}", ""]
+    return "\n".join(lines)
+
+
+def _source_lines(source: FolderSource | TableSource) -> list[str]:
+    if isinstance(source, FolderSource):
+        return [
+            "    source:",
+            "      connector: directory",
+            f"      path: {_text(source.path)}    # files that appear or change here are read",
+            f"      pattern: {_text(source.pattern)}",
+        ]
+    return [
+        "    source:",
+        "      connector: database",
+        f"      url: {_text(source.url) if '${' not in source.url else json.dumps(source.url)}",
+        f"      table: {_text(source.table)}",
+        "    schedule: {every: 15m}    # how often the table is read",
+    ]
+
+
+def _entries_line(key: str, columns: tuple[str, ...], *, data_type: str) -> str:
+    template = json.dumps(f"{{{key}}}.{{column}}", ensure_ascii=False)
+    return f"      - {{key: {template}, columns: [{', '.join(map(_text, columns))}]{data_type}}}"
+
+
+def _text(text: str) -> str:
+    """Return a text as YAML in double quotes, which are those of JSON."""
+    return json.dumps(text.replace("${", "$${"), ensure_ascii=False)
+
+
+def is_possible_key(column: str) -> bool:
+    """Return True if a template can name the column."""
+    try:
+        parts = parse_template(f"{{{column}}}").parts
+    except TemplateError:
+        return False
+    return parts == (Field(column),) and column != "column" and "${" not in column
+
+
+def suggested_key(columns: Mapping[str, ColumnContract]) -> str | None:
+    """Return the column that probably names a record: the first one that is always filled, and no number if possible."""
+    possible = [name for name, column in columns.items() if is_possible_key(name) and column.filled]
+    texts = [name for name in possible if columns[name].type not in _NUMERIC]
+    return next(iter([*texts, *possible]), None)
+
+
+def suggested_values(columns: Mapping[str, ColumnContract], key: str) -> tuple[str, ...]:
+    """Return the columns of numbers without the key; every other column if there is none."""
+    others = [name for name in columns if name != key]
+    return tuple([name for name in others if columns[name].type in _NUMERIC] or others)
+
+
+def by_type(columns: Mapping[str, ColumnContract], chosen: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the chosen columns of numbers, and the others."""
+    numbers = tuple(name for name in chosen if columns[name].type in _NUMERIC)
+    return numbers, tuple(name for name in chosen if name not in numbers)

@@ -1,0 +1,179 @@
+"""`ingestd init`: from an empty folder to the values of a sample in a real service."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from tests.support.daemon_process import environment
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+CSV = "part number,mass_kg,note,${env:HOME}\n00417,0.10,steel,1\n00418,2,cast: iron,2\n"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address of a real service with a workspace Rover, and a key."""
+    data = tmp_path_factory.mktemp("service")
+    key = new_key(data)
+    with WorkspaceService(data) as running:
+        with running.client(key) as client:
+            client.post("/v1/workspace", json={"label": "Rover"}).raise_for_status()
+        yield running.url, key
+
+
+def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ingestd", *words],
+        cwd=folder, env=environment(folder, **variables), capture_output=True, text=True, check=False, timeout=120,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def delivered(folder: Path, key: str) -> dict[str, str]:
+    """Check and sync the new configuration; return the values in the service by the keys of the record 00417."""
+    variables = {"INGESTD_API_KEY": key}
+    check = run(folder, "check", **variables)
+    assert check.returncode == 0, check.stdout + check.stderr
+    sync = run(folder, "sync", **variables)
+    assert sync.returncode == 0, sync.stderr
+    found = {}
+    for name in ("mass_kg", "note", "${env:HOME}"):
+        trace = run(folder, "trace", f"00417.{name}", "--json", **variables)
+        for one in json.loads(trace.stdout):
+            assert one["delivered_at"]
+            found[name] = one["value"]
+    return found
+
+
+def write_csv(folder: Path) -> Path:
+    (folder / "drop").mkdir()
+    path = folder / "drop" / "Mass Budget.csv"
+    path.write_text(CSV, encoding="utf-8")
+    return path
+
+
+def write_workbook(folder: Path) -> Path:
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    for row in (("part number", "mass_kg"), ("00417", 0.1), ("00418", 2)):
+        sheet.append(row)
+    book.save(folder / "budget.xlsx")
+    return folder / "budget.xlsx"
+
+
+def write_json(folder: Path) -> Path:
+    path = folder / "budget.json"
+    path.write_text(
+        '[{"part number": "00417", "mass_kg": 0.10}, {"part number": "00418", "mass_kg": 2}]', encoding="utf-8"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (write_csv, {"mass_kg": "0.10", "${env:HOME}": "1"}),
+        (write_workbook, {"mass_kg": "0.1"}),
+        (write_json, {"mass_kg": "0.10"}),
+    ],
+)
+def test_from_an_empty_folder_the_values_of_a_sample_arrive(
+    tmp_path: Path, service: tuple[str, str], write: object, expected: dict[str, str]
+) -> None:
+    url, key = service
+    assert callable(write)
+    sample = write(tmp_path)
+    words = ("--no-input", "--url", url, "--sample", str(sample), "--key", "part number", "--sink", sample.suffix)
+    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
+    assert key not in text
+    assert "#" in text
+    assert delivered(tmp_path, key) == expected
+    again = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    assert (again.returncode, "is not overwritten" in again.stderr) == (5, True)
+    assert (tmp_path / "ingestd.yaml").read_text(encoding="utf-8") == text
+
+
+def test_a_table_and_a_chosen_column_of_texts(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    with closing(sqlite3.connect(tmp_path / "pdm.db")) as database:
+        database.execute("CREATE TABLE part (number TEXT PRIMARY KEY, note TEXT)")
+        database.execute("INSERT INTO part VALUES ('00417', 'steel')")
+        database.commit()
+    words = ("--no-input", "--url", url, "--database", "sqlite:///pdm.db", "--table", "part", "--column", "note")
+    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    assert done.returncode == 0, done.stderr
+    assert delivered(tmp_path, key) == {"note": "steel"}
+
+
+def test_the_questions_are_asked_on_a_terminal_and_the_key_goes_to_a_private_file(
+    tmp_path: Path, service: tuple[str, str]
+) -> None:
+    url, key = service
+    write_csv(tmp_path)
+    ours, theirs = pty.openpty()
+    env = {name: value for name, value in environment(tmp_path, TERM="xterm").items() if name != "INGESTD_API_KEY"}
+    said = {
+        "Address of": url, "API key": key, "Workspace": "", "A sample file": "drop/Mass Budget.csv", "Column that": "",
+        "Send 'mass_kg'": "", "Send 'note'": "y", "Send '${env:HOME}'": "n", "Name of the pipeline": "", "Label of": "Asked",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "ingestd", "init"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as asked:
+        os.close(theirs)
+        screen = ""
+        waiting = dict(said)
+        while chunk := read(ours):
+            screen += chunk
+            question = next(iter(waiting), None)
+            if question is not None and re.search(rf"{re.escape(question)}[^\n]*: ?$", screen):
+                os.write(ours, f"{waiting.pop(question)}\n".encode())
+        assert asked.wait(60) == 0, screen
+    os.close(ours)
+    assert not waiting
+    assert key not in screen
+    assert (tmp_path / "api_key").read_text(encoding="utf-8") == f"{key}\n"
+    assert stat.S_IMODE((tmp_path / "api_key").stat().st_mode) == 0o600
+    assert delivered(tmp_path, "none") == {"mass_kg": "0.10", "note": "steel"}
+
+
+def read(terminal: int) -> str:
+    if not select.select([terminal], [], [], 30)[0]:
+        return ""
+    try:
+        return os.read(terminal, 65_536).decode()
+    except OSError:  # Linux reports this when the other side is closed
+        return ""
+
+
+def test_a_wrong_key_an_unknown_sample_and_a_missing_option_leave_nothing_behind(
+    tmp_path: Path, service: tuple[str, str]
+) -> None:
+    url, key = service
+    sample = write_csv(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()} | {"plug-ins"}
+    common = ("init", "--no-input", "--url", url)
+    wrong = run(tmp_path, *common, "--sample", str(sample), INGESTD_API_KEY="edw_wrong")
+    assert (wrong.returncode, "can't be used" in wrong.stderr, "edw_wrong" in wrong.stderr) == (5, True, False)
+    missing = run(tmp_path, *common, "--sample", "none.csv", INGESTD_API_KEY=key)
+    assert (missing.returncode, missing.stderr.splitlines()[-1]) == (5, "Error: There is no file none.csv.")
+    column = run(tmp_path, *common, "--sample", str(sample), "--key", "part", INGESTD_API_KEY=key)
+    assert (column.returncode, "has no column 'part'" in column.stderr) == (5, True)
+    typed = run(tmp_path, *common, "--api-key", key)
+    assert (typed.returncode, key in typed.stderr) == (2, False)
+    assert run(tmp_path, "init", "--no-input", INGESTD_API_KEY=key, NO_PROXY="*").returncode == 5
+    assert {path.name for path in tmp_path.iterdir()} == before
