@@ -83,11 +83,10 @@ def _describe_missing_header(name: str, layout: Layout, *, empty: bool) -> str:
 
 
 def _detect_dialect(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> Dialect:
-    samples = {
-        mark: _sample(buffer, replace(dialect, delimiter=mark), final=final)
-        for mark in DELIMITERS
-        if mark not in {dialect.quote, dialect.comment}
-    }
+    marks = [mark for mark in DELIMITERS if mark not in {dialect.quote, dialect.comment}]
+    if not layout.columns:  # a mark that does not occur gives the header one field, and is never chosen
+        marks = [mark for mark in marks if mark.encode() in buffer]
+    samples = {mark: _sample(buffer, replace(dialect, delimiter=mark), final=final) for mark in marks}
     return replace(dialect, delimiter=choose_delimiter(samples, layout.header_row, len(layout.columns)))
 
 

@@ -204,7 +204,9 @@ class IntakeStore:
         """See `Intake.commit`."""
         current = self._runs[run]
         ordered = entries.sort("key", maintain_order=True)  # stable: the last record of equal keys is last
-        unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
+        unique = ordered
+        if ordered["key"].n_unique() < ordered.height:
+            unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
         unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
         current.mapped += entries.height
         if unique.height < entries.height:
