@@ -30,6 +30,7 @@ from ingestd.client.readers import one_or_many, read_bulk, read_nothing, reader
 from ingestd.client.records.summaries import BulkResult, EntrySummary, SinkSummary, WorkspaceSummary
 from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
+from ingestd.client.request_counts import RequestCounts
 from ingestd.client.response import ServiceResponse
 from ingestd.client.sink_stream import SinkStream
 from ingestd.client.transport import Timeouts, TransportOptions, httpx_settings
@@ -111,6 +112,11 @@ class ServiceClient:
         """Create the HTTP client now instead of with the first request, for work with a limited time."""
         self._entries  # noqa: B018 - a cached property, and so is the exchange that it may use
         self._exchange  # noqa: B018
+
+    @property
+    def counts(self) -> RequestCounts:
+        """The numbers and durations of the requests so far."""
+        return self._parser.counts
 
     def __repr__(self) -> str:
         return f"<ServiceClient of {self.address}>"

@@ -28,6 +28,7 @@ from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
+from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import compile_status
 from ingestd.daemon.status_text import format_status
 from ingestd.delivery import DeliveryLimits, Dispatcher
@@ -74,6 +75,7 @@ class Assembly:
     drift_queue: DriftQueue
     drift_schedule: Schedule
     part_supervisor: PartSupervisor
+    passes: SourcePasses
 
 
 @asynccontextmanager
@@ -119,6 +121,12 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         mirror.delivery.columns_of = lambda pipeline, key, member: (
             mappings[pipeline].columns_of(key, member) if pipeline in mappings else ()
         )
+        passes = SourcePasses()
+
+        def note_pass(report: PassReport) -> None:
+            passes.note(report)
+            _on_loop(loop, lambda: ownership.note_pass(report))
+
         readers = tuple(
             make_reader(
                 configuration,
@@ -128,7 +136,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 mirror=mirror.intake,
                 emit=emit_and_note,
                 folder=settings.state.parent,
-                on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
+                on_pass=note_pass,
             )
             for pipeline in settings.pipelines
         )
@@ -207,6 +215,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             drift_queue=drift_queue,
             drift_schedule=_drift_schedule(settings, mirror, drift_queue.add),
             part_supervisor=part_supervisor,
+            passes=passes,
         )
 
 

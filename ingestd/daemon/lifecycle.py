@@ -16,6 +16,8 @@ from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.heartbeat import Heartbeat
 from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals
+from ingestd.daemon.web.application import serve
+from ingestd.daemon.web.event_counts import EventCounts
 from ingestd.process.notify import Notifier
 from ingestd.process.supervision import Run
 from ingestd.telemetry import Emit, Event
@@ -39,9 +41,11 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
     """
     shutdown = Shutdown(emit=emit, overrun=ExitCode.DONE)
     heartbeat = Heartbeat(notifier, emit=emit)
+    counts = EventCounts()
 
     def emit_and_update(event: Event) -> None:
         emit(event)
+        counts.note(event)
         heartbeat.changed()
 
     reload_asked = asyncio.Event()
@@ -60,7 +64,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
                 reload_task = group.create_task(
                     supervise("reload", lambda: _reload(assembly, reload_asked)), name="reload"
                 )
-                await _serve(assembly, group, heartbeat, shutdown, emit)
+                await _serve(assembly, group, heartbeat, shutdown, emit, counts=counts)
                 reload_task.cancel()
                 heartbeat_task.cancel()
             pending = await asyncio.to_thread(assembly.mirror.status.pending)
@@ -94,7 +98,13 @@ async def _assemble_when_possible(
 
 
 async def _serve(
-    assembly: Assembly, group: asyncio.TaskGroup, heartbeat: Heartbeat, shutdown: Shutdown, emit: Emit
+    assembly: Assembly,
+    group: asyncio.TaskGroup,
+    heartbeat: Heartbeat,
+    shutdown: Shutdown,
+    emit: Emit,
+    *,
+    counts: EventCounts,
 ) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
     heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
@@ -113,6 +123,9 @@ async def _serve(
         start("drift schedule", assembly.drift_schedule.run),
         start("ownership", lambda: assembly.ownership.run(assembly.supervisor.wake)),
     ]
+
+    if (listen := assembly.configuration.settings.listen) is not None:
+        side_tasks.append(start("listener", lambda: serve(listen, assembly, counts=counts, emit=emit)))
 
     await shutdown.asked.wait()
     emit(StopRequested(signal=shutdown.signal))

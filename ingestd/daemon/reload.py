@@ -95,6 +95,8 @@ def differences(running: Settings, found: Settings) -> Iterator[str]:
         yield "service"
     if found.state != running.state:
         yield "state"
+    if found.listen != running.listen:
+        yield "listen"
     if found.rejected != running.rejected:
         yield "rejected"
     before = {pipeline.name: pipeline for pipeline in running.pipelines}

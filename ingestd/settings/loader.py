@@ -89,7 +89,9 @@ def _with_absolute_paths(settings: Settings, base: Path) -> Settings:
 
     pipelines = tuple(rebased_pipeline(one) for one in settings.pipelines)
     service = _rebased(settings.service, base)
-    return settings.model_copy(update={"service": service, "state": base / settings.state, "pipelines": pipelines})
+    listen = _rebased(settings.listen, base)
+    changes = {"service": service, "state": base / settings.state, "listen": listen, "pipelines": pipelines}
+    return settings.model_copy(update=changes)
 
 
 def _rebased(value: object, base: Path) -> object:

@@ -34,6 +34,7 @@ from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, rea
 from ingestd.settings.entries import EntriesInput, read_entries
 from ingestd.settings.group import GroupSettings, check_entries_of_groups, read_group
 from ingestd.settings.guard import GuardInput, read_guard
+from ingestd.settings.listen import ListenSettings
 from ingestd.settings.notation import (
     ON_CHANGE,
     ScheduleInput,
@@ -227,6 +228,10 @@ class Settings(SettingsPart):
     rejected: RejectedSettings = Field(
         default_factory=RejectedSettings,
         description="How long rejected records and entries are kept. Default: forever.",
+    )
+    listen: ListenSettings | None = Field(
+        default=None,
+        description="Where the running daemon serves metrics, health and a page. Default: nowhere.",
     )
     pipelines: tuple[PipelineSettings, ...] = Field(min_length=1, description="The pipelines.")
 

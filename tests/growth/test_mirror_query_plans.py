@@ -56,6 +56,8 @@ READS_ALL = {
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
     "rejected_total": "a total, in an index",
+    "rejected_by_pipeline": "totals, in an index; then one row for each partition with rejections",
+    "backlog": "the first segment of each sink, in the order of an index",
     "cursors_of": "a person's list: the partitions of one pipeline, each with its own pending segments and rejected rows",
     "held_list": "a person's list: at most one run of each partition, which the guard holds",
     "check_entries": "a total of what was read back",

@@ -23,6 +23,7 @@ from ingestd.mirror.port import (
     LaneBlocker,
     PipelineStatus,
     RunSummary,
+    SinkBacklog,
     SinkOwnership,
     SinkStatus,
 )
@@ -109,6 +110,20 @@ class Observer:
         with self._view() as connection:
             count: int = connection.execute(SQL["rejected_total"]).fetchone()[0]
         return count
+
+    def backlog(self) -> list[SinkBacklog]:
+        """See `Observable.backlog`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["backlog"]).fetchall()
+        return [
+            SinkBacklog(address=SinkAddress(workspace=workspace, by=by, name=name), pending=pending, oldest_at=oldest)
+            for workspace, by, name, pending, oldest in rows
+        ]
+
+    def rejected_by_pipeline(self) -> dict[str, int]:
+        """See `Observable.rejected_by_pipeline`."""
+        with self._view() as connection:
+            return dict(connection.execute(SQL["rejected_by_pipeline"]).fetchall())
 
     def rejections(self, *, limit: int) -> list[Rejection]:
         """See `Observable.rejections`."""
