@@ -59,6 +59,8 @@ READS_ALL = {
     "rejected_by_pipeline": "totals, in an index; then one row for each partition with rejections",
     "backlog": "the first segment of each sink, in the order of an index",
     "cursors_of": "a person's list: the partitions of one pipeline, each with its own pending segments and rejected rows",
+    "partitions_newest": "the newest partitions of a pipeline to a limit, in the order of an index",
+    "runs_newest": "the newest runs of a partition to a limit, in the order of an index",
     "held_list": "a person's list: at most one run of each partition, which the guard holds",
     "check_entries": "a total of what was read back",
     "check_counts": "a total of what was found",

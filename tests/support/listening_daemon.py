@@ -58,3 +58,33 @@ def listening_daemon(folder: Path, config: Path) -> Iterator[tuple[Daemon, httpx
 def connect(client: httpx.Client) -> socket.socket:
     """Open a plain connection to the listener of a client."""
     return socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=ORIGIN_DEADLINE_SECONDS)
+
+
+def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
+    """Write files and a configuration with a pipeline in each state: works, rejects, waits, holds a run, can't be read."""
+    for name in ("drop", "guarded", "hostile"):
+        (folder / name).mkdir()
+    (folder / "drop" / "masses.csv").write_text("part,mass\n1,0.10\n2,0.20\n,0.30\n")
+    (folder / "drop" / "empty.csv").write_text("")
+    rows = "".join(f"{number},{number}.5\n" for number in range(100))
+    (folder / "guarded" / "budget.csv").write_text(f"part,mass\n{rows}")
+    (folder / "hostile" / f"{HOSTILE_NAME}.csv").write_text(f'part,mass\n"{HOSTILE_TEXT}",1\n,"{HOSTILE_TEXT}"\n')
+    guard = {"changed": 30, "minimum": 20}
+    pipelines = [
+        pipeline("masses", {"path": "drop"}),
+        pipeline("guarded", {"path": "guarded"}, guard=guard),
+        pipeline("hostile", {"path": "hostile"}),
+        pipeline("away", {"path": "away", "canary": ".mounted"}),
+    ]
+    return write_listening_configuration(folder, url, pipelines, listen)
+
+
+def hold_a_run(folder: Path) -> None:
+    """Change every row of the guarded file, so that the next reading is held."""
+    rows = "".join(f"{number},{number}.7\n" for number in range(100))
+    (folder / "guarded" / "new").write_text(f"part,mass\n{rows}")
+    (folder / "guarded" / "new").replace(folder / "guarded" / "budget.csv")
+
+
+HOSTILE_NAME = "<img src=x onerror=alert(1)>\u202e"
+HOSTILE_TEXT = "</td><script>document.title='changed'</script><b>&amp;"

@@ -1,4 +1,4 @@
-"""Counts of events since the start of the process, for metrics."""
+"""EventTotals of events since the start of the process, for metrics."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from ingestd.client.request_counts import Durations
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesParked
 from ingestd.telemetry.catalogue.intake import (
@@ -23,7 +24,7 @@ RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
+class EventTotals:
     """``runs`` by pipeline and result, ``records`` by pipeline, ``entries`` by pipeline and change, the rest by sink."""
 
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -37,13 +38,14 @@ class Counts:
 
 
 class EventCounts:
-    """Counts events. Thread-safe."""
+    """EventTotals events. Thread-safe. ``changes`` is notified of each event."""
 
     def __init__(self) -> None:
+        self.changes = ChangeSignal()
         self._guard = threading.Lock()
-        self._counts = Counts()
+        self._counts = EventTotals()
 
-    def read(self) -> Counts:
+    def read(self) -> EventTotals:
         """Return a copy of the counts."""
         with self._guard:
             return deepcopy(self._counts)
@@ -52,8 +54,9 @@ class EventCounts:
         """Count an event."""
         with self._guard:
             self._note(self._counts, event)
+        self.changes.notify()
 
-    def _note(self, counts: Counts, event: Event) -> None:
+    def _note(self, counts: EventTotals, event: Event) -> None:
         match event:
             case EntriesDelivered():
                 counts.delivered[event.sink] += event.entries
@@ -78,7 +81,7 @@ class EventCounts:
             case _:
                 pass  # other events are not counted
 
-    def _run_ended(self, counts: Counts, pipeline: str, records: int, seconds: float) -> None:
+    def _run_ended(self, counts: EventTotals, pipeline: str, records: int, seconds: float) -> None:
         counts.records[pipeline] += records
         if pipeline not in counts.run_durations:
             counts.run_durations[pipeline] = Durations(RUN_SECONDS)

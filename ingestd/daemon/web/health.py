@@ -7,23 +7,23 @@ from collections.abc import Iterator
 import msgspec
 
 from ingestd.core.clock import moment
-from ingestd.daemon.web.metrics import Levels
+from ingestd.daemon.web.metrics import DaemonLevels
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
+class ReadinessReport(msgspec.Struct, frozen=True, kw_only=True):
     """``reasons``: why the daemon is not ready; empty if it is."""
 
     ready: bool
     reasons: tuple[str, ...]
 
 
-def check_readiness(levels: Levels) -> Health:
+def check_readiness(levels: DaemonLevels) -> ReadinessReport:
     """Return whether the state file can be written, every part runs, and each source and sink can be reached."""
     reasons = tuple(_reasons(levels))
-    return Health(ready=not reasons, reasons=reasons)
+    return ReadinessReport(ready=not reasons, reasons=reasons)
 
 
-def _reasons(levels: Levels) -> Iterator[str]:
+def _reasons(levels: DaemonLevels) -> Iterator[str]:
     if levels.backlog is None:
         yield f"The state file {levels.state} cannot be read."
     if levels.unwritable:
@@ -34,5 +34,5 @@ def _reasons(levels: Levels) -> Iterator[str]:
         if failure := levels.passes.failure(name):
             yield f"The source of {name} cannot be read: {failure}"
     for lane in levels.lanes:
-        if lane.status in {"backing off", "paused"}:
+        if lane.sentence:  # it stays while the lane tries again
             yield f"Delivery is blocked. {lane}"

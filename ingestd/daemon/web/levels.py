@@ -9,19 +9,19 @@ from concurrent.futures import Executor
 from ingestd.core.errors import MirrorError
 from ingestd.daemon.assembly import Assembly
 from ingestd.daemon.web.event_counts import EventCounts
-from ingestd.daemon.web.metrics import Levels
+from ingestd.daemon.web.metrics import DaemonLevels
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
 from ingestd.sdk import ListsWaiting
 
 
-async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> Levels:
+async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executor) -> DaemonLevels:
     """Collect the levels. Lanes belong to the event loop; the rest is read by a thread of ``executor``."""
     lanes = assembly.dispatcher.report()
     limit = assembly.dispatcher.limiter.limit
     loop = asyncio.get_running_loop()
 
-    def read() -> Levels:
+    def read() -> DaemonLevels:
         backlog: list[SinkBacklog] | None = None
         rejected: dict[str, int] = {}
         held: list[HeldRun] = []
@@ -32,7 +32,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
             backlog = status.backlog()
         except MirrorError:  # `check_readiness` reports it
             backlog = None
-        return Levels(
+        return DaemonLevels(
             now=time.time(),
             pipelines=[reader.pipeline for reader in assembly.readers],
             counts=counts.read(),

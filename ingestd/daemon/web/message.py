@@ -30,21 +30,27 @@ class WebRequest:
         """The fields of the query; the last one of each name.
 
         Raises:
-            ValueError: there are too many.
+            ValueError: there are too many, or one has a NUL character, which no name of a file may have.
         """
-        return dict(parse_qsl(self.query, keep_blank_values=True, max_num_fields=_FIELDS))
+        return _fields(self.query)
 
     @property
     def form(self) -> dict[str, str]:
         """The fields of a submitted form; the last one of each name.
 
         Raises:
-            ValueError: there are too many, or the body is no form.
+            ValueError: as `parameters`, or the body is no form.
         """
         if self.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
             raise ValueError("the body is no form")
-        text = self.body.decode("ascii")
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict"))
+        return _fields(self.body.decode("ascii"))
+
+
+def _fields(encoded: str) -> dict[str, str]:
+    found = dict(parse_qsl(encoded, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict"))
+    if any("\0" in text for text in found.values()):
+        raise ValueError("a field has a NUL character")
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from ingestd.client.request_counts import RequestCounts
 from ingestd.daemon.source_passes import SourcePasses
-from ingestd.daemon.web.event_counts import Counts
+from ingestd.daemon.web.event_counts import EventTotals
 from ingestd.delivery.report import LaneReport
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
@@ -176,7 +176,7 @@ WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
+class DaemonLevels:
     """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
 
     ``backlog`` is None if the state file could not be read; the levels of the state file are then absent.
@@ -184,7 +184,7 @@ class Levels:
 
     now: float
     pipelines: Sequence[str]
-    counts: Counts
+    counts: EventTotals
     requests: RequestCounts
     request_limit: int
     lanes: Sequence[LaneReport]
@@ -198,16 +198,16 @@ class Levels:
     failed_parts: Sequence[FailedPart]
 
 
-def exposition(levels: Levels, *, accept: str) -> tuple[bytes, str]:
+def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
     """Return all metrics in the format that ``accept`` asks for, and its media type."""
     registry = CollectorRegistry()
-    registry.register(_FixedCollector(_families(levels)))
+    registry.register(_FamilyCollector(_families(levels)))
     ProcessCollector(namespace="ingestd", registry=registry)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
 
-class _FixedCollector(Collector):
+class _FamilyCollector(Collector):
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = list(families)
 
@@ -215,7 +215,7 @@ class _FixedCollector(Collector):
         return self._families
 
 
-def _families(levels: Levels) -> Iterator[Metric]:
+def _families(levels: DaemonLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_build_info", {(version("ingestd"), platform.python_version()): 1})
     yield from _delivery(levels)
     yield from _sources(levels)
@@ -237,7 +237,7 @@ def _families(levels: Levels) -> Iterator[Metric]:
     yield _gauge("ingestd_failed_parts", {(): len(levels.failed_parts)})
 
 
-def _delivery(levels: Levels) -> Iterator[Metric]:
+def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
     counts, requests = levels.counts, levels.requests
     sinks = [str(lane.sink) for lane in levels.lanes]
     for name, found in (
@@ -260,7 +260,7 @@ def _delivery(levels: Levels) -> Iterator[Metric]:
     yield _gauge("ingestd_request_limit", {(): levels.request_limit})
 
 
-def _sources(levels: Levels) -> Iterator[Metric]:
+def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     counts, passes, names = levels.counts, levels.passes, levels.pipelines
     yield _counter("ingestd_runs_total", counts.runs)
     seconds = HistogramMetricFamily(

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 
@@ -150,25 +150,30 @@ class WebServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
-        with contextlib.suppress(ConnectionError, TimeoutError):  # the client left, or accepts no data
-            method = ""
-            try:
-                async with asyncio.timeout(self._request_seconds):
-                    request = await _read_request(connection, reader)
-            except TimeoutError:
-                response = text_response(408, "The request was not complete in time.")
-            except _Refused as refused:
-                response = refused.response
-            except EOFError:
-                writer.close()
-                return
-            else:
-                method = request.method
-                response = await self._respond_in_time(request)
-            finally:
-                self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
-            await _send(connection, writer, response, with_body=method != "HEAD")
+        try:
+            request = await self._receive(connection, reader)
+        except (EOFError, ConnectionError):
+            writer.transport.abort()
+            return
+        finally:
+            self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
+        response = request if isinstance(request, WebResponse) else await self._respond_in_time(request)
+        with_body = isinstance(request, WebResponse) or request.method != "HEAD"
+        sending = _send(connection, writer, response, with_body=with_body)
+        with contextlib.suppress(OSError):  # the client left, or accepts no data
+            await (sending if response.stream is None else _until_client_leaves(reader, sending))
             await _close(reader, writer)
+        writer.transport.abort()  # without effect on a closed connection
+
+    async def _receive(self, connection: h11.Connection, reader: asyncio.StreamReader) -> WebRequest | WebResponse:
+        """Return the request, or why there is none that can be handled."""
+        try:
+            async with asyncio.timeout(self._request_seconds):
+                return await _read_request(connection, reader)
+        except TimeoutError:
+            return text_response(408, "The request was not complete in time.")
+        except _Refused as refused:
+            return refused.response
 
     async def _respond_in_time(self, request: WebRequest) -> WebResponse:
         try:
@@ -266,8 +271,28 @@ async def _send(
         await _write(writer, connection.send(h11.EndOfMessage()))
 
 
+async def _until_client_leaves(reader: asyncio.StreamReader, sending: Coroutine[None, None, None]) -> None:
+    """Send a stream until it ends, or the client closes its side."""
+
+    async def leave() -> None:
+        while await reader.read(_CHUNK_BYTES):
+            pass  # a client may send nothing more; what it sends is not kept
+
+    tasks = {asyncio.ensure_future(sending), asyncio.ensure_future(leave())}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    for task in done:
+        task.result()
+
+
 async def _write(writer: asyncio.StreamWriter, data: bytes | None) -> None:
     for start in range(0, len(data or b""), _CHUNK_BYTES):
+        if writer.is_closing():  # uvloop would raise a RuntimeError
+            raise ConnectionResetError
         writer.write((data or b"")[start : start + _CHUNK_BYTES])
         async with asyncio.timeout(WRITE_SECONDS):
             await writer.drain()
@@ -275,6 +300,8 @@ async def _write(writer: asyncio.StreamWriter, data: bytes | None) -> None:
 
 async def _close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Close the connection after the client has read the response: unread data of a request would reset it before."""
+    if writer.is_closing():
+        return
     if writer.can_write_eof():
         writer.write_eof()
     drained = 0

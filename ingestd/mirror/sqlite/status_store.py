@@ -15,7 +15,7 @@ from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.former_values import FormerValue
-from ingestd.mirror.history import History
+from ingestd.mirror.history import HeldDifference, History, PastRun
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
@@ -31,7 +31,7 @@ from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.cursor_store import read_cursors
 from ingestd.mirror.sqlite.former_values import read_former
 from ingestd.mirror.sqlite.held_runs import held_run
-from ingestd.mirror.sqlite.history import history
+from ingestd.mirror.sqlite.history import history, past_runs
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -222,6 +222,20 @@ class Observer:
         """See `HistoryReader.history`."""
         with self._view() as connection:
             return history(connection, pipeline, partition)
+
+    def past_runs(self, pipeline: str, *, limit: int) -> list[PastRun]:
+        """See `HistoryReader.past_runs`."""
+        with self._view() as connection:
+            return past_runs(connection, pipeline, limit)
+
+    def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
+        """See `HistoryReader.held_differences`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit}).fetchall()
+        return [
+            HeldDifference(key=key, before=before, before_type=before_type, after=value, after_type=data_type)
+            for key, before, before_type, value, data_type in rows
+        ]
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
         """See `CursorReader.cursors`."""
