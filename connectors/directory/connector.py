@@ -13,7 +13,7 @@ from typing import ClassVar
 from connectors.directory.acknowledgement import Acknowledger
 from connectors.directory.archiver import Archiver
 from connectors.directory.checks import describe_skipped, run_checks
-from connectors.directory.explain import explain_file
+from connectors.directory.explain import explain_file, explain_waiting
 from connectors.directory.file_reader import FileReader
 from connectors.directory.folder_state import FolderState
 from connectors.directory.location import cursor_of_facts, describe_location, find_archived, locate
@@ -37,6 +37,8 @@ from ingestd.sdk import (
     SourceContext,
     SourceUnavailable,
     Step,
+    WaitingFile,
+    WaitingReason,
 )
 
 _SCAN_SPACING = 400
@@ -222,6 +224,14 @@ class DirectoryConnector(Connector):
             yield found.unmatched_sentence
         if found.skipped:
             yield describe_skipped(found.skipped)
+
+    def count_waiting(self) -> Mapping[WaitingReason, int]:
+        """Return the number of files that the last scan left unread, by reason."""
+        return {reason: len(names) for reason, names in self._state.waiting.items()}
+
+    def list_waiting(self, limit: int) -> Sequence[WaitingFile]:
+        """Return why these files wait, at most ``limit``."""
+        return explain_waiting(self._state, limit)
 
     def verify(self) -> Iterator[Step]:
         """Check whether the folder and the archive can be used as configured, and what the folder holds."""

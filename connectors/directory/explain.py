@@ -12,7 +12,7 @@ from connectors.directory.options import DirectoryOptions
 from connectors.directory.scan import is_inside, is_temporary
 from connectors.files.identity import Identity
 from connectors.formats import PATTERNS
-from ingestd.sdk import Cursor, SourceUnavailable
+from ingestd.sdk import Cursor, SourceUnavailable, WaitingFile
 
 
 def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | None:
@@ -35,6 +35,24 @@ def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | 
         return _explain_empty(state, name, found.empty[name])
     identity = found.files.get(name)
     return _explain_unmatched(state, name) if identity is None else _explain_matched(state, name, identity, cursor)
+
+
+def explain_waiting(state: FolderState, limit: int) -> list[WaitingFile]:
+    """Return why the files wait that the last scan left unread, at most ``limit``; it does not scan."""
+    found = state.found
+    waiting: list[WaitingFile] = []
+    for reason, names in state.waiting.items():
+        for name in sorted(names)[: limit - len(waiting)]:
+            identity = found.files.get(name) or found.empty.get(name)
+            if identity is None:
+                continue  # a later scan no longer found it
+            if name in found.empty:
+                sentence: str | None = _explain_empty(state, name, identity)
+            else:
+                sentence = _explain_matched(state, name, identity, None)
+            if sentence is not None:
+                waiting.append(WaitingFile(name=name, reason=reason, sentence=sentence))
+    return waiting
 
 
 def _explain_empty(state: FolderState, name: str, identity: Identity) -> str:

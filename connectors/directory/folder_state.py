@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from connectors.directory.options import DirectoryOptions
@@ -16,7 +16,7 @@ from connectors.files.stability import StabilityTracker
 from connectors.filesystem import translate_errors
 from connectors.formats import Format
 from connectors.mounts import MountGuard
-from ingestd.sdk import Cursor, Settlement, SourceBroken
+from ingestd.sdk import Cursor, Settlement, SourceBroken, WaitingReason
 
 
 class FolderState:
@@ -55,6 +55,12 @@ class FolderState:
         self.found = ScanResult()
         self.held: dict[str, tuple[Cursor, Settlement]] = {}
         self._rejected: dict[str, str] = {}
+        self._waiting: Mapping[WaitingReason, Collection[str]] = {}
+
+    @property
+    def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
+        """The files that the last scan left unread, and those that could not be read since, by reason. Thread-safe."""
+        return {**self._waiting, "unreadable": self.read_files.broken}
 
     def update(self) -> list[str]:
         """Scan the folder and return the names of the files to read, the oldest first.
@@ -74,6 +80,12 @@ class FolderState:
         candidates.sort(key=lambda name: (found.files[name].mtime_ns, name))
         ready = self._evaluate(candidates, found)
         empty = self.empty_stability.update(found.empty, now)
+        # A new mapping, because another thread may read the former one.
+        self._waiting = {
+            "unstable": self.stability.waiting,
+            "not ready": set(candidates).difference(ready),
+            "empty": [name for name in found.empty if not is_known(name, found.empty[name])],
+        }
         return [*ready, *sorted(name for name in empty if not is_known(name, found.empty[name]))]
 
     def scan(self) -> ScanResult:

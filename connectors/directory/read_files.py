@@ -77,6 +77,11 @@ class ReadFiles:
         known = self._broken.get(name)
         return known[1] if known is not None and known[0] == identity else None
 
+    @property
+    def broken(self) -> list[str]:
+        """The files that can't be read as they are."""
+        return list(self._broken)
+
     def is_known(self, name: str, identity: Identity) -> bool:
         """Return True if reading the file as it is would yield nothing new."""
         if name in self._read and identity.has_same_content(self._read[name]):

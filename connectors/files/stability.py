@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from connectors.files.identity import Identity
 
@@ -37,6 +37,11 @@ class StabilityTracker:
             (stable if now - since >= self._settle_seconds else self._waiting).append(name)
         self._is_first = False
         return stable
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The files that were not stable at the last update; a later update does not change the list."""
+        return self._waiting
 
     def seconds_left(self, name: str, now: float) -> float | None:
         """Return how many more seconds the file must be unchanged: 0 if stable, None if unknown."""

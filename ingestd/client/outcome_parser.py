@@ -14,6 +14,7 @@ from ingestd.client.operations import ApiOperation
 from ingestd.client.problem import ProblemDetails, parse_problem
 from ingestd.client.records.summaries import BulkResult
 from ingestd.client.request import Request
+from ingestd.client.request_counts import RequestCounts
 from ingestd.client.response import ServiceResponse
 from ingestd.core.clock import Now
 from ingestd.core.outcome import Facts, Fault, classify
@@ -41,7 +42,8 @@ class OutcomeParser:
     """Makes responses of one client.
 
     ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a
-    time of this clock. The default cap, a day, is for programs, which decide themselves how long they wait.
+    time of this clock. ``counts`` receives the responses. The default cap, a day, is for programs, which decide themselves how
+    long they wait.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class OutcomeParser:
         now: Now = time.time,
         clock: Callable[[], float] = time.perf_counter,
         retry_after_cap_seconds: float = 86_400.0,
+        counts: RequestCounts | None = None,
     ) -> None:
         self.clock = clock
+        self._counts = counts if counts is not None else RequestCounts()
         self._now = now
         self._retry_after_cap_seconds = retry_after_cap_seconds
 
@@ -134,14 +138,17 @@ class OutcomeParser:
     ) -> ServiceResponse[Any]:
         # One pass over the headers costs as much as one lookup in httpx's, and most responses have none of these.
         used = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _USED}
+        outcome = classify(facts)
+        seconds = self.clock() - started
+        self._counts.add(operation.name, outcome.word, seconds)
         return ServiceResponse(
             operation=operation.name,
-            outcome=classify(facts),
+            outcome=outcome,
             status=facts.status,
             value=value,
             problem=problem,
             facts=facts,
-            milliseconds=(self.clock() - started) * 1000,
+            milliseconds=seconds * 1000,
             bulk=parse_bulk_limits(used[_BULK]) if _BULK in used else None,
             replayed=_REPLAYED in used and used[_REPLAYED].lower() == "true",
             request_id=(problem.request_id if problem else "") or used.get(_REQUEST_ID, ""),

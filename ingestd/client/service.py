@@ -30,6 +30,7 @@ from ingestd.client.readers import one_or_many, read_bulk, read_nothing, reader
 from ingestd.client.records.summaries import BulkResult, EntrySummary, SinkSummary, WorkspaceSummary
 from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
+from ingestd.client.request_counts import RequestCounts
 from ingestd.client.response import ServiceResponse
 from ingestd.client.sink_stream import SinkStream
 from ingestd.client.transport import Timeouts, TransportOptions, httpx_settings
@@ -72,10 +73,13 @@ class ServiceClient:
         retry_after_cap_seconds: float = 300.0,
         compress: bool = False,
         read_api_key: Callable[[], str | None] = lambda: None,
+        counts: RequestCounts | None = None,
     ) -> None:
         self._key = RenewableKey(api_key, read=read_api_key)
         self._builder = RequestBuilder(key=self._key, client_id=client_id)
-        self._parser = OutcomeParser(now=now, clock=clock, retry_after_cap_seconds=retry_after_cap_seconds)
+        self._parser = OutcomeParser(
+            now=now, clock=clock, retry_after_cap_seconds=retry_after_cap_seconds, counts=counts
+        )
         self._url, self._timeouts = url, timeouts or Timeouts()
         self._options, self._transport = options or TransportOptions(), transport
         self._verify = self._options.tls(url)

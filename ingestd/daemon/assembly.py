@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ingestd.client.request_counts import RequestCounts
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
 from ingestd.core.errors import ConfigurationError, Mistake
@@ -29,6 +30,7 @@ from ingestd.daemon.reconfigurer import Reconfigurer
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
+from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import compile_status
 from ingestd.daemon.status_text import format_status
 from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
@@ -61,9 +63,10 @@ from ingestd.telemetry.catalogue.intake import SourceNotice
 class Assembly:
     """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
 
-    configuration: Configuration
     mirror: SqliteMirror
     client: ServiceClient
+    request_counts: RequestCounts
+    reconfigurer: Reconfigurer
     supervisor: SourceSupervisor
     dispatcher: Dispatcher
     schedule: Schedule
@@ -74,6 +77,12 @@ class Assembly:
     drift_queue: DriftQueue
     drift_schedule: Schedule
     part_supervisor: PartSupervisor
+    passes: SourcePasses
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in use; a reload replaces it."""
+        return self.reconfigurer.configuration
 
     @property
     def readers(self) -> tuple[Reader, ...]:
@@ -102,7 +111,8 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         sources = source_digests(settings.pipelines)
         for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
             emit(PipelineRenamed(pipeline=name, before=before))
-        client = connect_service(settings, emit=emit)
+        request_counts = RequestCounts()
+        client = connect_service(settings, emit=emit, counts=request_counts)
         checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
         stack.push_async_callback(checker.aclose)
         retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
@@ -120,11 +130,13 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             retention.note_event(event)
             ownership.note_event(event)
 
-        create = _Factory(
-            mirror.intake,
-            emit=emit_and_note,
-            on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
-        )
+        passes = SourcePasses()
+
+        def note_pass(report: PassReport) -> None:
+            passes.note(report)
+            _on_loop(loop, lambda: ownership.note_pass(report))
+
+        create = _Factory(mirror.intake, emit=emit_and_note, on_pass=note_pass, request_counts=request_counts)
         readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
         connectors = {reader.pipeline: reader.connector for reader in readers}
         supervisor = SourceSupervisor(
@@ -218,9 +230,10 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         mirror.on_pending = lambda sink: _on_loop(loop, partial(dispatcher.wake, sink))
         mirror.on_acknowledged = lambda: _on_loop(loop, lambda: _on_acknowledged(dispatcher, supervisor))
         yield Assembly(
-            configuration=configuration,
             mirror=mirror,
             client=client,
+            request_counts=request_counts,
+            reconfigurer=reconfigurer,
             supervisor=supervisor,
             dispatcher=dispatcher,
             schedule=schedule,
@@ -231,16 +244,20 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             drift_queue=drift_queue,
             drift_schedule=drift_schedule,
             part_supervisor=part_supervisor,
+            passes=passes,
         )
 
 
 class _Factory:
     """Creates parts of a running daemon; implements `ingestd.daemon.reconfigurer.PartFactory`."""
 
-    def __init__(self, mirror: Intake, *, emit: Emit, on_pass: Callable[[PassReport], None]) -> None:
+    def __init__(
+        self, mirror: Intake, *, emit: Emit, on_pass: Callable[[PassReport], None], request_counts: RequestCounts
+    ) -> None:
         self._mirror = mirror
         self._emit = emit
         self._on_pass = on_pass
+        self._request_counts = request_counts
 
     def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
         """See `PartFactory.reader`."""
@@ -256,7 +273,7 @@ class _Factory:
 
     def client(self, settings: Settings) -> ServiceClient:
         """See `PartFactory.client`."""
-        return connect_service(settings, emit=self._emit)
+        return connect_service(settings, emit=self._emit, counts=self._request_counts)
 
     def limits(self, settings: Settings) -> DeliveryLimits:
         """See `PartFactory.limits`."""
@@ -314,22 +331,26 @@ def _on_acknowledged(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> No
     dispatcher.wake()
 
 
-def connect_service(settings: Settings, *, emit: Emit | None = None) -> ServiceClient:
+def connect_service(
+    settings: Settings, *, emit: Emit | None = None, counts: RequestCounts | None = None
+) -> ServiceClient:
     """Return a client of the configured service. It connects with its first request, and reads its key again after a 401.
+
+    ``counts`` receives its requests.
 
     Raises:
         ConfigurationError: a certificate or its key can't be used.
     """
     service = settings.service
     try:
-        return _client(service, emit or _ignore)
+        return _client(service, emit or _ignore, counts)
     except UnusableCertificate as unusable:
         file = str(service.ca_file or service.client_certificate)
         mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
         raise ConfigurationError((mistake,)) from None
 
 
-def _client(service: ServiceSettings, emit: Emit) -> ServiceClient:
+def _client(service: ServiceSettings, emit: Emit, counts: RequestCounts | None) -> ServiceClient:
     def read_api_key() -> str | None:
         try:
             found = service.read_api_key().get_secret_value()
@@ -358,6 +379,7 @@ def _client(service: ServiceSettings, emit: Emit) -> ServiceClient:
         retry_after_cap_seconds=service.retry_after_at_most_seconds,
         compress=service.compress == "auto",
         read_api_key=read_api_key,
+        counts=counts,
     )
 
 

@@ -17,6 +17,8 @@ from ingestd.daemon.heartbeat import Heartbeat
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals
+from ingestd.daemon.web.application import serve
+from ingestd.daemon.web.event_counts import EventCounts
 from ingestd.process.notify import Notifier
 from ingestd.process.supervision import Run
 from ingestd.telemetry import Emit, Event
@@ -40,9 +42,11 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
     """
     shutdown = Shutdown(emit=emit, overrun=ExitCode.DONE)
     heartbeat = Heartbeat(notifier, emit=emit)
+    counts = EventCounts()
 
     def emit_and_update(event: Event) -> None:
         emit(event)
+        counts.note(event)
         heartbeat.changed()
 
     reload_asked = asyncio.Event()
@@ -58,7 +62,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
                 heartbeat_task = group.create_task(
                     supervise("heartbeat", lambda: heartbeat.run(lambda: _numbers(assembly))), name="heartbeat"
                 )
-                await _serve(assembly, group, heartbeat, shutdown, emit, reload_asked=reload_asked)
+                await _serve(assembly, group, heartbeat, shutdown, emit, reload_asked=reload_asked, counts=counts)
                 heartbeat_task.cancel()
             pending = await asyncio.to_thread(assembly.mirror.status.pending)
             shutdown.step = "closing the sources and the state file"
@@ -98,6 +102,7 @@ async def _serve(
     emit: Emit,
     *,
     reload_asked: asyncio.Event,
+    counts: EventCounts,
 ) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
     heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
@@ -120,6 +125,9 @@ async def _serve(
         start("drift schedule", assembly.drift_schedule.run),
         start("ownership", lambda: assembly.ownership.run(assembly.supervisor.wake)),
     ]
+
+    if (listen := assembly.configuration.settings.listen) is not None:
+        side_tasks.append(start("listener", lambda: serve(listen, assembly, counts=counts, emit=emit)))
 
     await shutdown.asked.wait()
     emit(StopRequested(signal=shutdown.signal))

@@ -36,7 +36,7 @@ def _status_lines(found: Status) -> Iterator[str]:
     for held in found.held:
         yield held_line(held)
     for pipeline in found.pipelines:
-        yield f"pipeline {pipeline.name}: {_last_run(pipeline)}"
+        yield f"pipeline {pipeline.name}: {last_run_sentence(pipeline)}"
     for name in found.idle:
         yield f"pipeline {name}: never ran"
     for sink in found.sinks:
@@ -86,7 +86,8 @@ def _counts(checked: DriftStatus) -> str:
     return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by others"
 
 
-def _last_run(pipeline: PipelineStatus) -> str:
+def last_run_sentence(pipeline: PipelineStatus) -> str:
+    """Return the time and the counts of a pipeline's last run, or why it failed."""
     if pipeline.failure:
         return f"failed: {pipeline.failure}"
     run = pipeline.last_run

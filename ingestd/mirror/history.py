@@ -34,8 +34,36 @@ class History:
     rejected: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A reading of a partition. Times are seconds since the epoch; ``ended`` None: it runs. ``failure``: empty if complete."""
+
+    partition: str
+    started: float
+    ended: float | None
+    summary: RunSummary
+    failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldDifference:
+    """An entry that a held run would create (``before`` and ``before_type`` None) or change."""
+
+    key: str
+    before: str | None
+    before_type: str | None
+    after: str | None
+    after_type: str
+
+
 class HistoryReader(Protocol):
     """Reads the history of partitions."""
+
+    def past_runs(self, pipeline: str, *, limit: int) -> list[PastRun]:
+        """Return runs of the partitions that were read last, the newest first."""
+
+    def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
+        """Return what a held run would create or change, by key, from the key after ``after`` on."""
 
     def history(self, pipeline: str, partition: str) -> History | None:
         """Return the history of a partition; None if the pipeline never had it."""

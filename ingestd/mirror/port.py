@@ -405,6 +405,18 @@ class SinkStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SinkBacklog:
+    """What waits for delivery to a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
+
+    A retried or adopted entry, or one with another value, is in a new segment. Seconds since the epoch.
+    """
+
+    address: SinkAddress
+    pending: int
+    oldest_at: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
     """The counts of a pipeline; times are seconds since the epoch. ``notice``: what its last reading guessed or skipped.
 
@@ -487,8 +499,14 @@ class Observable(Protocol):
     def pending(self) -> int:
         """Return the number of pending entries of all sinks."""
 
+    def backlog(self) -> list[SinkBacklog]:
+        """Return what waits for delivery, by sink. The cost is independent of the number of entries."""
+
     def rejected(self) -> int:
         """Return the number of rejections."""
+
+    def rejected_by_pipeline(self) -> dict[str, int]:
+        """Return the number of rejections of each pipeline that has any."""
 
     def rejections(self, *, limit: int) -> list[Rejection]:
         """Return the newest rejections, newest first."""

@@ -61,6 +61,7 @@ from ingestd.sdk.connector import (
     Explains,
     Holds,
     Listens,
+    ListsWaiting,
     Locates,
     Notices,
     ReadsCopies,
@@ -71,6 +72,8 @@ from ingestd.sdk.connector import (
     Step,
     SuggestsSetup,
     Verifies,
+    WaitingFile,
+    WaitingReason,
     Watches,
 )
 
@@ -86,6 +89,7 @@ __all__ = [
     "FileClaim",
     "Holds",
     "Listens",
+    "ListsWaiting",
     "Locates",
     "Notices",
     "Partition",
@@ -106,6 +110,8 @@ __all__ = [
     "Step",
     "SuggestsSetup",
     "Verifies",
+    "WaitingFile",
+    "WaitingReason",
     "Watches",
     "child_environment",
     "limit_process",

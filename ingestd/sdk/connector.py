@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -191,6 +191,30 @@ class Explains(Protocol):
         None if nothing prevents it: the partition was read as it is (``cursor`` is from its last complete reading), does not
         exist any more, or is unknown.
         """
+
+
+WaitingReason: TypeAlias = Literal["unstable", "not ready", "empty", "unreadable"]
+"""Why a file is not read: it may still change, a rule of ``ready`` waits, it has no content, or it can't be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingFile:
+    """A file that is not read as it is now; ``sentence`` states why."""
+
+    name: str
+    reason: WaitingReason
+    sentence: str
+
+
+@runtime_checkable
+class ListsWaiting(Protocol):
+    """Capability: has files that wait. Both methods use the last scan: any thread may call them, and they must not block."""
+
+    def count_waiting(self) -> Mapping[WaitingReason, int]:
+        """Return the number of waiting files by reason; a reason without files may be absent."""
+
+    def list_waiting(self, limit: int) -> Sequence[WaitingFile]:
+        """Return at most ``limit`` waiting files."""
 
 
 @runtime_checkable

@@ -89,9 +89,9 @@ def _with_absolute_paths(settings: Settings, base: Path) -> Settings:
 
     pipelines = tuple(rebased_pipeline(one) for one in settings.pipelines)
     service = _rebased(settings.service, base)
-    log = _rebased(settings.log, base)
-    paths = {"service": service, "state": base / settings.state, "log": log, "pipelines": pipelines}
-    return settings.model_copy(update=paths)
+    log, listen = _rebased(settings.log, base), _rebased(settings.listen, base)
+    changes = {"service": service, "state": base / settings.state, "log": log, "listen": listen, "pipelines": pipelines}
+    return settings.model_copy(update=changes)
 
 
 def _rebased(value: object, base: Path) -> object:

@@ -34,6 +34,7 @@ from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, rea
 from ingestd.settings.entries import EntriesInput, read_entries
 from ingestd.settings.group import GroupSettings, check_entries_of_groups, read_group
 from ingestd.settings.guard import GuardInput, read_guard
+from ingestd.settings.listen import ListenSettings
 from ingestd.settings.log import LogSettings
 from ingestd.settings.notation import (
     ON_CHANGE,
@@ -232,6 +233,10 @@ class Settings(SettingsPart):
     log: LogSettings = Field(
         default_factory=LogSettings,
         description="Where the daemon's standard error is collected, for `ingestd logs`. Default: the journal of systemd.",
+    )
+    listen: ListenSettings | None = Field(
+        default=None,
+        description="Where the running daemon serves metrics, health and a page. Default: nowhere.",
     )
     pipelines: tuple[PipelineSettings, ...] = Field(min_length=1, description="The pipelines.")
 

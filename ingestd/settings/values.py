@@ -42,13 +42,16 @@ class Values:
     def without_secrets(self) -> Values:
         """Return the values for a command that only reads the state file: it calls no service and opens no source.
 
-        Unfilled values of the service are removed or replaced, those of sources stay; all others remain mistakes.
+        Unfilled values of the service and the listener's token are removed or replaced, those of sources stay; all others
+        remain mistakes.
         """
         data, unfilled = copy.deepcopy(self.data), dict(self.unfilled)
         for path in self.unfilled:
             match path:
                 case ("service", ("url" | "api_key") as name):
                     put(data, path, _REPLACEMENTS[name])
+                case ("listen", "token"):
+                    put(data, path, _REPLACEMENTS["token"])
                 case ("service", str()):
                     del data["service"][path[1]]
                 case ("pipelines", int(), "source", str() as name, *_) if name != "connector":
@@ -72,7 +75,7 @@ class Values:
         return data
 
 
-_REPLACEMENTS = {"url": "http://not-filled-in.invalid", "api_key": "not-filled-in"}
+_REPLACEMENTS = {"url": "http://not-filled-in.invalid", "api_key": "not-filled-in", "token": "token-not-filled-in"}
 
 
 def _masked(url: str) -> str:

@@ -9,41 +9,9 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import Service
+from tests.support.accessibility import NAMELESS_CONTROLS, TOO_FAINT
 from tests.support.chromium import Browser
 from tests.support.webhook_receiver import WebhookReceiver
-
-# The contrast of every text with its background, by WCAG 2.2; large text is 24 px, or 18.66 px and bold.
-_TOO_FAINT = """
-const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-const rgba = (colour) => {
-  canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-  return Array.from(canvas.getImageData(0, 0, 1, 1).data);
-};
-const light = (rgb) => {
-  const [r, g, b] = rgb.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const behind = (element) => {
-  for (let at = element; at; at = at.parentElement) {
-    const colour = rgba(getComputedStyle(at).backgroundColor);
-    if (colour[3] === 255) return colour.slice(0, 3);
-  }
-  throw new Error("nothing is behind it");
-};
-const faint = [];
-let looked = 0;
-for (const element of document.querySelectorAll("body *")) {
-  const own = Array.from(element.childNodes).some((node) => node.nodeType === 3 && node.textContent.trim());
-  if (!own || !element.checkVisibility() || element.closest(".hidden, .skip")) continue;
-  looked += 1;
-  const style = getComputedStyle(element);
-  const [a, b] = [light(rgba(style.color).slice(0, 3)), light(behind(element))].sort((x, y) => y - x);
-  const size = parseFloat(style.fontSize);
-  const wanted = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700) ? 3 : 4.5;
-  if ((a + 0.05) / (b + 0.05) < wanted) faint.push(element.textContent.trim().slice(0, 40));
-}
-return [looked, faint];
-"""
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +71,7 @@ def test_every_text_has_sufficient_contrast_with_its_background(
     signed_in.colours(scheme)
     for page in pages:
         signed_in.go(page)
-        looked, faint = signed_in.run(_TOO_FAINT)
+        looked, faint = signed_in.run(TOO_FAINT)
         assert (looked > 5, faint) == (True, []), page
     ground = signed_in.run("return getComputedStyle(document.body).backgroundColor")
     assert ground == {"light": "rgb(246, 247, 249)", "dark": "rgb(17, 21, 27)"}[scheme]
@@ -123,11 +91,7 @@ def test_no_page_loads_external_or_forbidden_resources(signed_in: Browser, servi
 def test_every_page_has_a_heading_a_language_and_named_controls(signed_in: Browser, pages: list[str]) -> None:
     for page in pages:
         signed_in.go(page)
-        nameless = signed_in.run(
-            "return Array.from(document.querySelectorAll('a, button, input:not([type=hidden], [hidden]), select')).filter((e) =>"
-            " !(e.innerText || e.textContent).trim() && !e.getAttribute('aria-label') && !(e.labels && e.labels.length))"
-            ".map((e) => e.outerHTML)"
-        )
+        nameless = signed_in.run(NAMELESS_CONTROLS)
         assert nameless == [], page
         assert len(signed_in.texts("h1")) == 1, page
         assert signed_in.find("html").get_attribute("lang") == "en"

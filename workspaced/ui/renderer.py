@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
+from ingestd.process.pages.text import counted, exact
 from workspaced.ui.addresses import address, below
 from workspaced.ui.assets import Assets
 
-_NARROW_SPACE = "\u202f"
 _SHOWN_CHARACTERS = 400
-# The characters that change the direction of the following text (Unicode, UAX #9).
-_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +46,7 @@ class Renderer:
         self._environment.globals.update(
             link=address, below=below, asset=assets.address, shown_characters=_SHOWN_CHARACTERS
         )
-        self._environment.filters.update(instant=_instant, counted=_counted, plain_number=_plain_number, exact=_exact)
+        self._environment.filters.update(instant=_instant, counted=counted, plain_number=_plain_number, exact=exact)
 
     def page(self, view: PageView, **common: object) -> bytes:
         """Render a whole page; ``common`` has the values for every page."""
@@ -67,26 +63,6 @@ def _instant(text: str) -> str:
     return f"{text[:10]} {text[11:19]} UTC"
 
 
-def _counted(number: int) -> str:
-    """Return ``12 345``, with a space that does not break."""
-    return f"{number:,}".replace(",", _NARROW_SPACE)
-
-
 def _plain_number(number: int | Decimal) -> str:
     """Return a number with the digits that are stored."""
     return str(number)
-
-
-def _exact(text: str) -> Markup:
-    """Render a text so that all characters are visible in order: a direction character is isolated and shown with its number.
-
-    The character stays in the page, so that copying gives the exact text.
-    """
-    shown = Markup()
-    end = 0
-    for found in _DIRECTION.finditer(text):
-        code = f"U+{ord(found[0]):04X}"
-        shown += escape(text[end : found.start()])
-        shown += Markup('<bdi class="direction" data-code="{}">{}</bdi>').format(code, found[0])
-        end = found.end()
-    return shown + escape(text[end:])

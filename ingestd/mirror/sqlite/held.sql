@@ -40,6 +40,14 @@ SELECT h.run, l.name, p.name, h.since, h.reasons, h.state, r.records, h.created,
 FROM held_run h JOIN partition p ON p.id = h.partition JOIN pipeline l ON l.id = p.pipeline JOIN run r ON r.id = h.run
 WHERE h.state <> 'discarded' ORDER BY h.run
 
+-- A page of the entries that a held run would create or change.
+-- name: held_differences
+SELECT t.key, e.value, e.data_type, t.value, t.data_type
+FROM staging t CROSS JOIN held_run h ON h.run = t.run CROSS JOIN partition p ON p.id = h.partition
+LEFT JOIN entry e ON e.sink = p.sink AND e.key = t.key AND NOT e.removed
+WHERE t.run = :run AND t.key > :after AND (e.key IS NULL OR e.value IS NOT t.value OR e.data_type <> t.data_type)
+ORDER BY t.key LIMIT :limit
+
 -- What is needed to apply a held run.
 -- name: held_context
 SELECT h.partition, l.name, p.sink, h.cursor, h.deletes, h.whole, h.partial, h.remapped, h.mapped, h.retries,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from ingestd.mirror.history import History
+from ingestd.mirror.history import History, PastRun
 from ingestd.mirror.port import RunSummary
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -53,3 +53,21 @@ def _summary(row: tuple[int, ...]) -> RunSummary:
         id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
         rejected=rejected, collided=False,
     )  # fmt: skip
+
+
+_PARTITIONS = 50
+_RUNS_OF_PARTITION = 20
+
+
+def past_runs(connection: sqlite3.Connection, pipeline: str, limit: int) -> list[PastRun]:
+    """See `HistoryReader.past_runs`."""
+    found: list[PastRun] = []
+    for partition, name in connection.execute(SQL["partitions_newest"], (pipeline, _PARTITIONS)).fetchall():
+        for row in connection.execute(SQL["runs_newest"], (partition, _RUNS_OF_PARTITION)):
+            identity, started, ended, records, created, updated, unchanged, removed, rejected, failure = row
+            summary = RunSummary(
+                id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
+                rejected=rejected, collided=False,
+            )  # fmt: skip
+            found.append(PastRun(partition=name, started=started, ended=ended, summary=summary, failure=failure))
+    return sorted(found, key=lambda run: run.summary.id, reverse=True)[:limit]

@@ -20,3 +20,11 @@ SELECT p.name, r.started FROM run r JOIN partition p ON p.id = r.partition
 WHERE json_extract(r.facts, '$."file.sha256"') = :sha256 AND r.id < :run AND r.ended IS NOT NULL AND r.failure = ''
   AND p.pipeline = (SELECT q.pipeline FROM run c JOIN partition q ON q.id = c.partition WHERE c.id = :run)
 ORDER BY r.id DESC LIMIT 1
+
+-- name: partitions_newest
+SELECT id, name FROM partition WHERE pipeline = (SELECT id FROM pipeline WHERE name = ?) AND last_run IS NOT NULL
+ORDER BY last_run DESC LIMIT ?
+
+-- name: runs_newest
+SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure FROM run
+WHERE partition = ? ORDER BY id DESC LIMIT ?

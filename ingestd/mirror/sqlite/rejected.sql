@@ -101,6 +101,12 @@ WHERE r.id = ? AND r.subject = 'entry' ORDER BY f.id
 -- name: rejected_total
 SELECT count(*) FROM rejected
 
+-- name: rejected_by_pipeline
+SELECT l.name, sum(c.rows)
+FROM (SELECT partition, count(*) AS rows FROM rejected GROUP BY partition) c
+CROSS JOIN partition p ON p.id = c.partition JOIN pipeline l ON l.id = p.pipeline
+GROUP BY l.name
+
 -- name: rejected_newest
 SELECT coalesce(max(id), 0) FROM rejected
 

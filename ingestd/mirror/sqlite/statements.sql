@@ -190,8 +190,10 @@ SELECT value, data_type, position FROM entry WHERE sink = ? AND key = ?
 -- name: entry_locations
 SELECT e.key, e.partition, e.position FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
 
+-- `queued_at`: the present time as seconds since the epoch; unixepoch('subsec') needs SQLite 3.42.
 -- name: segment_add
-INSERT INTO segment (sink, partition, kind, items, live, bytes, over, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+INSERT INTO segment (sink, partition, kind, items, live, bytes, over, body, queued_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, (julianday('now') - 2440587.5) * 86400.0) RETURNING id
 
 -- name: segments_over
 SELECT id, over FROM segment WHERE id IN (SELECT value FROM json_each(?))
@@ -335,6 +337,11 @@ FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP 
 
 -- name: status_run
 SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure, json_extract(facts, '$."file.notice"') FROM run WHERE id = ?
+
+-- name: backlog
+SELECT k.workspace, k.addressed_by, k.name, k.pending,
+  (SELECT s.queued_at FROM segment s WHERE s.sink = k.id ORDER BY s.id LIMIT 1)
+FROM sink k ORDER BY k.workspace, k.name
 
 -- name: pending_total
 SELECT coalesce(sum(pending), 0) FROM sink

@@ -15,7 +15,7 @@ from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.former_values import FormerValue
-from ingestd.mirror.history import History
+from ingestd.mirror.history import HeldDifference, History, PastRun
 from ingestd.mirror.port import (
     DeliveryAttempt,
     EntryOrigin,
@@ -23,6 +23,7 @@ from ingestd.mirror.port import (
     LaneBlocker,
     PipelineStatus,
     RunSummary,
+    SinkBacklog,
     SinkOwnership,
     SinkStatus,
 )
@@ -30,7 +31,7 @@ from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.cursor_store import read_cursors
 from ingestd.mirror.sqlite.former_values import read_former
 from ingestd.mirror.sqlite.held_runs import held_run
-from ingestd.mirror.sqlite.history import history
+from ingestd.mirror.sqlite.history import history, past_runs
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -109,6 +110,20 @@ class Observer:
         with self._view() as connection:
             count: int = connection.execute(SQL["rejected_total"]).fetchone()[0]
         return count
+
+    def backlog(self) -> list[SinkBacklog]:
+        """See `Observable.backlog`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["backlog"]).fetchall()
+        return [
+            SinkBacklog(address=SinkAddress(workspace=workspace, by=by, name=name), pending=pending, oldest_at=oldest)
+            for workspace, by, name, pending, oldest in rows
+        ]
+
+    def rejected_by_pipeline(self) -> dict[str, int]:
+        """See `Observable.rejected_by_pipeline`."""
+        with self._view() as connection:
+            return dict(connection.execute(SQL["rejected_by_pipeline"]).fetchall())
 
     def rejections(self, *, limit: int) -> list[Rejection]:
         """See `Observable.rejections`."""
@@ -207,6 +222,20 @@ class Observer:
         """See `HistoryReader.history`."""
         with self._view() as connection:
             return history(connection, pipeline, partition)
+
+    def past_runs(self, pipeline: str, *, limit: int) -> list[PastRun]:
+        """See `HistoryReader.past_runs`."""
+        with self._view() as connection:
+            return past_runs(connection, pipeline, limit)
+
+    def held_differences(self, run: int, *, after: str = "", limit: int) -> list[HeldDifference]:
+        """See `HistoryReader.held_differences`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["held_differences"], {"run": run, "after": after, "limit": limit}).fetchall()
+        return [
+            HeldDifference(key=key, before=before, before_type=before_type, after=value, after_type=data_type)
+            for key, before, before_type, value, data_type in rows
+        ]
 
     def cursors(self, pipeline: str, partitions: Sequence[str] = ()) -> list[StoredCursor]:
         """See `CursorReader.cursors`."""

@@ -73,6 +73,23 @@ class ControlUnavailable(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerOpened(Event):
+    """The listener for metrics, health and the page is open; ``address`` is its URL, or the path of its Unix socket."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerUnavailable(Event):
+    """The listener could not be opened, such as because its port is in use. It is tried again; the daemon continues."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerUnreachable(Event):
     """The service manager's notify socket failed. The daemon continues; the manager may restart it."""
 

@@ -1,0 +1,47 @@
+"""Numbers and durations of requests, for metrics."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+
+REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of the classes of durations."""
+
+
+class Durations:
+    """How many durations are in each class; ``counts`` has one more class than ``bounds``, for longer ones."""
+
+    __slots__ = ("bounds", "counts", "seconds")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a duration."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.seconds += seconds
+
+    def cumulative(self) -> list[tuple[str, int]]:
+        """Return each bound as text with the number of durations up to it; the last bound is ``+Inf``."""
+        total = 0
+        found = []
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
+            total += count
+            found.append((bound, total))
+        return found
+
+
+class RequestCounts:
+    """Counts responses of one client by the names of operations and outcomes. Written in one thread, read in any."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        self.durations = Durations(REQUEST_SECONDS)
+
+    def add(self, operation: str, outcome: str, seconds: float) -> None:
+        """Count a response, or the error instead of one."""
+        self.outcomes[operation, outcome] += 1
+        self.durations.add(seconds)

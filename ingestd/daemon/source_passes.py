@@ -1,0 +1,27 @@
+"""The last pass over each source: whether the source was available, and when it was last read completely."""
+
+from __future__ import annotations
+
+from ingestd.intake import PassReport
+
+
+class SourcePasses:
+    """The passes of this process. Written by the threads of the sources, read in any thread."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, str] = {}
+        self._complete_at: dict[str, float] = {}
+
+    def note(self, report: PassReport) -> None:
+        """Record a pass that has ended."""
+        self._failures[report.pipeline] = report.away or report.broken
+        if report.complete:
+            self._complete_at[report.pipeline] = report.began
+
+    def failure(self, pipeline: str) -> str:
+        """Return why the last pass could not read the source; empty if it could, or if there was none yet."""
+        return self._failures.get(pipeline, "")
+
+    def complete_at(self, pipeline: str) -> float | None:
+        """Return when the last pass began that read the whole source, in seconds since the epoch; None: there was none."""
+        return self._complete_at.get(pipeline)

@@ -1,0 +1,88 @@
+"""EventTotals of events since the start of the process, for metrics."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from ingestd.client.request_counts import Durations
+from ingestd.process.change_signal import ChangeSignal
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesParked
+from ingestd.telemetry.catalogue.intake import (
+    PartitionParked,
+    PartitionRead,
+    PartitionUnchanged,
+    RecordsParked,
+    RunHeld,
+)
+
+RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
+"""Upper bounds of the classes of run durations."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EventTotals:
+    """``runs`` by pipeline and result, ``records`` by pipeline, ``entries`` by pipeline and change, the rest by sink."""
+
+    runs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    run_durations: dict[str, Durations] = field(default_factory=dict)
+    records: Counter[str] = field(default_factory=Counter)
+    records_rejected: Counter[str] = field(default_factory=Counter)
+    entries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    delivered: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    retries: Counter[str] = field(default_factory=Counter)
+
+
+class EventCounts:
+    """EventTotals events. Thread-safe. ``changes`` is notified of each event."""
+
+    def __init__(self) -> None:
+        self.changes = ChangeSignal()
+        self._guard = threading.Lock()
+        self._counts = EventTotals()
+
+    def read(self) -> EventTotals:
+        """Return a copy of the counts."""
+        with self._guard:
+            return deepcopy(self._counts)
+
+    def note(self, event: Event) -> None:
+        """Count an event."""
+        with self._guard:
+            self._note(self._counts, event)
+        self.changes.notify()
+
+    def _note(self, counts: EventTotals, event: Event) -> None:
+        match event:
+            case EntriesDelivered():
+                counts.delivered[event.sink] += event.entries
+            case PartitionUnchanged():
+                counts.runs[event.pipeline, "unchanged"] += 1
+                self._run_ended(counts, event.pipeline, event.records, event.seconds)
+            case PartitionRead():
+                counts.runs[event.pipeline, "changed"] += 1
+                self._run_ended(counts, event.pipeline, event.records, event.seconds)
+                for change in ("created", "updated", "removed", "unchanged"):
+                    counts.entries[event.pipeline, change] += getattr(event, change)
+            case RunHeld():
+                counts.runs[event.pipeline, "held"] += 1
+            case PartitionParked():
+                counts.runs[event.pipeline, "failed"] += 1
+            case RecordsParked():
+                counts.records_rejected[event.pipeline] += event.records
+            case EntriesParked():
+                counts.refused[event.sink] += event.entries
+            case DeliveryDelayed() | DeliveryPaused():
+                counts.retries[event.sink] += 1
+            case _:
+                pass  # other events are not counted
+
+    def _run_ended(self, counts: EventTotals, pipeline: str, records: int, seconds: float) -> None:
+        counts.records[pipeline] += records
+        if pipeline not in counts.run_durations:
+            counts.run_durations[pipeline] = Durations(RUN_SECONDS)
+        counts.run_durations[pipeline].add(seconds)

@@ -1,0 +1,43 @@
+"""Actions of the page: which forms are accepted, and what their sender reads afterwards."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections import OrderedDict
+
+from ingestd.daemon.web.message import WebRequest
+
+TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
+_SENTENCES_AT_MOST = 100
+
+
+class Forms:
+    """The token of the forms, new with each process, and the results of the last actions.
+
+    Another site can send a form, but can't read a page with the token.
+    """
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._sentences: OrderedDict[str, str] = OrderedDict()
+
+    def accepts(self, request: WebRequest) -> bool:
+        """Return True if a page of this process has sent the form."""
+        try:
+            given = request.form.get(TOKEN_FIELD, "")
+        except ValueError:
+            return False
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+    def remember(self, sentence: str) -> str:
+        """Store the result of an action for the next page; return its number in the URL."""
+        number = secrets.token_urlsafe(8)
+        self._sentences[number] = sentence
+        while len(self._sentences) > _SENTENCES_AT_MOST:
+            self._sentences.popitem(last=False)
+        return number
+
+    def result(self, number: str) -> str:
+        """Return the stored result, or nothing."""
+        return self._sentences.get(number, "")

@@ -1,0 +1,302 @@
+"""The metrics of the daemon, in the formats of Prometheus, collected when they are read.
+
+Counters come from events and from the client of the service, levels from the state file, the lanes and the connectors. A label is
+the name of a pipeline or the address of a sink, or one of a fixed list of words; never a file, a key or an id.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ingestd.client.request_counts import RequestCounts
+from ingestd.daemon.source_passes import SourcePasses
+from ingestd.daemon.web.event_counts import EventTotals
+from ingestd.delivery.report import LaneReport
+from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.port import HeldRun, SinkBacklog
+from ingestd.process.logs import dropped_lines
+
+Labels = TypeVar("Labels", bound=tuple[str, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricDescription:
+    """A metric. ``name`` is that of its samples, except for the suffixes of a histogram."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...] = ()
+    help: str
+
+
+METRICS: Mapping[str, MetricDescription] = {
+    one.name: one
+    for one in (
+        MetricDescription(
+            name="ingestd_build_info", kind="gauge", labels=("version", "python"), help="The program; always 1."
+        ),
+        MetricDescription(
+            name="ingestd_pending_entries", kind="gauge", labels=("sink",), help="Entries that wait for delivery."
+        ),
+        MetricDescription(
+            name="ingestd_oldest_pending_age_seconds",
+            kind="gauge",
+            labels=("sink",),
+            help="How long the oldest pending entry has waited; 0 if none is pending.",
+        ),
+        MetricDescription(
+            name="ingestd_entries_delivered_total",
+            kind="counter",
+            labels=("sink",),
+            help="Entries that the service accepted.",
+        ),
+        MetricDescription(
+            name="ingestd_entries_rejected_total",
+            kind="counter",
+            labels=("sink",),
+            help="Entries that the service rejected permanently.",
+        ),
+        MetricDescription(
+            name="ingestd_rejected",
+            kind="gauge",
+            labels=("pipeline",),
+            help="Stored rejections: records, entries and files.",
+        ),
+        MetricDescription(
+            name="ingestd_requests_total",
+            kind="counter",
+            labels=("operation", "outcome"),
+            help="Requests to the service by outcome: accepted, partly rejected, rejected, throttled or unreachable.",
+        ),
+        MetricDescription(
+            name="ingestd_request_duration_seconds",
+            kind="histogram",
+            help="From the start of sending a request to the end of its response.",
+        ),
+        MetricDescription(
+            name="ingestd_throttled_total", kind="counter", help="Requests that the service refused because of their rate."
+        ),
+        MetricDescription(
+            name="ingestd_retries_total",
+            kind="counter",
+            labels=("sink",),
+            help="Waits of a lane after a failed request, each of which ends with another request.",
+        ),
+        MetricDescription(
+            name="ingestd_lane_state",
+            kind="gauge",
+            labels=("sink", "state"),
+            help="1 for the present state of a lane: idle, delivering, backing off or paused; 0 for the others.",
+        ),
+        MetricDescription(
+            name="ingestd_request_limit", kind="gauge", help="Requests that may be in flight at the same time now."
+        ),
+        MetricDescription(
+            name="ingestd_runs_total",
+            kind="counter",
+            labels=("pipeline", "result"),
+            help="Readings of partitions that ended: changed, unchanged, held or failed.",
+        ),
+        MetricDescription(
+            name="ingestd_run_duration_seconds",
+            kind="histogram",
+            labels=("pipeline",),
+            help="Durations of complete readings of a partition.",
+        ),
+        MetricDescription(
+            name="ingestd_records_read_total",
+            kind="counter",
+            labels=("pipeline",),
+            help="Records of complete readings.",
+        ),
+        MetricDescription(
+            name="ingestd_records_rejected_total",
+            kind="counter",
+            labels=("pipeline",),
+            help="Records that could not be used.",
+        ),
+        MetricDescription(
+            name="ingestd_entries_read_total",
+            kind="counter",
+            labels=("pipeline", "change"),
+            help="Entries of complete readings: created, updated, removed or unchanged.",
+        ),
+        MetricDescription(
+            name="ingestd_source_available",
+            kind="gauge",
+            labels=("pipeline",),
+            help="1 if the last pass could read the source, else 0.",
+        ),
+        MetricDescription(
+            name="ingestd_source_lag_seconds",
+            kind="gauge",
+            labels=("pipeline",),
+            help="How long ago the last pass began that read the whole source; absent before the first one of this process.",
+        ),
+        MetricDescription(
+            name="ingestd_files_waiting",
+            kind="gauge",
+            labels=("pipeline", "reason"),
+            help="Files that are not read as they are: unstable, not ready, empty or unreadable.",
+        ),
+        MetricDescription(
+            name="ingestd_held_runs",
+            kind="gauge",
+            labels=("pipeline",),
+            help="Runs that wait for an approval.",
+        ),
+        MetricDescription(
+            name="ingestd_failed_parts", kind="gauge", help="Parts of the daemon that failed and wait for their restart."
+        ),
+        MetricDescription(
+            name="ingestd_state_size_bytes", kind="gauge", help="The size of the state file with its write-ahead log."
+        ),
+        MetricDescription(
+            name="ingestd_state_writable", kind="gauge", help="1 if the state file can be written, else 0."
+        ),
+        MetricDescription(
+            name="ingestd_log_lines_dropped_total", kind="counter", help="Lines of the log that could not be written."
+        ),
+    )
+}  # fmt: skip
+"""Every metric of the daemon, besides those of its process (``ingestd_process_...``)."""
+
+LANE_STATES = ("idle", "delivering", "backing off", "paused")
+WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonLevels:
+    """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
+
+    ``backlog`` is None if the state file could not be read; the levels of the state file are then absent.
+    """
+
+    now: float
+    pipelines: Sequence[str]
+    counts: EventTotals
+    requests: RequestCounts
+    request_limit: int
+    lanes: Sequence[LaneReport]
+    passes: SourcePasses
+    waiting: Mapping[tuple[str, str], int]
+    state: Path
+    unwritable: str
+    backlog: Sequence[SinkBacklog] | None
+    rejected: Mapping[str, int]
+    held: Sequence[HeldRun]
+    failed_parts: Sequence[FailedPart]
+
+
+def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
+    """Return all metrics in the format that ``accept`` asks for, and its media type."""
+    registry = CollectorRegistry()
+    registry.register(_FamilyCollector(_families(levels)))
+    ProcessCollector(namespace="ingestd", registry=registry)
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class _FamilyCollector(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _families(levels: DaemonLevels) -> Iterator[Metric]:
+    yield _gauge("ingestd_build_info", {(version("ingestd"), platform.python_version()): 1})
+    yield from _delivery(levels)
+    yield from _sources(levels)
+    yield _gauge("ingestd_state_size_bytes", {(): _size(levels.state)})
+    yield _gauge("ingestd_state_writable", {(): int(not levels.unwritable)})
+    yield _counter("ingestd_log_lines_dropped_total", {(): dropped_lines()})
+    if levels.backlog is None:
+        return
+    waits = {
+        (str(one.address),): max(0.0, levels.now - one.oldest_at) if one.oldest_at is not None else 0.0
+        for one in levels.backlog
+    }
+    yield _gauge("ingestd_pending_entries", {(str(one.address),): one.pending for one in levels.backlog})
+    yield _gauge("ingestd_oldest_pending_age_seconds", waits)
+    names = dict.fromkeys([*levels.pipelines, *levels.rejected])
+    yield _gauge("ingestd_rejected", {(name,): levels.rejected.get(name, 0) for name in names})
+    held = [one.pipeline for one in levels.held]
+    yield _gauge("ingestd_held_runs", {(name,): held.count(name) for name in dict.fromkeys([*levels.pipelines, *held])})
+    yield _gauge("ingestd_failed_parts", {(): len(levels.failed_parts)})
+
+
+def _delivery(levels: DaemonLevels) -> Iterator[Metric]:
+    counts, requests = levels.counts, levels.requests
+    sinks = [str(lane.sink) for lane in levels.lanes]
+    for name, found in (
+        ("ingestd_entries_delivered_total", counts.delivered),
+        ("ingestd_entries_rejected_total", counts.refused),
+        ("ingestd_retries_total", counts.retries),
+    ):
+        yield _counter(name, {(sink,): found[sink] for sink in dict.fromkeys([*sinks, *found])})
+    outcomes = dict(requests.outcomes)
+    throttled = sum(count for (_, outcome), count in outcomes.items() if outcome == "throttled")
+    yield _counter("ingestd_requests_total", outcomes)
+    yield _counter("ingestd_throttled_total", {(): throttled})
+    durations = HistogramMetricFamily(
+        "ingestd_request_duration_seconds", METRICS["ingestd_request_duration_seconds"].help
+    )
+    durations.add_metric([], requests.durations.cumulative(), requests.durations.seconds)
+    yield durations
+    states = {(str(lane.sink), state): int(lane.status == state) for lane in levels.lanes for state in LANE_STATES}
+    yield _gauge("ingestd_lane_state", states)
+    yield _gauge("ingestd_request_limit", {(): levels.request_limit})
+
+
+def _sources(levels: DaemonLevels) -> Iterator[Metric]:
+    counts, passes, names = levels.counts, levels.passes, levels.pipelines
+    yield _counter("ingestd_runs_total", counts.runs)
+    seconds = HistogramMetricFamily(
+        "ingestd_run_duration_seconds", METRICS["ingestd_run_duration_seconds"].help, labels=["pipeline"]
+    )
+    for pipeline, durations in counts.run_durations.items():
+        seconds.add_metric([pipeline], durations.cumulative(), durations.seconds)
+    yield seconds
+    yield _counter("ingestd_records_read_total", {(name,): counts.records[name] for name in names})
+    yield _counter("ingestd_records_rejected_total", {(name,): counts.records_rejected[name] for name in names})
+    yield _counter("ingestd_entries_read_total", counts.entries)
+    yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
+    complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
+    yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
+    yield _gauge("ingestd_files_waiting", levels.waiting)
+
+
+def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
+    family = GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _counter(name: str, values: Mapping[Labels, float]) -> Metric:
+    family = CounterMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _size(state: Path) -> int:
+    size = 0
+    for file in (state, state.with_name(f"{state.name}-wal")):
+        try:
+            size += file.stat().st_size
+        except FileNotFoundError:  # the log is created by the first write
+            continue
+    return size

@@ -1,0 +1,229 @@
+"""The values of the pages: each function reads what a command reads, in a thread, and returns a template with its values."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ingestd.core.errors import IngestdError
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.rejected_export import export_rejections
+from ingestd.daemon.source_passes import SourcePasses
+from ingestd.daemon.status import Status, compile_status, observe
+from ingestd.daemon.status_text import last_run_sentence
+from ingestd.daemon.trace import trace_entry
+from ingestd.daemon.why import why
+from ingestd.intake.notice import OperatorNotice
+from ingestd.mirror.port import SinkStatus
+from ingestd.mirror.rejections import Selection
+from ingestd.sdk import ListsWaiting
+from ingestd.settings.model import PipelineSettings
+
+_PAGE = 50
+_RUNS = 50
+_WAITING = 200
+EXPORT_ROWS = 100_000
+"""The most rejections that a download holds; `ingestd rejected export` has no limit."""
+
+
+class NotFound(IngestdError):
+    """There is no page for this path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A template and its values. ``section``: the marked item of the navigation."""
+
+    template: str
+    title: str
+    section: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRow:
+    """A pipeline in the overview. ``state``: a word for its colour. ``notices``: sentences of its source."""
+
+    name: str
+    source: str
+    sink: SinkStatus | None
+    sink_name: str
+    state: str
+    sentence: str
+    rejected: int
+    last_run_at: float | None
+    complete_at: float | None
+    held: int
+    waiting: int
+    notices: tuple[str, ...]
+
+
+class Pages:
+    """Reads the pages of one daemon. All methods block. ``notices`` returns the notices about sources."""
+
+    def __init__(
+        self,
+        configuration: Callable[[], Configuration],
+        *,
+        pid: int,
+        notices: Callable[[], tuple[OperatorNotice, ...]],
+        passes: SourcePasses,
+        waiting: Callable[[], Mapping[str, ListsWaiting]],
+    ) -> None:
+        self._configuration = configuration
+        self._pid = pid
+        self._notices = notices
+        self._passes = passes
+        self._waiting = waiting
+
+    def overview(self) -> Page:
+        """Return all pipelines with their states."""
+        status = self._status()
+        rows = [self._row(pipeline, status) for pipeline in self._configuration().settings.pipelines]
+        values = {"status": status, "rows": rows, "troubled": sum(row.state != "succeeded" for row in rows)}
+        return Page(template="overview.html", title="Pipelines", section="pipelines", values=values)
+
+    def pipeline(self, name: str) -> Page:
+        """Return one pipeline: its runs, and its files that wait.
+
+        Raises:
+            NotFound: there is no such pipeline.
+        """
+        found = next((one for one in self._configuration().settings.pipelines if one.name == name), None)
+        if found is None:
+            raise NotFound(f"There is no pipeline {name}.")
+        status = self._status()
+        with observe(self._configuration()) as mirror:
+            runs = mirror.past_runs(name, limit=_RUNS)
+        source = self._waiting().get(name)
+        waiting = source.list_waiting(_WAITING + 1) if source is not None else []
+        held = [one for one in status.held if one.pipeline == name]
+        values = {
+            "row": self._row(found, status),
+            "runs": runs,
+            "waiting": waiting[:_WAITING],
+            "more_waiting": len(waiting) > _WAITING,
+            "held": held,
+        }
+        return Page(template="pipeline.html", title=name, section="pipelines", values=values)
+
+    def file(self, name: str) -> Page:
+        """Return what `ingestd why` says about a file or a table."""
+        sentences = asyncio.run(why(self._configuration(), name, cwd=self._configuration().base)) if name else []
+        return Page(
+            template="file.html",
+            title="Why a file waits",
+            section="files",
+            values={"name": name, "sentences": sentences},
+        )
+
+    def trace(self, key: str, *, steps: bool) -> Page:
+        """Return what `ingestd trace` says about a key."""
+        entries = trace_entry(self._configuration(), key, steps=steps) if key else []
+        values = {"key": key, "entries": entries, "steps": steps}
+        return Page(template="trace.html", title="Trace a key", section="trace", values=values)
+
+    def rejected(self, selection: Selection, *, after: int) -> Page:
+        """Return a page of rejections, the oldest first."""
+        with observe(self._configuration()) as mirror:
+            total = mirror.count(selection)
+            found = mirror.selected(selection, after=after, limit=_PAGE + 1)
+        values = {
+            "selection": selection,
+            "total": total,
+            "after": after,
+            "rejections": found[:_PAGE],
+            "next": found[_PAGE - 1].id if len(found) > _PAGE else None,
+            "pipelines": [one.name for one in self._configuration().settings.pipelines],
+        }
+        return Page(template="rejected.html", title="Rejected", section="rejected", values=values)
+
+    def export(self, selection: Selection) -> bytes:
+        """Return what `ingestd rejected export` writes as CSV.
+
+        Raises:
+            IngestdError: there are several pipelines, or more rows than a download holds.
+        """
+        with observe(self._configuration()) as mirror:
+            if mirror.count(selection) > EXPORT_ROWS:
+                raise NotFound(
+                    f"There are more than {EXPORT_ROWS} rejections. Choose a pipeline, or use 'ingestd rejected export'."
+                )
+            file = io.StringIO(newline="")
+            export_rejections(mirror, selection, "csv", file)
+        return file.getvalue().encode("utf-8")
+
+    def held_runs(self) -> Page:
+        """Return the held runs."""
+        with observe(self._configuration()) as mirror:
+            runs = mirror.held_runs()
+        return Page(template="held_runs.html", title="Held runs", section="held", values={"runs": runs})
+
+    def held_run(self, number: int, *, after: str) -> Page:
+        """Return one held run with a page of its differences.
+
+        Raises:
+            NotFound: the run is not held.
+        """
+        with observe(self._configuration()) as mirror:
+            run = next((one for one in mirror.held_runs() if one.run == number), None)
+            if run is None:
+                raise NotFound(f"Run {number} is not held. It was decided, or a later reading has replaced it.")
+            differences = mirror.held_differences(number, after=after, limit=_PAGE + 1)
+        values = {
+            "run": run,
+            "after": after,
+            "differences": differences[:_PAGE],
+            "next": differences[_PAGE - 1].key if len(differences) > _PAGE else None,
+        }
+        return Page(template="held_run.html", title=f"Held run {number}", section="held", values=values)
+
+    def _status(self) -> Status:
+        with observe(self._configuration()) as mirror:
+            return compile_status(mirror, self._configuration(), pid=self._pid, notices=self._notices)
+
+    def _row(self, pipeline: PipelineSettings, status: Status) -> PipelineRow:
+        found = next((one for one in status.pipelines if one.name == pipeline.name), None)
+        sink = next((one for one in status.sinks if one.address == pipeline.sink), None)
+        held = sum(one.pipeline == pipeline.name for one in status.held)
+        source = self._waiting().get(pipeline.name)
+        counts = source.count_waiting() if source is not None else {}
+        notices = tuple(notice.sentence for notice in status.notices if notice.pipeline == pipeline.name)
+        rejected = found.rejected if found is not None else 0
+        failure = self._passes.failure(pipeline.name)
+        blocker = sink.trouble if sink is not None and sink.pending else None
+        if failure:
+            state, sentence = "failed", failure
+        elif blocker is not None:
+            state, sentence = ("failed" if blocker.standing == "paused" else "pending"), blocker.sentence
+        elif held:
+            state, sentence = "pending", "A run waits for an approval."
+        elif found is not None and found.failure:
+            state, sentence = "failed", last_run_sentence(found)
+        elif found is None:
+            state, sentence = "pending", "never ran"
+        else:
+            state, sentence = "succeeded", last_run_sentence(found)
+        return PipelineRow(
+            name=pipeline.name,
+            source=pipeline.source.connector,
+            sink=sink,
+            sink_name=str(pipeline.sink),
+            state=state,
+            sentence=sentence,
+            rejected=rejected,
+            last_run_at=found.last_run_at if found is not None else None,
+            complete_at=self._passes.complete_at(pipeline.name),
+            held=held,
+            waiting=sum(counts.values()),
+            notices=notices,
+        )
+
+
+def selection_of(fields: Mapping[str, str], ids: Sequence[int] = ()) -> Selection:
+    """Return the selection that a form or a query describes."""
+    names = ("pipeline", "reason", "file", "key")
+    return Selection(ids=tuple(ids), **{name: fields.get(name, "")[:1_000] for name in names})

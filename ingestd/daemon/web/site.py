@@ -1,0 +1,205 @@
+"""The pages and actions of the listener by path."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from typing import TypeVar
+from urllib.parse import quote
+
+from ingestd.core.errors import IngestdError
+from ingestd.daemon.control.requests import DecideRun, Request, Response, RetryRejected, RunDecided
+from ingestd.daemon.web.forms import Forms
+from ingestd.daemon.web.live import LiveRows
+from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
+from ingestd.daemon.web.pages import NotFound, Page, Pages, selection_of
+from ingestd.daemon.web.renderer import Renderer
+from ingestd.mirror.rejections import Retried
+from ingestd.process.change_signal import ChangeSignal
+from ingestd.process.pages.assets import CACHED, PageAssets
+
+T = TypeVar("T")
+
+_HTML = "text/html; charset=utf-8"
+_ACTOR = "web page"
+_IDS_AT_MOST = 90
+
+
+class Site:
+    """The pages of one daemon. ``executor`` reads them; ``perform`` executes an action as the control socket does.
+
+    ``acts``: whether actions are accepted. They are not if other accounts of the machine can connect without a token.
+    """
+
+    def __init__(
+        self,
+        pages: Pages,
+        *,
+        perform: Callable[[Request, str], Awaitable[Response]],
+        executor: Executor,
+        changes: ChangeSignal,
+        acts: bool,
+    ) -> None:
+        self._pages = pages
+        self._perform = perform
+        self._executor = executor
+        self._acts = acts
+        self._assets = PageAssets("ingestd.daemon.web", prefix="/assets")
+        self._renderer = Renderer(self._assets)
+        self._forms = Forms()
+        self._live = LiveRows(changes, self._rows)
+        self._routes: list[tuple[str, re.Pattern[str], Callable[..., Awaitable[WebResponse]]]] = [
+            ("GET", re.compile(r"/"), self._overview),
+            ("GET", re.compile(r"/live"), self._stream),
+            ("GET", re.compile(r"/assets/(?P<name>[\w.-]+)"), self._asset),
+            ("GET", re.compile(r"/pipelines/(?P<name>[a-z0-9_-]+)"), self._pipeline),
+            ("GET", re.compile(r"/files"), self._file),
+            ("GET", re.compile(r"/trace"), self._trace),
+            ("GET", re.compile(r"/rejected"), self._rejected),
+            ("GET", re.compile(r"/rejected\.csv"), self._export),
+            ("POST", re.compile(r"/rejected/retry"), self._retry),
+            ("GET", re.compile(r"/held"), self._held_runs),
+            ("GET", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})"), self._held_run),
+            ("POST", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})/(?P<verb>approve|discard)"), self._decide),
+        ]
+
+    async def respond(self, request: WebRequest) -> WebResponse | None:
+        """Return the response to a request for a page; None if no page has this path."""
+        methods = set()
+        for method, pattern, handler in self._routes:
+            match = pattern.fullmatch(request.path)
+            if match is None:
+                continue
+            methods.add(method)
+            if method == ("GET" if request.method == "HEAD" else request.method):
+                return await self._guarded(request, handler, match.groupdict())
+        if methods:
+            allowed = ", ".join(sorted(methods))
+            return text_response(405, f"This path accepts only {allowed}.", ("Allow", allowed))
+        return None
+
+    async def _guarded(
+        self, request: WebRequest, handler: Callable[..., Awaitable[WebResponse]], values: Mapping[str, str]
+    ) -> WebResponse:
+        if request.method == "POST" and not self._acts:
+            return self._failure(403, "Actions need a token or a Unix socket (listen); see docs/monitoring.md.")
+        if request.method == "POST" and not self._forms.accepts(request):
+            return self._failure(403, "This form is from another page, or from before a restart. Open the page again.")
+        try:
+            return await handler(request, **values)
+        except NotFound as error:
+            return self._failure(404, str(error))
+        except ValueError:
+            return self._failure(400, "The request has a field that can't be used.")
+        except IngestdError as error:
+            return self._failure(503, str(error))
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    # ------------------------------------------------------------------------------------------------ pages
+
+    async def _overview(self, request: WebRequest) -> WebResponse:
+        return await self._page(request, self._pages.overview)
+
+    async def _pipeline(self, request: WebRequest, name: str) -> WebResponse:
+        return await self._page(request, lambda: self._pages.pipeline(name))
+
+    async def _file(self, request: WebRequest) -> WebResponse:
+        return await self._page(request, lambda: self._pages.file(request.parameters.get("name", "")))
+
+    async def _trace(self, request: WebRequest) -> WebResponse:
+        fields = request.parameters
+        return await self._page(
+            request, lambda: self._pages.trace(fields.get("key", ""), steps=fields.get("steps", "") == "1")
+        )
+
+    async def _rejected(self, request: WebRequest) -> WebResponse:
+        fields = request.parameters
+        after = int(fields.get("after", "0"))
+        return await self._page(request, lambda: self._pages.rejected(selection_of(fields), after=after))
+
+    async def _held_runs(self, request: WebRequest) -> WebResponse:
+        return await self._page(request, self._pages.held_runs)
+
+    async def _held_run(self, request: WebRequest, number: str) -> WebResponse:
+        after = request.parameters.get("after", "")
+        return await self._page(request, lambda: self._pages.held_run(int(number), after=after))
+
+    async def _export(self, request: WebRequest) -> WebResponse:
+        body = await self._in_thread(lambda: self._pages.export(selection_of(request.parameters)))
+        name = ("Content-Disposition", 'attachment; filename="rejected.csv"')
+        return WebResponse(body=body, content_type="text/csv; charset=utf-8", headers=(name,))
+
+    async def _asset(self, _: WebRequest, name: str) -> WebResponse:
+        asset = self._assets.find(name)
+        if asset is None:
+            raise NotFound("There is no such file. Reload the page.")
+        return WebResponse(body=asset.body, content_type=asset.media_type, headers=(CACHED, ("ETag", asset.tag)))
+
+    async def _stream(self, _: WebRequest) -> WebResponse:
+        if self._live.is_full:
+            return text_response(503, "Too many pages are live. Reload this page later.", ("Retry-After", "60"))
+        return WebResponse(content_type="text/event-stream; charset=utf-8", stream=self._live.stream)
+
+    async def _rows(self) -> str:
+        def read() -> str:
+            return self._renderer.render("rows.html", **self._pages.overview().values)
+
+        return await self._in_thread(read)
+
+    async def _page(self, request: WebRequest, read: Callable[[], Page]) -> WebResponse:
+        result = self._forms.result(request.parameters.get("done", ""))
+
+        def render() -> bytes:
+            page = read()
+            common = {"title": page.title, "section": page.section, "result": result}
+            return self._render(page.template, **common, **page.values)
+
+        return WebResponse(body=await self._in_thread(render), content_type=_HTML)
+
+    def _failure(self, status: int, sentence: str) -> WebResponse:
+        values = {"title": "Not possible", "section": "", "result": "", "sentence": sentence}
+        return WebResponse(status=status, body=self._render("failure.html", **values), content_type=_HTML)
+
+    def _render(self, template: str, **values: object) -> bytes:
+        return self._renderer.render(template, acts=self._acts, form_token=self._forms.token, **values).encode(
+            "utf-8", "backslashreplace"
+        )
+
+    # ------------------------------------------------------------------------------------------------ actions
+
+    async def _retry(self, request: WebRequest) -> WebResponse:
+        fields = request.form
+        ids = [int(name.removeprefix("id-")) for name in fields if name.startswith("id-")]
+        if len(ids) > _IDS_AT_MOST or (not ids and "all" not in fields):
+            return self._done("/rejected", "Nothing was selected.")
+        selection = selection_of({} if ids else fields, ids)
+        done = await asyncio.shield(self._perform(RetryRejected(selection=selection), _ACTOR))
+        if not isinstance(done, Retried):
+            raise TypeError(f"the response to a retry is {done!r}")
+        return self._done(
+            "/rejected",
+            f"{done.entries} entries are pending again; {done.records} records are mapped again when their source is read.",
+        )
+
+    async def _decide(self, request: WebRequest, number: str, verb: str) -> WebResponse:  # noqa: ARG002 - a handler
+        run = int(number)
+        decision = DecideRun(run=run, decision="approved" if verb == "approve" else "discarded")
+        done = await asyncio.shield(self._perform(decision, _ACTOR))
+        if not isinstance(done, RunDecided):
+            raise TypeError(f"the response to a decision is {done!r}")
+        if done.refusal:
+            return self._done("/held", done.refusal)
+        if verb == "discard":
+            return self._done("/held", f"Run {run} of {done.partition} is discarded; what is delivered stays.")
+        return self._done(
+            "/held",
+            f"Run {run} of {done.partition} is approved: {done.created} created, {done.updated} updated, "
+            f"{done.removed} removed. The daemon sends them now.",
+        )
+
+    def _done(self, path: str, sentence: str) -> WebResponse:
+        return WebResponse(status=303, headers=(("Location", f"{path}?done={quote(self._forms.remember(sentence))}"),))

@@ -1,0 +1,1 @@
+"""What the pages of both programs share: the style sheet, the names of asset files, and the forms of texts and numbers."""

@@ -1,0 +1,247 @@
+"""The page of the daemon in a real Chromium: every state, hostile names, actions, keyboard, and small screens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+
+from tests.support.accessibility import NAMELESS_CONTROLS, TOO_FAINT
+from tests.support.chromium import BROWSER, DRIVER, Browser, start
+from tests.support.daemon_process import Daemon
+from tests.support.document_server import DocumentServer
+from tests.support.listening_daemon import (
+    HOSTILE_NAME,
+    HOSTILE_TEXT,
+    TOKEN,
+    held_scene,
+    hold_a_run,
+    listening_daemon,
+    pipeline,
+    write_listening_configuration,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A running daemon with a held run ``run``, a browser that has its token, and plain requests with it."""
+
+    daemon: Daemon
+    browser: Browser
+    client: httpx.Client
+    folder: Path
+    run: int
+
+    @property
+    def paths(self) -> list[str]:
+        return [
+            "/", "/pipelines/masses", "/pipelines/guarded", "/pipelines/hostile", "/rejected", "/rejected?file=none",
+            "/held", f"/held/{self.run}", "/trace", "/trace?key=masses.1&steps=1", "/trace?key=none", "/files",
+            "/files?name=masses.csv", "/files?name=none", "/held/999",
+        ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[webdriver.Chrome]:
+    if not (BROWSER.exists() and DRIVER.exists()):
+        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    driver = start()
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@contextlib.contextmanager
+def running_scene(folder: Path, driver: webdriver.Chrome) -> Iterator[Scene]:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = held_scene(folder, server.url, {"address": "127.0.0.1:0", "token": TOKEN})
+        with listening_daemon(folder, config) as (daemon, client):
+            client.auth = ("anna", TOKEN)
+            for name in ("guarded", "masses", "hostile"):
+                daemon.wait_for("partition_settled", pipeline=name)
+            daemon.wait_for("source_away")
+            hold_a_run(folder)
+            run = int(daemon.wait_for("run_held")["run"])
+            address = str(client.base_url).rstrip("/").replace("http://", f"http://anna:{TOKEN}@")
+            yield Scene(daemon=daemon, browser=Browser(driver, address), client=client, folder=folder, run=run)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory, chromium: webdriver.Chrome) -> Iterator[Scene]:
+    with running_scene(tmp_path_factory.mktemp("page"), chromium) as scene:
+        yield scene
+
+
+@pytest.fixture
+def browser(scene: Scene) -> Browser:
+    scene.browser.fresh()
+    return scene.browser
+
+
+def test_the_overview_shows_each_pipeline_with_its_state_and_reason(browser: Browser) -> None:
+    browser.go("/")
+    states = dict(zip(browser.texts("#rows th a"), browser.texts("#rows .state"), strict=True))
+    assert states == {"masses": "works", "guarded": "waits", "hostile": "works", "away": "blocked"}
+    assert "its share is not mounted" in browser.find("#pipeline-away").text
+    assert "1 file waits" in browser.find("#pipeline-masses").text
+
+
+def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: Scene) -> None:
+    browser.go("/")
+    browser.until(lambda: browser.find("#live").text == "Live")
+    (scene.folder / "away").mkdir(exist_ok=True)
+    (scene.folder / "away" / ".mounted").write_text("")
+    browser.until(
+        lambda: "works" in browser.find("#pipeline-away").text or "never ran" in browser.find("#pipeline-away").text
+    )
+    (scene.folder / "away" / ".mounted").unlink()
+    browser.until(lambda: "blocked" in browser.find("#pipeline-away").text)
+    browser.press(*[Keys.TAB] * 3)
+    browser.find("#find").send_keys("guard")
+    browser.until(lambda: browser.texts("#rows th a") == ["", "guarded", "", ""] or "masses" not in browser.text)
+
+
+def test_a_pipeline_shows_its_runs_and_the_files_that_wait_with_their_reasons(browser: Browser) -> None:
+    browser.go("/pipelines/masses")
+    assert "empty.csv is empty; it is read once it has content" in browser.text
+    assert "2 created, 0 updated, 0 removed" in browser.text
+    browser.click("masses.csv")
+    assert "masses.csv was read" in browser.find(".card").text
+    assert "1 rejected" in browser.find(".card").text
+
+
+def test_hostile_names_and_values_are_shown_as_text(browser: Browser, scene: Scene) -> None:
+    for path in ("/pipelines/hostile", "/rejected", "/trace?key=hostile.%3C/td%3E", f"/files?name={HOSTILE_NAME}.csv"):
+        browser.go(path)
+        assert browser.driver.title.endswith("· ingestd")
+        assert browser.run("return document.querySelectorAll('main script, main img, main b').length") == 0
+    browser.go("/rejected?pipeline=hostile")
+    browser.find("summary").click()
+    assert browser.run("return document.querySelector('details').textContent").count(HOSTILE_TEXT) == 1
+    assert HOSTILE_NAME.removesuffix("\u202e") in browser.text
+    assert browser.find(".direction").get_attribute("data-code") == "U+202E"
+    assert browser.complaints() == []
+
+
+def test_a_trace_shows_the_path_from_the_row_to_the_request(browser: Browser) -> None:
+    browser.go("/trace")
+    browser.find("#key").send_keys("masses.1", Keys.ENTER)
+    browser.until(lambda: "masses.csv, row 2" in browser.text)
+    steps = browser.texts(".path > li")
+    assert [step.split()[0] for step in steps] == ["Source", "Read", "Value", "Request"]
+    assert "0.10" in steps[2]
+    assert "delivered" in steps[3]
+
+
+def test_a_person_retries_a_corrected_record_by_keyboard_and_exports_it(browser: Browser, scene: Scene) -> None:
+    browser.go("/rejected?pipeline=masses")
+    browser.tab_to("Select rejection")
+    browser.press(Keys.SPACE)
+    browser.find("button.primary").send_keys(Keys.ENTER)
+    browser.until(lambda: "records are mapped again" in browser.text)
+    assert scene.daemon.wait_for("rejections_retried")["by"] == "web page"
+    exported = scene.client.get("/rejected.csv", params={"pipeline": "masses"})
+    assert exported.headers["content-disposition"] == 'attachment; filename="rejected.csv"'
+    assert exported.text.splitlines()[0] == "part,mass,_reason,_field,_file,_row,_number"
+    assert ",0.30," in exported.text
+
+
+def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromium: webdriver.Chrome) -> None:
+    with running_scene(tmp_path, chromium) as scene:
+        browser = scene.browser
+        browser.fresh()
+        browser.go("/held")
+        browser.click(f"Run {scene.run} of budget.csv")
+        assert browser.find("tbody tr").text.split() == ["guarded.0", "0.5", "scalar", "0.7", "scalar"]
+        assert len(browser.texts("tbody tr")) == 50
+        browser.click("Next")
+        browser.until(lambda: len(browser.texts("tbody tr")) == 50 and "guarded.0" not in browser.texts("tbody th"))
+        browser.click("Approve: deliver this run")
+        browser.until(lambda: f"Run {scene.run} of budget.csv is approved: 0 created, 100 updated" in browser.text)
+        assert scene.daemon.wait_for("run_released", decision="approved")["by"] == "web page"
+        second = scene.folder / "guarded" / "second"
+        second.write_text("part,mass\n" + "".join(f"{number},{number}.9\n" for number in range(100)))
+        second.replace(scene.folder / "guarded" / "budget.csv")
+        run = scene.daemon.wait_for("run_held", nth=2)["run"]
+        browser.go(f"/held/{run}")
+        browser.click("Discard: keep what is delivered")
+        browser.until(lambda: f"Run {run} of budget.csv is discarded" in browser.text)
+        browser.go(f"/held/{run}")
+        assert "is not held" in browser.text
+
+
+def test_no_page_is_wider_than_a_phone(browser: Browser, scene: Scene) -> None:
+    browser.shape(360, 740)
+    for path in scene.paths:
+        browser.go(path)
+        wide: Any = browser.run("const root = document.documentElement; return root.scrollWidth - root.clientWidth")
+        assert wide == 0, path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_has_sufficient_contrast(browser: Browser, scene: Scene, scheme: str) -> None:
+    browser.colours(scheme)
+    for path in scene.paths:
+        browser.go(path)
+        looked, faint = browser.run(TOO_FAINT)
+        assert (looked > 5, faint) == (True, []), path
+
+
+def test_every_page_has_a_heading_a_language_and_named_controls(browser: Browser, scene: Scene) -> None:
+    for path in scene.paths:
+        browser.go(path)
+        nameless = browser.run(NAMELESS_CONTROLS)
+        assert nameless == [], path
+        assert len(browser.texts("h1")) == 1, path
+        assert browser.find("html").get_attribute("lang") == "en"
+
+
+def test_no_page_loads_anything_from_elsewhere_or_breaks_the_content_policy(browser: Browser, scene: Scene) -> None:
+    browser.requested()
+    for path in scene.paths[:-1]:
+        browser.go(path)
+    own = str(scene.client.base_url).rstrip("/")
+    assert [one for one in browser.requested() if not one.replace(f"anna:{TOKEN}@", "").startswith(own)] == []
+    assert [one for one in browser.complaints() if "status of 404" not in one] == []
+
+
+def test_the_overview_can_be_used_by_keyboard(browser: Browser) -> None:
+    browser.go("/")
+    browser.press(Keys.TAB)
+    assert browser.focused.text == "Skip to the content"
+    browser.tab_to("Held runs")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading == "Held runs")
+    browser.tab_to("Pipelines")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading == "Pipelines")
+    browser.tab_to("masses")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading.startswith("masses"))
+
+
+def test_two_hundred_pipelines_fit_on_the_page_and_can_be_filtered(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    pipelines = [pipeline(f"bench-{number:03d}", {"path": "drop", "watch": "polling"}) for number in range(200)]
+    config = write_listening_configuration(tmp_path, "http://127.0.0.1:9", pipelines)
+    with listening_daemon(tmp_path, config) as (_, client):
+        other = Browser(browser.driver, str(client.base_url).rstrip("/"))
+        other.shape(360, 740)
+        other.go("/")
+        other.until(lambda: other.find("#live").text == "Live")
+        assert len(other.driver.find_elements("css selector", "#rows tr")) == 200
+        other.find("#find").send_keys("bench-117")
+        other.until(lambda: "bench-116" not in other.text)
+        assert "bench-117" in other.text
+        assert "read-only" not in other.text
+        other.go("/rejected")
+        assert other.texts("button") == ["Show"]
