@@ -105,7 +105,7 @@ class Site:
 
     @asynccontextmanager
     async def daemon(self) -> AsyncIterator[Assembly]:
-        """Run the parts of a daemon; comparisons of sinks run only in `converge`, so that their end is known."""
+        """Run the parts of a daemon; comparisons of sinks run only in `deliver_all`, so that their end is known."""
 
         def emit(_: Event) -> None:
             """Log nothing."""
@@ -134,7 +134,7 @@ class Site:
                 if isinstance(result, Exception):
                     raise result
 
-    async def settle(self, assembly: Assembly) -> None:
+    async def deliver_all(self, assembly: Assembly) -> None:
         """Deliver everything, compare the sinks that are ready, and deliver what the comparison changed."""
         names = [reader.pipeline for reader in assembly.readers]
 
@@ -224,7 +224,7 @@ async def test_a_reload_leaves_what_a_restart_leaves(tmp_path: Path, passes: Pas
             before = Counter(passes.counts)
             async with site.daemon() as assembly:
                 await passes.wait_for(site.read_at_start, before)
-                await settle_until_stable(site, assembly)
+                await wait_until_stable(site, assembly)
                 expected.append(site.content())
 
     passes.counts.clear()
@@ -239,12 +239,12 @@ async def test_a_reload_leaves_what_a_restart_leaves(tmp_path: Path, passes: Pas
                 await reach(site, assembly, expected[step], f"seed {seed}, step {step}: {configured}")
 
 
-async def settle_until_stable(site: Site, assembly: Assembly) -> None:
-    """Settle until two contents are equal."""
+async def wait_until_stable(site: Site, assembly: Assembly) -> None:
+    """Deliver until two contents are equal."""
     before: list[str] = []
     while (content := site.content()) != before:
         before = content
-        await site.settle(assembly)
+        await site.deliver_all(assembly)
 
 
 async def reach(site: Site, assembly: Assembly, expected: list[str], where: str) -> None:
@@ -253,7 +253,7 @@ async def reach(site: Site, assembly: Assembly, expected: list[str], where: str)
     deadline = asyncio.get_running_loop().time() + DEADLINE_SECONDS / 2
     while asyncio.get_running_loop().time() < deadline:
         known = site.passes.ended.generation
-        await site.settle(assembly)
+        await site.deliver_all(assembly)
         found = site.content()
         if found == expected:
             break
@@ -265,5 +265,5 @@ async def reach(site: Site, assembly: Assembly, expected: list[str], where: str)
     for name in again:
         assembly.supervisor.wake(name)
     await site.passes.wait_for(again, before)
-    await site.settle(assembly)
+    await site.deliver_all(assembly)
     assert site.content() == expected, f"{where}: another pass changed the content"
