@@ -22,7 +22,7 @@ def login_refused(where: object, words: str) -> LoginRefused:
     """Return the error for a refused user or password."""
     return LoginRefused(
         f"The database {where} refuses the login: {words}. It is not tried again, so that the account is not locked. Correct url"
-        " and restart ingestd. If the account was corrected instead, request another attempt with 'ingestd reload'."
+        " or the account, then use 'ingestd reload'."
     )
 
 

@@ -70,7 +70,7 @@ class SourceSupervisor:
     def add(self, readers: Sequence[Reader], *, scheduled: Collection[str]) -> None:
         """Add readers; those of names in ``scheduled`` are read only when `wake` is called.
 
-        The source of a former reader with the same name is called before the source of the new one.
+        A former reader with the same name is closed before the source of the new one is called.
         """
         for reader in readers:
             former = self._ending.get(reader.pipeline)
@@ -81,7 +81,7 @@ class SourceSupervisor:
                 emit=self._emit,
                 random=self._random,
                 watched=reader.pipeline not in scheduled,
-                turn=former[0].turn if former is not None else asyncio.Lock(),
+                former=former,
             )
             self._tasks[reader.pipeline] = task
             if self._group is not None:
@@ -234,7 +234,7 @@ class _ReaderTask:
         emit: Emit,
         random: Callable[[], float],
         watched: bool,
-        turn: asyncio.Lock,
+        former: tuple[_ReaderTask, asyncio.Task[None]] | None,
     ) -> None:
         self.reader = reader
         self.parts: list[asyncio.Task[None]] = []
@@ -243,7 +243,8 @@ class _ReaderTask:
         self._emit = emit
         self._random = random
         self._watched = watched
-        self.turn = turn
+        self.turn: asyncio.Lock = former[0].turn if former is not None else asyncio.Lock()
+        self._former = former[1] if former is not None else None
         self._wakeup = ChangeSignal()
         self._to_read = watched
         self._failures = 0
@@ -260,6 +261,9 @@ class _ReaderTask:
 
     async def run(self) -> None:
         """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""
+        if self._former is not None:
+            await asyncio.wait([self._former])
+            self._former = None
         watch = ExitStack()
         try:
             await self.in_thread(lambda: self._watch(watch))

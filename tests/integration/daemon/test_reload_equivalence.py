@@ -105,7 +105,7 @@ class Site:
 
     @asynccontextmanager
     async def daemon(self) -> AsyncIterator[Assembly]:
-        """Run the parts of a daemon; comparisons of sinks run only in `converge`, so that their end is known."""
+        """Run the parts of a daemon; comparisons of sinks run only in `deliver_all`, so that their end is known."""
 
         def emit(_: Event) -> None:
             """Log nothing."""
@@ -224,7 +224,7 @@ async def test_a_reload_leaves_what_a_restart_leaves(tmp_path: Path, passes: Pas
             before = Counter(passes.counts)
             async with site.daemon() as assembly:
                 await passes.wait_for(site.read_at_start, before)
-                await read_until_stable(site, assembly)
+                await wait_until_stable(site, assembly)
                 expected.append(site.content())
 
     passes.counts.clear()
@@ -239,7 +239,7 @@ async def test_a_reload_leaves_what_a_restart_leaves(tmp_path: Path, passes: Pas
                 await reach(site, assembly, expected[step], f"seed {seed}, step {step}: {configured}")
 
 
-async def read_until_stable(site: Site, assembly: Assembly) -> None:
+async def wait_until_stable(site: Site, assembly: Assembly) -> None:
     """Deliver until two contents are equal."""
     before: list[str] = []
     while (content := site.content()) != before:

@@ -285,3 +285,34 @@ async def test_cancelling_ends_the_schedule_and_no_pipeline_is_woken_afterwards(
     async with running(Schedule({"b": OFTEN}, wake=marker, last_run_at={}, now=moment)):
         await marker.wait_for("b", 4)
     assert len(woken.names) == count
+
+
+async def test_replaced_timings_keep_the_next_runs_of_unchanged_pipelines() -> None:
+    clocks = Clocks(at("2026-06-01T10:00:00"))
+    woken: list[tuple[str, float]] = []
+    begin = clocks.wall
+    schedule = Schedule(
+        {"kept": Every(seconds=100), "changed": Every(seconds=100), "removed": Every(seconds=30)},
+        wake=lambda name: woken.append((name, clocks.wall - begin)),
+        last_run_at={"kept": begin, "changed": begin, "removed": begin},
+        now=lambda: clocks.wall,
+        elapsed=lambda: clocks.uptime,
+        sleep=clocks.sleep,
+    )
+    clocks._end = clocks.uptime + 60
+    async with running(schedule):
+        await clocks._over.wait()
+        clocks._over.clear()
+        clocks._end = clocks.uptime + 60
+        at_change = clocks.wall - begin
+        schedule.replace(
+            {"kept": Every(seconds=100), "changed": Every(seconds=20), "added": Every(seconds=500)},
+            last_run_at={"kept": clocks.wall, "changed": clocks.wall},
+            restarted=["changed", "added"],
+        )
+        await clocks._over.wait()
+    assert ("removed", 30.0) in woken
+    assert max(time for name, time in woken if name == "removed") <= at_change
+    assert ("added", at_change) in woken  # it never ran
+    assert [time for name, time in woken if name == "kept"] == [100.0]
+    assert [time for name, time in woken if name == "changed"][:2] == [at_change + 20, at_change + 40]

@@ -463,3 +463,35 @@ async def test_rescans_of_idle_sources_are_distributed_and_share_their_due_secon
 
 class Idle(WatchedConnector):
     rescan_seconds = 30.0
+
+
+async def test_a_removed_source_that_hangs_is_waited_for_by_its_successor_only(tmp_path: Path) -> None:
+    script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
+    hanging, entered, returns = WatchedConnector(script), threading.Event(), threading.Event()
+    closed = threading.Event()
+
+    def hang() -> list[Partition]:
+        entered.set()
+        returns.wait(DEADLINE)
+        return []
+
+    hanging.partitions = hang  # type: ignore[method-assign]
+    hanging.close = closed.set  # type: ignore[method-assign]
+    async with supervised(tmp_path, hanging) as (supervisor, events, mirror):
+        await asyncio.to_thread(entered.wait, DEADLINE)
+        await supervisor.remove(["p"], wait_seconds=0.01)
+        assert supervisor.readers == ()
+        successor = WatchedConnector(script)
+        reader = Reader(
+            pipeline="p", connector=successor, mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
+            sink=SINK, mirror=mirror.intake, emit=events.emit,
+        )  # fmt: skip
+        supervisor.add([reader], scheduled=())
+        assert not successor.watching.is_set()
+        assert not closed.is_set()
+        returns.set()
+        await events.next(PartitionRead)
+        assert closed.is_set()
+        supervisor.wake("unknown")
+        supervisor.remap("unknown", now=True)
