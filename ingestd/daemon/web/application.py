@@ -14,7 +14,7 @@ from ingestd.daemon.web.health import check_readiness
 from ingestd.daemon.web.levels import read_levels
 from ingestd.daemon.web.message import WebRequest, WebResponse, json_response, text_response
 from ingestd.daemon.web.metrics import DaemonLevels, exposition
-from ingestd.daemon.web.pages import Pages
+from ingestd.daemon.web.pages import PageContents
 from ingestd.daemon.web.server import WebServer
 from ingestd.daemon.web.site import Site
 from ingestd.sdk import ListsWaiting
@@ -65,7 +65,7 @@ class WebApplication:
 async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCounts, emit: Emit) -> None:
     """Serve the listener of a daemon until cancelled."""
     with _threads("listener", 1) as executor, _threads("page", 2) as page_executor:
-        pages = Pages(
+        pages = PageContents(
             lambda: assembly.configuration,
             pid=os.getpid(),
             notices=assembly.supervisor.notices,

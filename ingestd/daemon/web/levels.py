@@ -12,6 +12,7 @@ from ingestd.daemon.web.event_counts import EventCounts
 from ingestd.daemon.web.metrics import DaemonLevels
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
+from ingestd.mirror.sqlite import damage_named
 from ingestd.sdk import ListsWaiting
 
 
@@ -26,12 +27,13 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
         rejected: dict[str, int] = {}
         held: list[HeldRun] = []
         failed: list[FailedPart] = []
-        status = assembly.mirror.status
+        status, state = assembly.mirror.status, assembly.configuration.settings.state
         try:
-            rejected, held, failed = status.rejected_by_pipeline(), status.held_runs(), status.failed_parts()
-            backlog = status.backlog()
-        except MirrorError:  # `check_readiness` reports it
-            backlog = None
+            with damage_named(state):
+                rejected, held, failed = status.rejected_by_pipeline(), status.held_runs(), status.failed_parts()
+                backlog = status.backlog()
+        except MirrorError:
+            backlog = None  # `check_readiness` reports it
         return DaemonLevels(
             now=time.time(),
             pipelines=[reader.pipeline for reader in assembly.readers],
@@ -46,7 +48,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
                 if isinstance(reader.connector, ListsWaiting)
                 for reason, count in reader.connector.count_waiting().items()
             },
-            state=assembly.configuration.settings.state,
+            state=state,
             unwritable=assembly.mirror.unwritable,
             backlog=backlog,
             rejected=rejected,

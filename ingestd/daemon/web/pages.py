@@ -29,12 +29,12 @@ EXPORT_ROWS = 100_000
 """The most rejections that a download holds; `ingestd rejected export` has no limit."""
 
 
-class NotFound(IngestdError):
+class PageMissing(IngestdError):
     """There is no page for this path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class PageContent:
     """A template and its values. ``section``: the marked item of the navigation."""
 
     template: str
@@ -61,7 +61,7 @@ class PipelineRow:
     notices: tuple[str, ...]
 
 
-class Pages:
+class PageContents:
     """Reads the pages of one daemon. All methods block. ``notices`` returns the notices about sources."""
 
     def __init__(
@@ -79,22 +79,22 @@ class Pages:
         self._passes = passes
         self._waiting = waiting
 
-    def overview(self) -> Page:
+    def overview(self) -> PageContent:
         """Return all pipelines with their states."""
         status = self._status()
         rows = [self._row(pipeline, status) for pipeline in self._configuration().settings.pipelines]
         values = {"status": status, "rows": rows, "troubled": sum(row.state != "succeeded" for row in rows)}
-        return Page(template="overview.html", title="Pipelines", section="pipelines", values=values)
+        return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
 
-    def pipeline(self, name: str) -> Page:
+    def pipeline(self, name: str) -> PageContent:
         """Return one pipeline: its runs, and its files that wait.
 
         Raises:
-            NotFound: there is no such pipeline.
+            PageMissing: there is no such pipeline.
         """
         found = next((one for one in self._configuration().settings.pipelines if one.name == name), None)
         if found is None:
-            raise NotFound(f"There is no pipeline {name}.")
+            raise PageMissing(f"There is no pipeline {name}.")
         status = self._status()
         with observe(self._configuration()) as mirror:
             runs = mirror.past_runs(name, limit=_RUNS)
@@ -108,25 +108,25 @@ class Pages:
             "more_waiting": len(waiting) > _WAITING,
             "held": held,
         }
-        return Page(template="pipeline.html", title=name, section="pipelines", values=values)
+        return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
 
-    def file(self, name: str) -> Page:
+    def file(self, name: str) -> PageContent:
         """Return what `ingestd why` says about a file or a table."""
         sentences = asyncio.run(why(self._configuration(), name, cwd=self._configuration().base)) if name else []
-        return Page(
+        return PageContent(
             template="file.html",
             title="Why a file waits",
             section="files",
             values={"name": name, "sentences": sentences},
         )
 
-    def trace(self, key: str, *, steps: bool) -> Page:
+    def trace(self, key: str, *, steps: bool) -> PageContent:
         """Return what `ingestd trace` says about a key."""
         entries = trace_entry(self._configuration(), key, steps=steps) if key else []
         values = {"key": key, "entries": entries, "steps": steps}
-        return Page(template="trace.html", title="Trace a key", section="trace", values=values)
+        return PageContent(template="trace.html", title="Trace a key", section="trace", values=values)
 
-    def rejected(self, selection: Selection, *, after: int) -> Page:
+    def rejected(self, selection: Selection, *, after: int) -> PageContent:
         """Return a page of rejections, the oldest first."""
         with observe(self._configuration()) as mirror:
             total = mirror.count(selection)
@@ -139,7 +139,7 @@ class Pages:
             "next": found[_PAGE - 1].id if len(found) > _PAGE else None,
             "pipelines": [one.name for one in self._configuration().settings.pipelines],
         }
-        return Page(template="rejected.html", title="Rejected", section="rejected", values=values)
+        return PageContent(template="rejected.html", title="Rejected", section="rejected", values=values)
 
     def export(self, selection: Selection) -> bytes:
         """Return what `ingestd rejected export` writes as CSV.
@@ -149,29 +149,29 @@ class Pages:
         """
         with observe(self._configuration()) as mirror:
             if mirror.count(selection) > EXPORT_ROWS:
-                raise NotFound(
+                raise PageMissing(
                     f"There are more than {EXPORT_ROWS} rejections. Choose a pipeline, or use 'ingestd rejected export'."
                 )
             file = io.StringIO(newline="")
             export_rejections(mirror, selection, "csv", file)
         return file.getvalue().encode("utf-8")
 
-    def held_runs(self) -> Page:
+    def held_runs(self) -> PageContent:
         """Return the held runs."""
         with observe(self._configuration()) as mirror:
             runs = mirror.held_runs()
-        return Page(template="held_runs.html", title="Held runs", section="held", values={"runs": runs})
+        return PageContent(template="held_runs.html", title="Held runs", section="held", values={"runs": runs})
 
-    def held_run(self, number: int, *, after: str) -> Page:
+    def held_run(self, number: int, *, after: str) -> PageContent:
         """Return one held run with a page of its differences.
 
         Raises:
-            NotFound: the run is not held.
+            PageMissing: the run is not held.
         """
         with observe(self._configuration()) as mirror:
             run = next((one for one in mirror.held_runs() if one.run == number), None)
             if run is None:
-                raise NotFound(f"Run {number} is not held. It was decided, or a later reading has replaced it.")
+                raise PageMissing(f"Run {number} is not held. It was decided, or a later reading has replaced it.")
             differences = mirror.held_differences(number, after=after, limit=_PAGE + 1)
         values = {
             "run": run,
@@ -179,7 +179,7 @@ class Pages:
             "differences": differences[:_PAGE],
             "next": differences[_PAGE - 1].key if len(differences) > _PAGE else None,
         }
-        return Page(template="held_run.html", title=f"Held run {number}", section="held", values=values)
+        return PageContent(template="held_run.html", title=f"Held run {number}", section="held", values=values)
 
     def _status(self) -> Status:
         with observe(self._configuration()) as mirror:

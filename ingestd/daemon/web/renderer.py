@@ -12,7 +12,7 @@ from ingestd.process.pages.assets import PageAssets
 from ingestd.process.pages.text import counted, exact
 
 
-class Renderer:
+class PageRenderer:
     """The templates of this package."""
 
     def __init__(self, assets: PageAssets) -> None:

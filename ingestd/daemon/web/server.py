@@ -181,6 +181,10 @@ class WebServer:
                 return await self._respond(request)
         except TimeoutError:
             return text_response(503, "The daemon could not respond in time.", ("Retry-After", "10"))
+        except Exception as error:  # noqa: BLE001 - a failed request must not end the listener
+            context = {"message": f"A request for {request.path} failed.", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            return text_response(500, "The daemon could not respond. Its log has the traceback; please report it.")
 
 
 def _listen_unix(file: Path) -> socket.socket:

@@ -14,8 +14,8 @@ from ingestd.daemon.control.requests import DecideRun, Request, Response, RetryR
 from ingestd.daemon.web.forms import Forms
 from ingestd.daemon.web.live import LiveRows
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
-from ingestd.daemon.web.pages import NotFound, Page, Pages, selection_of
-from ingestd.daemon.web.renderer import Renderer
+from ingestd.daemon.web.pages import PageContent, PageContents, PageMissing, selection_of
+from ingestd.daemon.web.renderer import PageRenderer
 from ingestd.mirror.rejections import Retried
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.pages.assets import CACHED, PageAssets
@@ -35,7 +35,7 @@ class Site:
 
     def __init__(
         self,
-        pages: Pages,
+        pages: PageContents,
         *,
         perform: Callable[[Request, str], Awaitable[Response]],
         executor: Executor,
@@ -47,7 +47,7 @@ class Site:
         self._executor = executor
         self._acts = acts
         self._assets = PageAssets("ingestd.daemon.web", prefix="/assets")
-        self._renderer = Renderer(self._assets)
+        self._renderer = PageRenderer(self._assets)
         self._forms = Forms()
         self._live = LiveRows(changes, self._rows)
         self._routes: list[tuple[str, re.Pattern[str], Callable[..., Awaitable[WebResponse]]]] = [
@@ -89,7 +89,7 @@ class Site:
             return self._failure(403, "This form is from another page, or from before a restart. Open the page again.")
         try:
             return await handler(request, **values)
-        except NotFound as error:
+        except PageMissing as error:
             return self._failure(404, str(error))
         except ValueError:
             return self._failure(400, "The request has a field that can't be used.")
@@ -136,7 +136,7 @@ class Site:
     async def _asset(self, _: WebRequest, name: str) -> WebResponse:
         asset = self._assets.find(name)
         if asset is None:
-            raise NotFound("There is no such file. Reload the page.")
+            raise PageMissing("There is no such file. Reload the page.")
         return WebResponse(body=asset.body, content_type=asset.media_type, headers=(CACHED, ("ETag", asset.tag)))
 
     async def _stream(self, _: WebRequest) -> WebResponse:
@@ -150,7 +150,7 @@ class Site:
 
         return await self._in_thread(read)
 
-    async def _page(self, request: WebRequest, read: Callable[[], Page]) -> WebResponse:
+    async def _page(self, request: WebRequest, read: Callable[[], PageContent]) -> WebResponse:
         result = self._forms.result(request.parameters.get("done", ""))
 
         def render() -> bytes:

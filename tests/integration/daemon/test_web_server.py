@@ -1,0 +1,123 @@
+"""The HTTP server of the listener in this process: limits of time and number, and handlers that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
+from ingestd.daemon.web.server import WebServer
+from ingestd.settings.listen import ListenSettings
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.daemon import ListenerOpened
+
+Respond = Callable[[WebRequest], Awaitable[WebResponse]]
+
+
+@contextlib.asynccontextmanager
+async def serving(respond: Respond, **limits: Any) -> AsyncIterator[str]:
+    """Run a server, and yield its address."""
+    opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def emit(event: Event) -> None:
+        assert isinstance(event, ListenerOpened)
+        opened.set_result(event.address)
+
+    server = WebServer(ListenSettings(address="127.0.0.1:0"), respond=respond, emit=emit, **limits)
+    running = asyncio.create_task(server.run())
+    try:
+        yield await opened
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def hello(_: WebRequest) -> WebResponse:
+    return text_response(200, "hello")
+
+
+async def connect(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    parts = urlsplit(address)
+    return await asyncio.open_connection(parts.hostname, parts.port)
+
+
+async def test_a_handler_that_fails_is_reported_once_and_gets_a_status() -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+
+    async def fail(_: WebRequest) -> WebResponse:
+        raise RuntimeError("a secret detail")
+
+    async with serving(fail) as address, httpx.AsyncClient() as client:
+        response = await client.get(address)
+    assert response.status_code == 500
+    assert "secret" not in response.text
+    assert [str(one["exception"]) for one in reported] == ["a secret detail"]
+
+
+async def test_a_client_that_is_slow_to_send_its_request_gets_408() -> None:
+    async with serving(hello, request_seconds=0.1) as address:
+        reader, writer = await connect(address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: local")
+        assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+        writer.close()
+
+
+async def test_a_new_connection_closes_the_oldest_one_without_a_request() -> None:
+    async with serving(hello, max_connections=2) as address:
+        first, second = await connect(address), await connect(address)
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(address)).text == "hello\n"
+        with contextlib.suppress(ConnectionError):
+            assert await first[0].read() == b""
+        second[1].write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await second[0].read()).startswith(b"HTTP/1.1 200 ")
+        for _, writer in (first, second):
+            writer.close()
+
+
+async def test_a_new_connection_is_refused_while_all_others_are_served() -> None:
+    entered, release = asyncio.Semaphore(0), asyncio.Event()
+
+    async def wait(_: WebRequest) -> WebResponse:
+        entered.release()
+        await release.wait()
+        return text_response(200, "late")
+
+    async with serving(wait, max_connections=2) as address, httpx.AsyncClient() as client:
+        served = [asyncio.create_task(client.get(address)) for _ in range(2)]
+        for _ in served:
+            await entered.acquire()
+        reader, writer = await connect(address)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        release.set()
+        assert [(await task).text for task in served] == ["late\n", "late\n"]
+
+
+async def test_a_stream_ends_when_its_client_leaves_although_nothing_is_sent() -> None:
+    ended = asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        try:
+            yield b"first"
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def stream(_: WebRequest) -> WebResponse:
+        return WebResponse(stream=chunks)
+
+    async with serving(stream) as address:
+        reader, writer = await connect(address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readuntil(b"first")
+        writer.close()
+        async with asyncio.timeout(30):
+            await ended.wait()
