@@ -112,12 +112,13 @@ class PageContents:
 
     def file(self, name: str) -> PageContent:
         """Return what `ingestd why` says about a file or a table."""
-        sentences = asyncio.run(why(self._configuration(), name, cwd=self._configuration().base)) if name else []
+        configuration = self._configuration()
+        found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
         return PageContent(
             template="file.html",
             title="Why a file waits",
             section="files",
-            values={"name": name, "sentences": sentences},
+            values={"name": name, "sentences": [one.sentence for one in found]},
         )
 
     def trace(self, key: str, *, steps: bool) -> PageContent:
