@@ -22,7 +22,7 @@ from ingestd.client.checks import check_count, check_indexes, check_key, check_l
 from ingestd.client.compression import BodyCompression, is_loopback
 from ingestd.client.exchange import AsyncExchange, Exchange, ResponseFailed
 from ingestd.client.fast_connection import IdleTimeouts
-from ingestd.client.fast_exchange import MAX_BODY_BYTES, FastExchange
+from ingestd.client.fast_exchange import SMALL_BODY_BYTES, FastExchange
 from ingestd.client.fast_transport import FastTransport
 from ingestd.client.operations import ApiOperation
 from ingestd.client.outcome_parser import OutcomeParser
@@ -273,7 +273,7 @@ class ServiceClient:
         return response
 
     def _exchange_for(self, request: Request[Any]) -> Exchange:
-        return self._small if len(request.body or b"") <= MAX_BODY_BYTES else self._exchange
+        return self._small if len(request.body or b"") <= SMALL_BODY_BYTES else self._exchange
 
 
 def _whole_sink(workspace: str, sink: str) -> Request[SinkSummary]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -21,6 +21,8 @@ T = TypeVar("T")
 BROWSER = Path("/usr/bin/chromium")
 DRIVER = Path("/usr/bin/chromedriver")
 DEADLINE_SECONDS = 30.0
+REPLACED = "does not belong to the document"
+"""What Chromium says of an element on a page that was replaced meanwhile, beside the error for that."""
 _TABS = 80
 
 
@@ -141,8 +143,18 @@ class Browser:
 
     def until(self, holds: Callable[[], T]) -> T:
         """Wait until the condition holds; fail at the deadline."""
-        wait = WebDriverWait(self.driver, DEADLINE_SECONDS, 0.05, ignored_exceptions=(StaleElementReferenceException,))
-        return wait.until(lambda _driver: holds())
+
+        def look(_driver: object) -> T | None:
+            try:
+                return holds()
+            except StaleElementReferenceException:
+                return None
+            except WebDriverException as error:
+                if REPLACED not in str(error):  # another form of a stale element
+                    raise
+                return None
+
+        return WebDriverWait(self.driver, DEADLINE_SECONDS, 0.05).until(look)  # type: ignore[return-value]
 
     def reload_until(self, holds: Callable[[], T]) -> T:
         """Wait as `until` does, and reload the page, which does not update itself."""
