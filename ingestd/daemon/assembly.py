@@ -30,6 +30,7 @@ from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
 from ingestd.daemon.status import compile_status
 from ingestd.daemon.status_text import format_status
+from ingestd.daemon.work_counter import WorkCounter
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
@@ -110,9 +111,12 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             sentence = mirror.sequence.notice
             emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
 
+        work = WorkCounter()
+
         def emit_and_note(event: Event) -> None:
             emit(event)
             retention.note_event(event)
+            work.note_event(event)
             ownership.note_event(event)
 
         mappings = {pipeline.name: Mapping(pipeline.entries) for pipeline in settings.pipelines}
@@ -182,7 +186,13 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 unacknowledged=lambda pipeline, partition: by_name[pipeline].unacknowledged(partition),
             ),
             status=lambda as_json: format_status(
-                compile_status(mirror.status, configuration, pid=os.getpid(), notices=supervisor.notices),
+                compile_status(
+                    mirror.status,
+                    configuration,
+                    pid=os.getpid(),
+                    notices=supervisor.notices,
+                    since_start=work.counts(),
+                ),
                 as_json=as_json,
             ),
             notices=supervisor.notices,
