@@ -23,9 +23,9 @@ from ingestd.daemon.configuration_check import check_access, check_configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.initial_configuration.sample import columns_of_file, columns_of_table, require_columns
 from ingestd.daemon.initial_configuration.text import (
-    FolderSource,
+    InitialFolder,
     InitialSettings,
-    TableSource,
+    InitialTable,
     by_type,
     configuration_text,
     is_possible_key,
@@ -152,7 +152,7 @@ def init(  # noqa: PLR0917 - click names them
         if sample is None and database is None:
             named = ask.value(None, "A sample file, or the address of a database", option="--sample or --database")
             sample, database = (None, named) if "://" in named or "${" in named else (named, None)
-        source: FolderSource | TableSource
+        source: InitialFolder | InitialTable
         if sample is not None:
             source, profile, name = _file_source(Path(sample), base)
         else:
@@ -215,16 +215,20 @@ def _workspaces(url: str, api_key: str) -> list[str]:
     return labels
 
 
-def _file_source(path: Path, base: Path) -> tuple[FolderSource, ColumnProfile, str]:
+def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, str]:
     if not path.is_file():
         raise InitFailed(f"There is no file {path}.")
     path = path.absolute()
     profile = _read(lambda: columns_of_file(path), path.name)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
-    return FolderSource(path=str(folder), pattern=f"*{''.join(path.suffixes)}"), profile, _name(path.name.split(".")[0])
+    return (
+        InitialFolder(path=str(folder), pattern=f"*{''.join(path.suffixes)}"),
+        profile,
+        _name(path.name.split(".")[0]),
+    )
 
 
-def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> tuple[TableSource, ColumnProfile, str]:
+def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> tuple[InitialTable, ColumnProfile, str]:
     if found := re.fullmatch(r"sqlite:///([^/].*)", address):
         address = f"sqlite:///{Path(found[1]).absolute()}"
     url = _filled(address, base) if _REFERENCE.search(address) else address
@@ -233,7 +237,7 @@ def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> tuple
     if not _REFERENCE.search(address) and not url.startswith("sqlite:"):
         new.write(base / _URL_FILE, f"{url}\n", mode=0o600)
         address = f"${{file:{_URL_FILE}}}"
-    return TableSource(url=address, table=table), profile, _name(table)
+    return InitialTable(url=address, table=table), profile, _name(table)
 
 
 def _read(read: Callable[[], ColumnProfile], name: str) -> ColumnProfile:

@@ -22,9 +22,14 @@ def status(path: Path | None, as_json: bool) -> None:
 
     Example: ingestd status --json
     """
+    click.echo(status_text(path, as_json=as_json))
+
+
+def status_text(path: Path | None, *, as_json: bool) -> str:
+    """Return the status of the running daemon, or that of the state file if none runs."""
     state = read_state_path(find_configuration(path, os.environ, Path.cwd()), os.environ)
     text = call_for_status(state, as_json=as_json) if state is not None else None
-    click.echo(text if text is not None else _read_from_state_file(path, as_json=as_json))
+    return text if text is not None else _read_from_state_file(path, as_json=as_json)
 
 
 def _read_from_state_file(path: Path | None, *, as_json: bool) -> str:

@@ -34,6 +34,7 @@ from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import compile_status
 from ingestd.daemon.status_text import format_status
 from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
+from ingestd.daemon.work_counter import WorkCounter
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
@@ -125,9 +126,12 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             sentence = mirror.sequence.notice
             emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
 
+        work = WorkCounter()
+
         def emit_and_note(event: Event) -> None:
             emit(event)
             retention.note_event(event)
+            work.note_event(event)
             ownership.note_event(event)
 
         passes = SourcePasses()
@@ -219,7 +223,13 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                 ),
             ),
             status=lambda as_json: format_status(
-                compile_status(mirror.status, reconfigurer.configuration, pid=os.getpid(), notices=supervisor.notices),
+                compile_status(
+                    mirror.status,
+                    reconfigurer.configuration,
+                    pid=os.getpid(),
+                    notices=supervisor.notices,
+                    since_start=work.counts(),
+                ),
                 as_json=as_json,
             ),
             notices=supervisor.notices,

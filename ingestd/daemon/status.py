@@ -13,6 +13,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
+from ingestd.daemon.work_counter import WorkCounts
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
@@ -27,7 +28,7 @@ class Status:
     ``exists``: False before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
     ``forgotten``: rejections deleted because of the configured limits. ``failed_parts``: parts of the running daemon that
     failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved. Both are
-    empty if no daemon runs. ``held``: runs that wait for an approval.
+    empty if no daemon runs. ``held``: runs that wait for an approval. ``since_start``: the work of the running daemon.
     """
 
     configuration: str
@@ -44,6 +45,7 @@ class Status:
     failed_parts: tuple[FailedPart, ...] = ()
     notices: tuple[OperatorNotice, ...] = ()
     held: tuple[HeldRun, ...] = ()
+    since_start: WorkCounts | None = None
 
 
 _RESPONSE_SECONDS = 5.0
@@ -85,6 +87,7 @@ def compile_status(
     *,
     pid: int | None,
     notices: Callable[[], tuple[OperatorNotice, ...]],
+    since_start: WorkCounts | None = None,
 ) -> Status:
     """Return the status of an open state file that the process ``pid`` holds. Blocks."""
     pipelines = tuple(mirror.pipelines())
@@ -104,6 +107,7 @@ def compile_status(
         held=tuple(mirror.held_runs()),
         failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
         notices=notices(),
+        since_start=since_start,
     )
 
 

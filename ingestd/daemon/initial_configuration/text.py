@@ -13,7 +13,7 @@ _NUMERIC = frozenset({"integer", "decimal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderSource:
+class InitialFolder:
     """A folder of files like the sample. ``path`` is relative to the configuration, or absolute."""
 
     path: str
@@ -21,7 +21,7 @@ class FolderSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSource:
+class InitialTable:
     """A table of a database. ``url`` is a text of the configuration: a placeholder if the address has a password."""
 
     url: str
@@ -40,7 +40,7 @@ class InitialSettings:
     workspace: str
     sink: str
     pipeline: str
-    source: FolderSource | TableSource
+    source: InitialFolder | InitialTable
     key: str
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
@@ -72,8 +72,8 @@ def configuration_text(chosen: InitialSettings) -> str:
     return "\n".join(lines)
 
 
-def _source_lines(source: FolderSource | TableSource) -> list[str]:
-    if isinstance(source, FolderSource):
+def _source_lines(source: InitialFolder | InitialTable) -> list[str]:
+    if isinstance(source, InitialFolder):
         return [
             "    source:",
             "      connector: directory",

@@ -22,6 +22,7 @@ OTHER_FORMAT = {
     "man": "roff",
     "rejected export": "CSV or NDJSON, with an option of its own",
     "schema": "always JSON",
+    "top": "a view of 'status --json' for people",
 }
 READING = {
     name

@@ -1,0 +1,115 @@
+"""The screen of `ingestd top`: lines of text from two readings of the status. A pure rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from rich.cells import set_cell_size
+
+Status: TypeAlias = Mapping[str, Any]
+"""The object of `ingestd status --json`."""
+
+_NARROWEST = 40
+_NUMBER = 10
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusReading:
+    """A status and when it was read, in seconds since the epoch."""
+
+    status: Status
+    at: float
+
+
+def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, height: int | None = None) -> list[str]:
+    """Return the lines of a screen, each ``width`` cells wide at most; ``height`` lines at most, None: all.
+
+    Rates are those between the two readings; without an earlier one of the same daemon they are a dash.
+    """
+    status, width = now.status, max(width, _NARROWEST)
+    daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
+    time = datetime.fromtimestamp(now.at, tz=UTC)
+    counts = f"{status['pending']} pending, {status['rejected']} rejected, {len(status['held'])} held"
+    head = [
+        f"ingestd top · {time:%Y-%m-%d %H:%M:%S} UTC · the daemon {daemon}",
+        f"{counts}, {len(status['failed_parts'])} failed parts",
+        "",
+    ]
+    rates = _Rates(now, before)
+    body = [*_pipelines(now, rates, width), "", *_sinks(now, rates, width)]
+    lines = head + body
+    if height is not None and len(lines) > height:
+        lines = [*lines[: max(0, height - 1)], f"… {len(lines) - height + 1} more lines; 'ingestd status' shows all"]
+    return [set_cell_size(_printable(line), width).rstrip() for line in lines]
+
+
+class _Rates:
+    """Numbers per second between two readings of the same daemon."""
+
+    def __init__(self, now: StatusReading, before: StatusReading | None) -> None:
+        is_same = before is not None and before.status["pid"] == now.status["pid"] and now.at > before.at
+        self._now = now.status.get("since_start") or {}
+        self._before = before.status.get("since_start") if is_same and before is not None else None
+        self._seconds = now.at - before.at if before is not None else 0.0
+
+    def of(self, what: str, name: str) -> str:
+        if self._before is None or not self._now:
+            return "-"
+        more = self._now.get(what, {}).get(name, 0) - self._before.get(what, {}).get(name, 0)
+        return f"{more / self._seconds:.0f}"
+
+
+def _pipelines(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
+    status = now.status
+    yield _row(width, "PIPELINE", "STATE", ("RECORDS/S", "REJECTED", "LAG"))
+    held = {one["pipeline"] for one in status["held"]}
+    troubled = {one["pipeline"] for one in status["notices"]}
+    for one in status["pipelines"]:
+        name = one["name"]
+        ran = one["last_run_at"] is not None
+        state = "notice" if name in troubled else "ok" if ran else "never ran"
+        state = "failed" if one["failure"] else "held" if name in held else state
+        lag = _age(now.at - one["last_run_at"]) if ran else "-"
+        yield _row(width, name, state, (rates.of("records", name), str(one["rejected"]), lag))
+    for name in status["idle"]:
+        yield _row(width, name, "never ran", ("-", "0", "-"))
+
+
+def _sinks(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
+    yield _row(width, "SINK", "STATE", ("ENTRIES/S", "REJECTED", "PENDING"))
+    for one in now.status["sinks"]:
+        name = f"{one['address']['name']} in {one['address']['workspace']}"
+        blocker = one["trouble"] if one["pending"] else None  # codespell:ignore trouble
+        state = "sending" if one["pending"] else "doubtful" if one["doubt"] else "ok"
+        if blocker:
+            state = blocker["standing"]  # codespell:ignore standing
+        yield _row(width, name, state, (rates.of("delivered", name), str(one["rejected"]), str(one["pending"])))
+        if blocker:
+            yield f"  for {_age(now.at - blocker['since'])}: {blocker['sentence']}"
+
+
+def _row(width: int, name: str, state: str, numbers: Sequence[str]) -> str:
+    """Return a name of the rest of the width, a state of 12 cells, and three numbers that are aligned to the right."""
+    rest = width - 12 - 3 * _NUMBER
+    return (
+        set_cell_size(_printable(name), rest - 1)
+        + " "
+        + f"{state:<12}"
+        + "".join(one.rjust(_NUMBER) for one in numbers)
+    )
+
+
+def _age(seconds: float) -> str:
+    for unit, length in _UNITS:
+        if seconds >= length:
+            return f"{seconds // length:.0f}{unit}"
+    return "0s"
+
+
+def _printable(text: str) -> str:
+    """Return a text with control characters as escapes, because they would act on the terminal."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
