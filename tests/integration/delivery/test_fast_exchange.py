@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from ingestd.client.fast_exchange import MAX_BODY_BYTES
+from ingestd.client.fast_exchange import SMALL_BODY_BYTES
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from tests.support.document_server import DocumentServer, Fault, Garbage, Refuse, Request
@@ -67,7 +67,7 @@ async def test_both_transports_send_and_read_the_same(call: str, response: str) 
     assert understood(responses[0]) == understood(responses[1])
 
 
-@pytest.mark.parametrize(("size", "is_fast"), [(MAX_BODY_BYTES, True), (MAX_BODY_BYTES + 1, False)])
+@pytest.mark.parametrize(("size", "is_fast"), [(SMALL_BODY_BYTES, True), (SMALL_BODY_BYTES + 1, False)])
 async def test_a_large_bulk_request_is_sent_by_httpx(size: int, is_fast: bool) -> None:
     body = b'[{"key":"a","value":"%b"}]' % (b"1" * (size - len(b'[{"key":"a","value":""}]')))
     with DocumentServer(fault_of=lambda _: RESPONSES["counts"]) as server:
