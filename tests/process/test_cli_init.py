@@ -14,11 +14,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import openpyxl
+import psycopg
 import pytest
 
 from tests.support.daemon_process import environment
+from tests.support.postgres_databases import databases
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 CSV = "part number,mass_kg,note,${env:HOME}\n00417,0.10,steel,1\n00418,2,cast: iron,2\n"
@@ -119,6 +122,23 @@ def test_a_table_and_a_chosen_column_of_texts(tmp_path: Path, service: tuple[str
     done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert done.returncode == 0, done.stderr
     assert delivered(tmp_path, key) == {"note": "steel"}
+
+
+def test_the_address_of_a_database_server_goes_to_a_private_file(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    with databases() as server, server.empty() as address:
+        with psycopg.connect(address) as connection:
+            connection.execute("CREATE TABLE part (number text PRIMARY KEY, mass_kg numeric)")
+            connection.execute("INSERT INTO part VALUES ('00417', 0.10)")
+        parts = urlsplit(address)
+        secret = urlunsplit(parts._replace(netloc=f"postgres:planted-7351@{parts.hostname}:{parts.port or 5432}"))
+        words = ("--no-input", "--url", url, "--database", secret, "--table", "part", "--sink", "PostgreSQL")
+        done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+        assert (done.returncode, "planted-7351" in done.stdout + done.stderr) == (0, False), done.stderr
+        assert "planted-7351" not in (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
+        assert (tmp_path / "database_url").read_text(encoding="utf-8") == f"{secret}\n"
+        assert stat.S_IMODE((tmp_path / "database_url").stat().st_mode) == 0o600
+        assert delivered(tmp_path, key) == {"mass_kg": "0.10"}
 
 
 def test_the_questions_are_asked_on_a_terminal_and_the_key_goes_to_a_private_file(
