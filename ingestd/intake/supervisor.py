@@ -83,7 +83,8 @@ class SourceSupervisor:
                 watched=reader.pipeline not in scheduled,
                 former=former,
             )
-            self._tasks[reader.pipeline] = task
+            # Replaced instead of changed, because other threads read it.
+            self._tasks = {**self._tasks, reader.pipeline: task}
             if self._group is not None:
                 self._start(self._group, task)
         self._index_sinks()
@@ -96,7 +97,8 @@ class SourceSupervisor:
         Raises:
             MirrorError: the state file cannot be used.
         """
-        removed = {name: self._tasks.pop(name) for name in names}
+        removed = {name: self._tasks[name] for name in names}
+        self._tasks = {name: task for name, task in self._tasks.items() if name not in removed}
         self._index_sinks()
         for task in removed.values():
             task.reader.stop()

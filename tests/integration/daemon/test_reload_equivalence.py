@@ -14,6 +14,7 @@ from typing import Any, Self
 import pytest
 from ruamel.yaml import YAML
 
+from ingestd.core.errors import MirrorFull
 from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.timings import reading_timings
@@ -267,3 +268,33 @@ async def reach(site: Site, assembly: Assembly, expected: list[str], where: str)
     await site.passes.wait_for(again, before)
     await site.deliver_all(assembly)
     assert site.content() == expected, f"{where}: another pass changed the content"
+
+
+async def test_a_full_state_file_refuses_the_reload_and_the_former_pipelines_continue(
+    tmp_path: Path, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = random.Random(0)
+    before = pipeline(numbers, "c") | {"schedule": "on-change"}
+    after = pipeline(numbers, "b") | {"sink": {"workspace": "Bench", "label": "Another sink"}}
+    with Site(tmp_path / "site", passes) as site:
+        site.write([before], {})
+        async with site.daemon() as assembly:
+            await passes.wait_for(["c"], Counter())
+            await site.deliver_all(assembly)
+            content = site.content()
+
+            def fail(*_: object, **__: object) -> None:
+                raise MirrorFull("the disk of the state file is full")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(assembly.mirror.intake, "reconfigure", fail)
+                site.write([after], {"requests_at_most": 2})
+                counted = Counter(passes.counts)
+                refused = await assembly.reloader.reload(by="test")
+                assert "the disk of the state file is full. Reload again when there is space" in refused.mistakes[0]
+                # The former pipeline was ended, and reads again.
+                await passes.wait_for(["c"], counted)
+            await site.deliver_all(assembly)
+            assert site.content() == content
+            reloaded = await assembly.reloader.reload(by="test")
+            assert (reloaded.added, reloaded.removed) == (("b",), ("c",))
