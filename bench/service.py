@@ -157,10 +157,15 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
             )
         single, ungrouped = f"{database} single", f"{database} ungrouped"
         ratios += [
-            (f"{database}: single / ungrouped", figures.ratio(single, ungrouped), ">= 3"),
+            (f"{database}: single / ungrouped", figures.ratio(single, ungrouped), "3 or more"),
             (f"{database}: single / bare single commits", figures.ratio(single, f"{database} bare single"), "-"),
+            (
+                f"{database}: single with keys / bare single commits",
+                figures.ratio(f"{database} keyed", f"{database} bare single"),
+                "4 or more",
+            ),
             (f"{database}: with keys / without", figures.ratio(f"{database} keyed", single), "-"),
-            (f"{database}: bulk / bare", figures.ratio(f"{database} bulk", f"{database} bare {ITEMS}"), ">= 0.4"),
+            (f"{database}: bulk / bare", figures.ratio(f"{database} bulk", f"{database} bare {ITEMS}"), "0.7 or more"),
             (
                 f"{database}: CPU of an entry, ungrouped / single",
                 figures.ratio(f"{ungrouped} cpu", f"{single} cpu"),

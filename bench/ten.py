@@ -77,7 +77,7 @@ def _report(options: Options, figures: Rounds) -> Report:
         ratios=(
             ("write requests for ten rows", max(figures.values[f"{PASS} writes"]), "1"),
             ("entries that travelled", max(figures.values[f"{PASS} entries"]), "10"),
-            ("pass over polars, both warm", figures.ratio(PASS, POLARS), ""),
+            ("pass over polars, both warm", figures.ratio(PASS, POLARS), "2 or less"),
         ),
         notes=[surroundings_note(around), "Counts are the most of any round. Lookups: which workspace, which sink."],
         summary=around
