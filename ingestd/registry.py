@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+import sys
+from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 from pydantic import BaseModel
@@ -40,9 +41,13 @@ def connector_class(name: str) -> type[Connector]:
     return _loaded(point, owner)
 
 
-@cache
 def _points() -> EntryPoints:
-    """Return the connectors that were installed at the first call. The search reads a file of each installed distribution."""
+    return _found_on(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _found_on(_path: tuple[str, ...]) -> EntryPoints:
+    """Return the connectors on an import path at the first call. The search reads a file of each installed distribution."""
     return entry_points(group=GROUP)
 
 
