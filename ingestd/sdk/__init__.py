@@ -34,13 +34,18 @@ Guarantees of the runtime:
 * One thread at a time calls the methods of a source, unless a method states otherwise.
 * A batch of an incremental partition is durable before the next batch is requested. A snapshot becomes durable as a whole
   at its end.
+* `Connector.committed()` is called after each durable batch of an incremental partition, even if entries are pending.
 * `Connector.settled()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
-  is called again, so it must be idempotent.
+  is called again, so it must be idempotent. A source with `AcknowledgesTogether` may receive several partitions in one call.
+* A cursor never moves back, except by a retry, another mapping or an operator; see ``replayable`` of `Partition`.
+* `SourceContext.stopping` is set before the source is closed, and nothing but `Connector.close` is called after it.
+* After `SourceUnavailable` the source is read again after a growing wait, and not before ``retry_after``.
 * `Connector.failed()` is called after the reason why a partition cannot be read is stored.
 """
 
 from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
+from ingestd.core.phrases import counted
 from ingestd.core.record import (
     CHILD_OF,
     NOTICE,
@@ -51,21 +56,27 @@ from ingestd.core.record import (
     Position,
     Reject,
     Rejected,
+    Section,
     Settlement,
 )
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
 from ingestd.sdk.batches import pack
 from ingestd.sdk.connector import (
+    CONTRACT,
+    AcknowledgesTogether,
     Backfills,
+    ConnectionHealth,
     Connector,
     Explains,
     Holds,
     Listens,
     ListsWaiting,
+    LoadSections,
     Locates,
     Notices,
     ReadsCopies,
     ReadsSamples,
+    ReadsSections,
     Resumes,
     Rewinds,
     SourceContext,
@@ -76,31 +87,39 @@ from ingestd.sdk.connector import (
     WaitingReason,
     Watches,
 )
+from ingestd.sdk.kept_file import KeptFile
 
 __all__ = [
     "CHILD_OF",
+    "CONTRACT",
     "NOTICE",
+    "AcknowledgesTogether",
     "Backfills",
     "Batch",
+    "ConnectionHealth",
     "Connector",
     "Cursor",
     "Deletes",
     "Explains",
     "FileClaim",
     "Holds",
+    "KeptFile",
     "Listens",
     "ListsWaiting",
+    "LoadSections",
     "Locates",
     "Notices",
     "Partition",
     "Position",
     "ReadsCopies",
     "ReadsSamples",
+    "ReadsSections",
     "RecordUnreadable",
     "Reject",
     "Rejected",
     "Resumes",
     "Rewinds",
+    "Section",
     "SettleLater",
     "Settlement",
     "SourceBroken",
@@ -114,6 +133,7 @@ __all__ = [
     "WaitingReason",
     "Watches",
     "child_environment",
+    "counted",
     "limit_process",
     "limit_work",
     "pack",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,10 @@ from pydantic import BaseModel
 from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable
 from ingestd.core.record import Batch, Cursor, Partition, Settlement
+from ingestd.sdk.kept_file import KeptFile
+
+CONTRACT = 1
+"""The version of the connector contract that this runtime has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +26,44 @@ class SourceContext:
     """What the runtime gives a connector besides its options.
 
     ``pipeline`` is the pipeline's name. ``base`` is the folder of the configuration file; relative paths are resolved against
-    it. ``now`` returns seconds since the epoch. ``log`` writes a sentence about the source as a whole to the log; it is for
-    facts that an operator needs and no error reports. ``kept`` is the private folder of the pipeline; see `keep`.
+    it. ``now`` returns seconds since the epoch, for times that are shown, stored, or compared with those of files; durations are
+    measured with `elapsed`, because the clock may be set. ``log`` writes a sentence about the source as a whole to the log; it is
+    for facts that an operator needs and no error reports. ``stopping`` is set when the source ends: every wait of a connector
+    ends within 2 seconds after it. ``until``: in a one-shot `ingestd sync`, when a subscription that waits for messages must end
+    its reading, by `elapsed`; `math.inf` if only the options limit it. None: the daemon runs.
     """
 
     pipeline: str
     base: Path
     now: Callable[[], float]
     log: Callable[[str], None] = field(default=lambda _: None)
-    kept: Path | None = None
+    cache_folder: Path | None = None
+    """The folder of `cache`; None: nothing is cached."""
+    kept_folder: Path | None = None
+    """The folder of `keep`; None: there is none."""
+    unsaved: MutableMapping[str, bytes] | None = None
+    """What `keep` holds in memory, because this process must not write the folder; None: it may."""
+    steady: Callable[[], float] | None = None
+    """What `elapsed` returns; None: ``now``."""
+    wake: Callable[[str], None] = field(default=lambda _: None)
+    """Have the source of a pipeline of this name be read now; nothing if there is none. From any thread."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    until: float | None = None
 
-    def keep(self, name: str) -> Path | None:
-        """Return the path of a file that the connector keeps beside the state file; None if the runtime keeps nothing.
+    def elapsed(self) -> float:
+        """Return seconds that only pass, also while the machine sleeps; only their differences have a meaning."""
+        return (self.steady or self.now)()
+
+    def keep(self, name: str) -> KeptFile:
+        """Return a small private file for what must not be lost, such as a client id: it survives restarts and is in backups.
+
+        A pipeline that is renamed keeps it. In a process that only looks, such as `ingestd check`, it is read, and what is
+        written stays in memory.
+        """
+        return KeptFile(self.kept_folder, name, unsaved=self.unsaved)
+
+    def cache(self, name: str) -> Path | None:
+        """Return the path of a file beside the state file that only saves work; None if the runtime keeps nothing.
 
         The file exists and only its owner may read it (mode 0600). It may be old or missing after a crash, a restored backup or
         another name of the pipeline: store in it to which cursor it belongs. Open it only in `Connector.read`.
@@ -40,12 +71,27 @@ class SourceContext:
         Raises:
             OSError: the folder or the file can't be created.
         """
-        if self.kept is None:
+        if self.cache_folder is None:
             return None
-        self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.kept / name
+        self.cache_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.cache_folder / name
         path.touch(mode=0o600)
         return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionHealth:
+    """The state of a connection to a source, for `ingestd status` and the metrics.
+
+    ``sentence``: what an operator should know, without a secret. ``connected_since``: seconds since the epoch; None: not
+    connected. ``lag_seconds``: how old the oldest message is that was not read yet; None: unknown. ``dropped``: messages that the
+    source could not give to the connector, since the daemon started.
+    """
+
+    sentence: str
+    connected_since: float | None = None
+    lag_seconds: float | None = None
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +112,8 @@ class Connector(ABC):
     """
 
     Options: ClassVar[type[BaseModel]]
+    contract: ClassVar[int] = CONTRACT
+    """The version of this contract that the connector was written for; another one is refused when it is loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
 
@@ -81,6 +129,14 @@ class Connector(ABC):
         not raise. ``base``: the folder of the configuration file. The folders of the claims are resolved paths.
         """
         return ()
+
+    @classmethod
+    def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - most sources can be read at any time
+        """Return why a source with these ``Options`` can't have a schedule with times, such as `every`; empty if it can.
+
+        A subscription must stay open: what arrives between two runs would be lost. Must not open anything and must not raise.
+        """
+        return ""
 
     @abstractmethod
     def partitions(self) -> Iterable[Partition]:
@@ -109,10 +165,18 @@ class Connector(ABC):
             SourceBroken: this partition cannot be read as configured.
         """
 
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - most sources do nothing
+        """Release what the source keeps up to ``cursor``, such as the messages of a queue: the daemon has stored it.
+
+        Called after each batch of an incremental partition is durable, before the next batch is requested, in the thread that
+        reads. The records may not be delivered yet. A call may be missing after a crash, or repeated: `read` gets the durable
+        cursor, and releases what is before it. An exception is reported and does not end the reading.
+        """
+
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: B027 - most sources do nothing
         """Acknowledge that everything up to ``cursor`` was delivered or rejected; archive the file, for example.
 
-        Must be idempotent. ``settlement`` holds the results.
+        Must be idempotent. ``partition`` is as `partitions` returned it. ``settlement`` holds the results.
 
         Raises:
             SettleLater: the partition cannot be acknowledged yet; this method is called again.
@@ -128,8 +192,17 @@ class Connector(ABC):
         """Return the seconds until something that was seen, such as a growing file, may be ready; None: nothing."""
         return None
 
+    def health(self) -> ConnectionHealth | None:
+        """Return the state of the connection; None: the source has none that stays open.
+
+        Called from any thread, at any time; must not block.
+        """
+        return None
+
     def interrupt(self) -> None:  # noqa: B027 - most readings end soon
         """End a running reading soon, by `SourceUnavailable` if it waits. Called from another thread at shutdown.
+
+        `SourceContext.stopping` is set before.
 
         Only `close` is called after it.
         """
@@ -148,6 +221,19 @@ class Watches(Protocol):
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call ``wake``, from any thread, when the source may have changed, while the context is open."""
+
+
+@runtime_checkable
+class AcknowledgesTogether(Protocol):
+    """Capability: acknowledges several partitions at once faster than one after the other."""
+
+    def acknowledge_together(
+        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+    ) -> Sequence[Exception | None]:
+        """Do what `Connector.settled` does for each partition. Return what it would raise, or None, for each, in order.
+
+        After an unexpected exception, `Connector.settled` is called for each.
+        """
 
 
 @runtime_checkable
@@ -317,4 +403,26 @@ class ReadsCopies(Protocol):
 
         Raises:
             SourceUnavailable, SourceBroken: the copy can't be read.
+        """
+
+
+LoadSections: TypeAlias = Callable[[], Mapping[bytes, int]]
+"""Returns known sections: the number of records by digest."""
+
+
+@runtime_checkable
+class ReadsSections(Protocol):
+    """Capability: recognises the unchanged sections of a snapshot partition, and does not read their records again.
+
+    The runtime calls `read_sections` in the place of `Connector.read` if it can use sections. They are for large partitions.
+    """
+
+    def read_sections(
+        self, partition: Partition, cursor: Cursor | None, known: LoadSections
+    ) -> Iterator[Batch | RecordUnreadable]:
+        """Yield what `Connector.read` yields, without the records of known sections; see `Batch.sections`.
+
+        ``known`` loads the sections of the last complete reading, which may be none. All records of a known section were
+        readable. Call it once, before the first batch, and only if records are read. The digest covers everything that decides
+        which records a section has. A reading without sections is complete.
         """

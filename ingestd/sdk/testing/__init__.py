@@ -1,4 +1,4 @@
-"""The conformance suite for connectors. The daemon never imports it.
+"""The conformance suites for connectors. The daemon never imports them.
 
 A test module runs the suite with these lines::
 
@@ -6,10 +6,29 @@ A test module runs the suite with these lines::
         @pytest.fixture
         def rig(self, tmp_path):
             return CounterRig(tmp_path)
+
+A source that gives out each record once, such as a queue, has `ConsumeConformance` and a `ConsumeRig` instead. `FaultConformance`
+is for sources that are servers: it breaks connections with a `WireProxy`. `KillConformance` kills the daemon while it reads.
+`ingestd connector check` runs all of them.
 """
 
 from ingestd.sdk.testing.conformance import ConnectorConformance
+from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
+from ingestd.sdk.testing.faults import FaultConformance, FaultRig
+from ingestd.sdk.testing.kills import KillConformance, KillRig
 from ingestd.sdk.testing.rig import Rig
 from ingestd.sdk.testing.settlements import settlement
+from ingestd.sdk.testing.wire_proxy import WireProxy
 
-__all__ = ["ConnectorConformance", "Rig", "settlement"]
+__all__ = [
+    "ConnectorConformance",
+    "ConsumeConformance",
+    "ConsumeRig",
+    "FaultConformance",
+    "FaultRig",
+    "KillConformance",
+    "KillRig",
+    "Rig",
+    "WireProxy",
+    "settlement",
+]

@@ -10,6 +10,13 @@ from ingestd.core.errors import SourceError
 from ingestd.sdk.connector import Verifies
 from ingestd.sdk.testing.rig import Rig
 from ingestd.sdk.testing.settlements import settlement
+from ingestd.sdk.testing.source_checks import (
+    FOREIGN_CURSORS,
+    check_accepts,
+    check_ends_while_it_reads,
+    check_no_secret,
+    sentences_of,
+)
 from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, rejects_of, skip
 
 
@@ -182,3 +189,22 @@ class ConnectorConformance:
             check(steps, "verify() returns no steps.")
             check(len({step.name for step in steps}) == len(steps), "Two steps of verify() have the same name.")
             check(all(step.sentence.endswith(".") for step in steps), f"A step has no sentence: {steps}.")
+
+    def test_a_reading_ends_soon(self, rig: Rig) -> None:
+        """The daemon stops within seconds, whatever a source waits for."""
+        check_ends_while_it_reads(rig.connector())
+
+    def test_a_cursor_of_another_source_is_no_unforeseen_failure(self, rig: Rig) -> None:
+        """The pipeline may have had another connector, or a newer version of this one."""
+        (partition, *_) = partitions_of(rig.connector())
+        own = read(rig.connector(), partition)[-1].cursor
+        for cursor in (*FOREIGN_CURSORS, {**own, "of a later version": {"a": 1}}):
+            connector = rig.connector()
+            for known in partitions_of(connector):
+                check_accepts(connector, known, cursor)
+
+    def test_no_sentence_contains_a_secret(self, rig: Rig) -> None:
+        """Sentences are in logs and on pages."""
+        for connector in (rig.connector(), rig.broken()):
+            if connector is not None:
+                check_no_secret(sentences_of(connector), rig.secrets)

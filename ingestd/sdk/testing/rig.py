@@ -16,6 +16,8 @@ class Rig(ABC):
     """
 
     unchanged_yields_nothing: ClassVar[bool] = True
+    secrets: ClassVar[tuple[str, ...]] = ()
+    """Texts of the options that no sentence may contain."""
 
     @abstractmethod
     def connector(self) -> Connector:

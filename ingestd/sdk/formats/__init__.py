@@ -1,0 +1,39 @@
+"""File formats: each reads an open file as chunks of records, with exact text and bounded memory.
+
+A package outside the project adds a format with a subclass of `Format` and an entry point of the group ``ingestd.formats``::
+
+    class StatusLines(Format):
+        '''Lines of the form ``name = value``.'''
+        suffixes = (".status",)
+        type: Literal["status"] = "status"
+        def read(self, file, name):
+            pairs = [line.split("=") for line in file.read().decode().splitlines()]
+            columns = {"name": [name.strip() for name, _ in pairs], "value": [value.strip() for _, value in pairs]}
+            yield RecordChunk(records=pl.DataFrame(columns, schema={"name": pl.String, "value": pl.String}),
+                              positions=row_positions(range(1, len(pairs) + 1)), end=RecordLocation(row=len(pairs)))
+
+A pipeline selects it by ``format: status``. The formats of the project use the same entry points. A format with a parser that
+is not safe for damaged files derives from `IsolatedFormat`, and is parsed in a child process with limits.
+
+A connector with an option of the type `FormatSetting` decodes bytes with any of them: `decode`.
+"""
+
+from ingestd.sdk.formats.decoder import decode
+from ingestd.sdk.formats.format import FORMAT_CONTRACT, Format
+from ingestd.sdk.formats.installed import FormatSetting, configured_format, format_class, format_names
+from ingestd.sdk.formats.parser_process import IsolatedFormat
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
+
+__all__ = [
+    "FORMAT_CONTRACT",
+    "Format",
+    "FormatSetting",
+    "IsolatedFormat",
+    "RecordChunk",
+    "RecordLocation",
+    "configured_format",
+    "decode",
+    "format_class",
+    "format_names",
+    "row_positions",
+]

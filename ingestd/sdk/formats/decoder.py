@@ -1,0 +1,33 @@
+"""Decoding: the records of bytes that a connector received, such as the body of a request or the payload of a message."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ingestd.core.errors import SourceBroken, SourceError
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
+
+_REASON_CHARACTERS = 300
+
+
+def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[RecordChunk]:  # noqa: A002 - as the setting
+    """Yield the records of ``stream`` in any configured format; at least one chunk, in the memory bounds of the format.
+
+    ``name`` names the bytes in errors, such as the topic of a message. `RecordChunk.to_batch` makes a batch of a chunk.
+
+    Raises:
+        SourceBroken: the bytes as a whole are not of the format; an unforeseen exception of the format counts as this.
+        SourceUnavailable: the format can't be used here and now; the bytes were not evaluated, so try them again later.
+    """
+    file = io.BytesIO(stream) if isinstance(stream, bytes) else stream
+    try:
+        yield from format.read(file, name)
+    except SourceError:
+        raise
+    except Exception as error:  # a format may be foreign code
+        kind = type(format).model_fields["type"].default
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_REASON_CHARACTERS]
+        raise SourceBroken(f"{name} can't be read as {kind}: its parser failed, {why}.") from error

@@ -1,0 +1,94 @@
+"""The isolated format: parsed in a child process, because its parser may crash or exhaust memory."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from importlib.util import find_spec
+from io import UnsupportedOperation
+from typing import BinaryIO, ClassVar, Self, cast
+
+import msgspec
+from pydantic import PrivateAttr
+
+from ingestd.core.errors import SourceUnavailable
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.parser_process.messages import ParseOrder
+from ingestd.sdk.formats.parser_process.pool import DEFAULT, Parsers
+from ingestd.sdk.formats.record_chunk import RecordChunk
+
+_CHUNK_BYTES = 2**20
+
+
+class IsolatedFormat(Format):
+    """A format with `parse`, which runs in the child process, instead of `read`."""
+
+    most_bytes: ClassVar[int | None] = None
+    """The limit for the size of a file, and so for what is copied of a packed file; None: no limit."""
+
+    needs: ClassVar[Mapping[str, str]] = {}
+    """The modules that the parser imports from packages of an extra, and what to install for them."""
+
+    _parsers: Parsers = PrivateAttr(default_factory=lambda: DEFAULT)
+
+    def check_usable(self) -> None:
+        """Check that the needed modules are installed; none is imported.
+
+        Raises:
+            SourceUnavailable: one is missing; the sentence names what to install.
+        """
+        for module, package in self.needs.items():
+            if find_spec(module) is None:
+                kind = type(self).model_fields["type"].default
+                raise SourceUnavailable(
+                    f"The format {kind} needs the package {package}, which is not installed: run pip install '{package}'."
+                )
+
+    @abstractmethod
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """Yield the records as `Format.read` does, from a file on disk in which the parser can seek."""
+
+    def with_parsers(self, parsers: Parsers) -> Self:
+        """Return the same format, parsed by the processes of a connector."""
+        bound = self.model_copy()
+        bound._parsers = parsers  # noqa: SLF001 - the copy made here
+        return bound
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+        """See `Format.read`. If the parser process dies, it raises `SourceBroken`."""
+        self.check_usable()
+        kind = type(self)
+        order = ParseOrder(
+            module=kind.__module__,
+            format=kind.__qualname__,
+            paths=tuple(path for path in sys.path if path),
+            settings=msgspec.Raw(self.model_dump_json().encode()),
+            file=name,
+        )
+        with ExitStack() as stack:
+            try:
+                descriptor = file.fileno()
+            except (UnsupportedOperation, AttributeError):
+                descriptor = stack.enter_context(_copy_to_disk(file, self.most_bytes)).fileno()
+            yield from self._parsers.parse(order, descriptor)
+
+
+def _copy_to_disk(file: BinaryIO, most_bytes: int | None) -> BinaryIO:
+    """Copy an unpacked or in-memory file to an unnamed file on disk, up to one byte above the limit."""
+    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
+    try:
+        left = most_bytes
+        while left is None or left >= 0:
+            data = file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left + 1))
+            if not data:
+                break
+            copy.write(data)
+            left = None if left is None else left - len(data)
+        copy.flush()
+    except BaseException:
+        copy.close()
+        raise
+    return copy

@@ -1,0 +1,196 @@
+"""The messages between parent and child: a JSON head, and the columns of a chunk as Arrow streams."""
+
+from __future__ import annotations
+
+import io
+import socket
+import struct
+from collections.abc import Sequence
+
+import msgspec
+import polars as pl
+
+from ingestd.sdk import Reject
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation
+
+_SIZES = struct.Struct("!IQ")
+_DESCRIPTOR_BYTE = b"f"
+
+
+class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
+    """From parent to child: parse the file of the descriptor that is sent with the order.
+
+    ``module`` and ``format`` name the class, ``paths`` are the folders of packages of the parent, ``settings`` are the class's
+    fields. ``file``: the file's name for errors.
+    """
+
+    module: str
+    format: str
+    paths: tuple[str, ...]
+    settings: msgspec.Raw
+    file: str
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
+    """The child has begun to parse. If it dies after this, the file is the cause."""
+
+
+class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
+    """A chunk. Its records and positions follow as Arrow streams, the first of ``records_bytes``."""
+
+    records_bytes: int
+    rejects: list[RejectedRecord]
+    offset: int
+    row: int
+    header: bool
+    facts: dict[str, str]
+
+
+class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A rejected record as JSON."""
+
+    position: int | str
+    reason: str
+    field: str
+    record: dict[str, str | None]
+
+
+class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
+    """The file can't be read; ``sentence`` says why. ``reusable``: see `ParsingEnded`."""
+
+    sentence: str
+    reusable: bool
+
+
+class DiskFailed(msgspec.Struct, frozen=True, kw_only=True, tag="disk"):
+    """The system could not read the file; ``number``: the error number."""
+
+    number: int
+
+
+class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
+    """The parser raised an unexpected exception. ``no_memory``: it got no more memory."""
+
+    error: str
+    no_memory: bool
+
+
+class ParsingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """The whole file was sent. ``reusable``: the process holds little memory and can parse another file."""
+
+    reusable: bool
+
+
+FinalMessage = Broken | DiskFailed | Crashed | ParsingEnded
+ChildMessage = Accepted | ChunkHeader | FinalMessage
+
+_TO_CHILD = msgspec.json.Decoder(ParseOrder)
+_FROM_CHILD: msgspec.json.Decoder[ChildMessage] = msgspec.json.Decoder(ChildMessage)
+
+
+class ConnectionEnded(Exception):
+    """The other side closed the connection or died."""
+
+
+def send_order(channel: socket.socket, order: ParseOrder, descriptor: int) -> None:
+    """Send an order with its file.
+
+    Raises:
+        OSError: the child has ended.
+    """
+    socket.send_fds(channel, [_DESCRIPTOR_BYTE], [descriptor])
+    _send(channel, msgspec.json.encode(order), b"")
+
+
+def receive_order(channel: socket.socket) -> tuple[ParseOrder, int]:
+    """Return the next order and the descriptor of its file.
+
+    Raises:
+        ConnectionEnded: the parent has ended or closed the connection.
+    """
+    data, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+    if not data:
+        raise ConnectionEnded
+    head, _ = _receive(channel)
+    return _TO_CHILD.decode(head), descriptors[0]
+
+
+def send(channel: socket.socket, message: ChildMessage) -> None:
+    """Send a message without columns."""
+    _send(channel, msgspec.json.encode(message), b"")
+
+
+def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
+    """Send a chunk."""
+    records, positions = _arrow(chunk.records), _arrow(chunk.positions.to_frame("position"))
+    header = ChunkHeader(
+        records_bytes=len(records),
+        rejects=[
+            RejectedRecord(
+                position=reject.position, reason=reject.reason, field=reject.field, record=dict(reject.record)
+            )
+            for reject in chunk.rejects
+        ],
+        offset=chunk.end.offset,
+        row=chunk.end.row,
+        header=chunk.header,
+        facts=dict(chunk.facts),
+    )
+    _send(channel, msgspec.json.encode(header), records + positions)
+
+
+def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
+    """Return the next message; a chunk as the `RecordChunk` that was sent.
+
+    Raises:
+        ConnectionEnded: the child has ended.
+        TimeoutError: nothing arrived within the channel's timeout.
+    """
+    head, columns = _receive(channel)
+    message = _FROM_CHILD.decode(head)
+    if not isinstance(message, ChunkHeader):
+        return message
+    size = message.records_bytes
+    return RecordChunk(
+        records=_frame(columns[:size]),
+        positions=_frame(columns[size:]).get_column("position"),
+        rejects=tuple(
+            Reject(position=one.position, reason=one.reason, field=one.field, record=one.record)
+            for one in message.rejects
+        ),
+        end=RecordLocation(offset=message.offset, row=message.row),
+        header=message.header,
+        facts=message.facts,
+    )
+
+
+def _arrow(frame: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    frame.write_ipc_stream(out)
+    return out.getvalue()
+
+
+def _frame(data: memoryview) -> pl.DataFrame:
+    return pl.read_ipc_stream(io.BytesIO(data))
+
+
+def _send(channel: socket.socket, head: bytes, columns: bytes) -> None:
+    channel.sendall(_SIZES.pack(len(head), len(columns)) + head)
+    if columns:  # without them the message is complete, and the receiver may have acted on it and ended
+        channel.sendall(columns)
+
+
+def _receive(channel: socket.socket) -> Sequence[memoryview]:
+    head_bytes, columns_bytes = _SIZES.unpack(_receive_exactly(channel, _SIZES.size))
+    return _receive_exactly(channel, head_bytes), _receive_exactly(channel, columns_bytes)
+
+
+def _receive_exactly(channel: socket.socket, size: int) -> memoryview:
+    data = memoryview(bytearray(size))
+    filled = 0
+    while filled < size:
+        count = channel.recv_into(data[filled:])
+        if not count:
+            raise ConnectionEnded
+        filled += count
+    return data

@@ -1,0 +1,91 @@
+"""The chunk: consecutive records of a file, as every format yields them, and its form as a batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ingestd.sdk import Batch, Cursor, Reject, Section
+
+BLOCK_BYTES = 4 * 2**20
+"""How much is read at a time: large enough for work by columns, small enough for bounded memory."""
+
+RECORD_BYTES = 16 * 2**20
+"""A larger record is rejected: one missing quote must not load a whole file into memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLocation:
+    """A position between two records: the offset of the next one, and the row of the previous one.
+
+    The offset counts bytes of the file if that is UTF-8, else bytes of its text as UTF-8.
+    """
+
+    offset: int = 0
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordChunk:
+    """Consecutive records of a file.
+
+    ``records``: columns of ``pl.String``. ``positions``: one for each record; ``pl.Int64`` row numbers as the format counts
+    them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read.
+    ``end``: where reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
+    ``facts``: what was found out about the file, such as ``file.encoding``.
+    ``partial`` and ``resolves``: as of `Batch`, set for resubmitted rows. ``sections``: as of `Batch`.
+    """
+
+    records: pl.DataFrame
+    positions: pl.Series
+    rejects: tuple[Reject, ...] = ()
+    end: RecordLocation
+    header: bool = False
+    facts: Mapping[str, str] = field(default_factory=dict)
+    partial: bool = False
+    resolves: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+
+    def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
+        """Return the chunk as a batch that ends at ``cursor``.
+
+        The chunk's own facts take precedence over ``facts``.
+        """
+        return Batch(
+            records=self.records,
+            positions=self.positions,
+            cursor=cursor,
+            facts={**facts, **self.facts},
+            rejects=self.rejects,
+            last=last,
+            header=self.header,
+            partial=self.partial,
+            resolves=self.resolves,
+            sections=self.sections,
+        )
+
+
+def row_positions(rows: Sequence[int]) -> pl.Series:
+    """Return row numbers as the positions of records."""
+    return pl.Series("position", rows, dtype=pl.Int64)
+
+
+_STRAY = re.compile("\udced([\udcb0-\udcb3])([\udc80-\udcbf])")
+
+
+def escape_stray_bytes(text: str) -> str:
+    r"""Return the text with each stray byte (a lone surrogate) as ``\xff``, to be stored and sent."""
+    if text.isascii():
+        return text
+    return _STRAY.sub(_one_byte, text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _one_byte(found: re.Match[str]) -> str:
+    """Return the escape of a stray byte of an encoding other than UTF-8.
+
+    `connectors.formats.text.text_file` wrote it as three bytes.
+    """
+    return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

@@ -1,0 +1,103 @@
+"""Plug-ins: classes that installed distributions offer by entry points, such as connectors and formats."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import Any
+
+from ingestd.core.errors import IngestdError
+from ingestd.core.phrases import nearest, shortened
+
+_REASON_CHARACTERS = 300
+
+
+class PluginUnusable(IngestdError):
+    """A plug-in can't be used; the sentence has the reason and what to do. ``known``: whether one of that name is installed."""
+
+    def __init__(self, sentence: str, *, known: bool) -> None:
+        super().__init__(sentence)
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginGroup:
+    """One kind of plug-in: a group of entry points for subclasses of ``base``.
+
+    ``noun`` names the kind in sentences. ``contract``: the version that the class attribute ``contract`` of a plug-in must have.
+    """
+
+    name: str
+    noun: str
+    base: type
+    contract: int
+
+    def names(self) -> Sequence[str]:
+        """Return the names of the installed plug-ins, sorted. Some of them may fail to load."""
+        return tuple(sorted({point.name for point in self._points()}))
+
+    def load(self, name: str) -> type:
+        """Return the class called ``name``. No other plug-in is imported, so a broken one does not affect the others.
+
+        Raises:
+            PluginUnusable: there is none, two distributions both have one, or it can't be loaded.
+        """
+        points = _by_distribution(self.name, name, tuple(sys.path))
+        if not points:
+            names = self.names()
+            hint = nearest(name, names) or f" Installed are: {', '.join(names) or 'none'}."
+            raise PluginUnusable(f"There is no {self.noun} '{shortened(name)}'.{hint}", known=False)
+        if len(points) > 1:
+            owners = " and ".join(sorted(points))
+            raise PluginUnusable(
+                f"The {self.noun} '{name}' is offered by {owners}. Uninstall all of them but one.", known=True
+            )
+        [(owner, point)] = points.items()
+        return self._loaded(point, owner)
+
+    def _points(self) -> EntryPoints:
+        found: EntryPoints = _found_on(tuple(sys.path)).select(group=self.name)
+        return found
+
+    def _loaded(self, point: EntryPoint, owner: str) -> type:
+        what = f"The {self.noun} '{point.name}' of {owner}"
+        try:
+            found = point.load()
+        except Exception as error:  # importing foreign code may fail in any way
+            why = f"{type(error).__name__}: {shortened(str(error), _REASON_CHARACTERS)}"
+            raise PluginUnusable(
+                f"{what} can't be loaded: {why}. Repair or update {owner}, or uninstall it.", known=True
+            ) from error
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            public = f"{self.base.__module__.rpartition('.')[0]}.{self.base.__name__}"
+            raise PluginUnusable(f"{what} is no subclass of {public} ({point.value}). Update {owner}.", known=True)
+        contract = getattr(found, "contract", None)
+        if contract != self.contract:
+            raise PluginUnusable(
+                f"{what} is for version {contract} of the {self.noun} contract; this ingestd has version {self.contract}. "
+                f"Install a version of it for contract {self.contract}.",
+                known=True,
+            )
+        return found
+
+
+@lru_cache(maxsize=1)
+def _found_on(_path: tuple[str, ...]) -> Any:  # of another class in Python 3.11 than later
+    """Return all entry points on an import path at the first call. The search reads a file of each installed distribution.
+
+    All groups share it, so a further group costs no time at the start.
+    """
+    return entry_points()
+
+
+@lru_cache(maxsize=256)
+def _by_distribution(group: str, name: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """Return the plug-ins of a name. The name of a distribution is in a file that is parsed, and every pipeline asks."""
+    return {_distribution(point): point for point in reversed(tuple(_found_on(path).select(group=group, name=name)))}
+
+
+def _distribution(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value

@@ -1,0 +1,245 @@
+"""Parts of connectors that receive messages: a bounded inbox, and a thread with an event loop.
+
+A library calls the connector when a message arrives. The call puts it into an `Inbox`; `Connector.read` takes it out. If the
+inbox is full, the call waits: the library reads nothing more from its connection, and the other side keeps the messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+_Waiter: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Event]
+
+_END_SECONDS = 1.5
+"""How long the end of a loop waits for its tasks; the runtime expects a source to stop within 2 seconds."""
+
+
+class WakeCall:
+    """What a library calls when there is something to read; without an effect while the source is not watched."""
+
+    def __init__(self) -> None:
+        self._wake: Callable[[], None] = lambda: None
+
+    def __call__(self) -> None:
+        """Have the source read. Thread-safe."""
+        self._wake()
+
+    @contextmanager
+    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Call ``wake`` while the context is open: see `ingestd.sdk.Watches`."""
+        self._wake = wake
+        try:
+            yield
+        finally:
+            self._wake = lambda: None
+
+
+class InboxClosed(Exception):
+    """The inbox takes nothing more, because the source ends."""
+
+
+class Inbox(Generic[T]):
+    """Messages between the thread that receives and the thread that reads. Thread-safe.
+
+    It holds at most ``max_items`` messages with together ``max_bytes``; a single larger message fits if it is alone. ``wake`` is
+    called when a message arrives in an empty inbox, without a lock held: see `ingestd.sdk.Watches`.
+    """
+
+    def __init__(self, *, max_items: int, max_bytes: int, wake: Callable[[], None] = lambda: None) -> None:
+        if max_items < 1 or max_bytes < 1:
+            raise ValueError("An inbox has room for at least one message and one byte.")
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self.wake = wake
+        self._items: deque[tuple[T, int]] = deque()
+        self._bytes = 0
+        self._dropped = 0
+        self._closed = False
+        self._changed = threading.Condition()
+        self._waiters: set[_Waiter] = set()
+
+    def put(self, item: T, size: int, *, timeout_seconds: float | None = None) -> bool:
+        """Add a message of ``size`` bytes; wait while there is no room. Return False after ``timeout_seconds`` without room.
+
+        Raises:
+            InboxClosed: the source ends; nothing was added.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout_seconds):
+                return False
+            was_empty = self._add(item, size)
+        if was_empty:
+            self.wake()
+        return True
+
+    async def put_async(self, item: T, size: int) -> None:
+        """Add a message like `put`, without a blocked event loop. Callers are not served in an order: use one task.
+
+        Raises:
+            InboxClosed: the source ends; nothing was added.
+        """
+        room = asyncio.Event()
+        waiter = (asyncio.get_running_loop(), room)
+        try:
+            while (was_empty := self._add_or_wait(item, size, waiter)) is None:
+                await room.wait()
+        finally:
+            with self._changed:
+                self._waiters.discard(waiter)
+        if was_empty:
+            self.wake()
+
+    def offer(self, item: T, size: int) -> bool:
+        """Add a message if there is room, else count it as `dropped` and return False. For sources that can't wait."""
+        with self._changed:
+            if self._closed or not self._has_room(size):
+                self._dropped += 1
+                return False
+            was_empty = self._add(item, size)
+        if was_empty:
+            self.wake()
+        return True
+
+    def take(self, max_items: int, *, wait_seconds: float = 0.0) -> list[T]:
+        """Return up to ``max_items`` messages in the order of their arrival; wait for the first one.
+
+        The result is empty after ``wait_seconds``, or if the inbox was closed and all messages are taken.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._items or self._closed, wait_seconds)
+            taken = [self._items.popleft() for _ in range(min(max_items, len(self._items)))]
+            self._bytes -= sum(size for _, size in taken)
+            if taken:
+                self._notify()
+        return [item for item, _ in taken]
+
+    def close(self) -> None:
+        """Take nothing more. Waiting callers of `put` get `InboxClosed`."""
+        with self._changed:
+            self._closed = True
+            self._notify()
+
+    def __len__(self) -> int:
+        """Return the number of messages."""
+        with self._changed:
+            return len(self._items)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        with self._changed:
+            return self._closed
+
+    @property
+    def dropped(self) -> int:
+        """The number of messages that `offer` could not add."""
+        with self._changed:
+            return self._dropped
+
+    @property
+    def bytes(self) -> int:
+        """The size of all messages."""
+        with self._changed:
+            return self._bytes
+
+    def _has_room(self, size: int) -> bool:
+        return not self._items or (len(self._items) < self._max_items and self._bytes + size <= self._max_bytes)
+
+    def _add_or_wait(self, item: T, size: int, waiter: _Waiter) -> bool | None:
+        """Do what `_add` does; None if there is no room: ``waiter`` is then notified."""
+        with self._changed:
+            if self._closed or self._has_room(size):
+                return self._add(item, size)
+            waiter[1].clear()
+            self._waiters.add(waiter)
+            return None
+
+    def _add(self, item: T, size: int) -> bool:
+        """Add a message and return whether the inbox was empty."""
+        if self._closed:
+            raise InboxClosed("The source ends, so it takes no more messages.")
+        self._items.append((item, size))
+        self._bytes += size
+        self._changed.notify_all()
+        return len(self._items) == 1
+
+    def _notify(self) -> None:
+        self._changed.notify_all()
+        for loop, room in self._waiters:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(room.set)
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for a library that has only coroutines. Ended by `close`.
+
+    The thread does not keep the process alive.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._running: set[Future[Any]] = set()
+        """Keeps the tasks: a loop has only weak references to them."""
+        self._thread.start()
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine in the loop and return its future. Thread-safe.
+
+        Raises:
+            InboxClosed: the loop was closed.
+        """
+        with self._lock:
+            if self._closed:
+                coroutine.close()
+                raise InboxClosed("The source ends, so it starts nothing more.")
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
+
+    def run(self, coroutine: Coroutine[Any, Any, T], *, timeout_seconds: float) -> T:
+        """Run a coroutine and return its result; cancel it after ``timeout_seconds``. Not for the loop's own thread.
+
+        Raises:
+            TimeoutError: it took too long.
+            InboxClosed: the loop was closed.
+        """
+        future = self.start(coroutine)
+        try:
+            return future.result(timeout_seconds)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Cancel all tasks and end the thread; wait at most 1.5 seconds. A second call has no effect."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                self._loop.run_until_complete(asyncio.wait(tasks, timeout=_END_SECONDS))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()

@@ -1,0 +1,131 @@
+"""The suite that kills the daemon while it reads: a real `ingestd run` and a real service, which need ``ingestd[workspaced]``."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx
+
+from ingestd.sdk.testing.source_reader import check
+
+_WAIT_SECONDS = 120
+_LONGEST_LIFE = 1.5
+
+
+class KillRig(ABC):
+    """A source that changes while the daemon is killed. ``kills``: how often; ``seed``: of the moments."""
+
+    kills: ClassVar[int] = 6
+    seed: ClassVar[int] = 1
+
+    @abstractmethod
+    def source(self) -> Mapping[str, Any]:
+        """Return the settings of the source, with ``connector``; paths are absolute."""
+
+    @abstractmethod
+    def entries(self) -> Mapping[str, Any]:
+        """Return the mapping: ``{"key": …, "value": …}``."""
+
+    @abstractmethod
+    def step(self, number: int) -> None:
+        """Change the source before the ``number``-th start of the daemon, counted from 0."""
+
+    @abstractmethod
+    def wanted(self) -> Mapping[str, str]:
+        """Return the value of each key that the sink must have in the end."""
+
+
+class KillConformance:
+    """Subclass this class in a test module and define a fixture ``rig``; pytest runs the test."""
+
+    def test_after_any_number_of_kills_the_sink_equals_the_source(self, rig: KillRig, tmp_path: Path) -> None:
+        """Every effect follows a commit, so a process may end before and after each of its instructions."""
+        moments = random.Random(rig.seed)  # noqa: S311 - no secret
+        with _service(tmp_path) as (url, key):
+            _configure(tmp_path, rig, url, key)
+            for number in range(rig.kills):
+                rig.step(number)
+                _run_and_kill(tmp_path, moments.uniform(0.0, _LONGEST_LIFE))
+            done = _command("ingestd", "sync", "--timeout", "60", folder=tmp_path)
+            check(
+                done.returncode == 0, f"The last `ingestd sync` ends with {done.returncode}: {done.stdout}{done.stderr}"
+            )
+            found = _delivered(url, key)
+        check(found == dict(rig.wanted()), f"After {rig.kills} kills the sink has {found}, not {dict(rig.wanted())}.")
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[tuple[str, str]]:
+    data = str(folder / "service")
+    made = _command("workspaced", "keys", "create", "kit", "--role", "owner", "--data", data, folder=folder)
+    check(made.returncode == 0, f"The service is missing: install ingestd[workspaced]. {made.stderr}")
+    key = made.stdout.strip()
+    service = subprocess.Popen(  # noqa: S603 - a program of this distribution
+        [sys.executable, "-m", "workspaced", "serve", "--data", data, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,
+    )
+    try:
+        url = service.stdout.readline().strip() if service.stdout is not None else ""
+        httpx.post(f"{url}/v1/workspace", headers={"x-api-key": key}, json={"label": "kit"}).raise_for_status()
+        yield url, key
+    finally:
+        service.terminate()
+        service.communicate()
+
+
+def _configure(folder: Path, rig: KillRig, url: str, key: str) -> None:
+    pipeline = {
+        "name": "kit",
+        "source": dict(rig.source()),
+        "entries": dict(rig.entries()),
+        "sink": {"workspace": "kit", "label": "Kit"},
+        "schedule": {"every": "1s"},
+    }
+    settings = {"service": {"url": url, "api_key": key}, "state": "kit.db", "pipelines": [pipeline]}
+    path = folder / "ingestd.yaml"
+    path.write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
+    path.chmod(0o600)
+
+
+def _run_and_kill(folder: Path, seconds: float) -> None:
+    """Run the daemon; kill it ``seconds`` after its first line."""
+    daemon = subprocess.Popen(
+        [sys.executable, "-m", "ingestd", "run"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder
+    )
+    try:
+        if daemon.stderr is not None:
+            daemon.stderr.readline()
+            time.sleep(seconds)  # the moment of the crash; no condition is waited for
+    finally:
+        os.kill(daemon.pid, signal.SIGKILL)
+        daemon.communicate()
+
+
+def _delivered(url: str, key: str) -> dict[str, str | None]:
+    with httpx.Client(base_url=url, headers={"x-api-key": key}) as http:
+        (workspace,) = http.get("/v1/workspace").raise_for_status().json()
+        sinks = f"/v1/workspace/{workspace['id']}/data-sink"
+        (sink,) = http.get(f"{sinks}/list").raise_for_status().json()
+        entries = http.get(f"{sinks}/{sink['id']}").raise_for_status().json()["entries"]
+        return {entry["key"]: entry["value"] for entry in entries}
+
+
+def _command(program: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", program, *arguments]
+    return subprocess.run(  # noqa: S603 - a program of this distribution
+        command, cwd=folder, capture_output=True, text=True, timeout=_WAIT_SECONDS, check=False
+    )

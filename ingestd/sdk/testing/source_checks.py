@@ -1,0 +1,87 @@
+"""Parts of the suites that end a source, give it cursors of other sources, and look for secrets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+
+from ingestd.core.errors import SourceError
+from ingestd.core.record import Cursor, Partition
+from ingestd.sdk.batches import attach_rejects
+from ingestd.sdk.connector import Connector, Notices, Verifies
+from ingestd.sdk.testing.source_reader import check
+
+STOP_SECONDS = 2.0
+"""So long a source may take to end; the suite waits longer, because the machine may be busy."""
+_WAIT_SECONDS = 30.0
+
+FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})
+"""Cursors of another connector, such as one that had the name of the pipeline before."""
+
+
+def check_ends_while_it_reads(connector: Connector) -> None:
+    """Fail if a reading does not end after the runtime's signals, or `Connector.close` after it fails."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def read() -> None:
+        try:
+            for partition in connector.partitions():
+                reading = iter(connector.read(partition, None))
+                begun.set()
+                for _ in attach_rejects(reading):
+                    if connector.context.stopping.is_set():
+                        break
+        except SourceError:
+            begun.set()  # a reading that is interrupted may raise it
+        finally:
+            begun.set()
+            ended.set()
+
+    thread = threading.Thread(target=read, name="reading", daemon=True)
+    thread.start()
+    check(begun.wait(_WAIT_SECONDS), "partitions() does not return.")
+    connector.context.stopping.set()
+    connector.interrupt()
+    is_ended = ended.wait(_WAIT_SECONDS)
+    sentence = (
+        f"A reading does not end after context.stopping and interrupt(); it must within {STOP_SECONDS:g} seconds."
+    )
+    check(is_ended, sentence)
+    thread.join()
+    connector.close()
+
+
+def check_accepts(connector: Connector, partition: Partition, cursor: Mapping[str, object]) -> None:
+    """Fail if a reading after a cursor of another source fails with an unforeseen exception."""
+    try:
+        for _ in attach_rejects(connector.read(partition, cursor)):
+            pass  # what it yields is not compared: it may begin at the start
+    except SourceError as error:
+        check(str(error).endswith((".", "?", "!")), f"The error about the cursor is not a sentence: {str(error)!r}.")
+    except Exception as error:
+        raise AssertionError(f"Reading {partition.name} after the cursor {dict(cursor)} fails: {error!r}.") from error
+
+
+def sentences_of(connector: Connector) -> list[str]:
+    """Return what a source reports about itself, with the reasons of a failed listing and reading."""
+    found: list[str] = []
+    try:
+        for partition in connector.partitions():
+            for batch in attach_rejects(connector.read(partition, None)):
+                found += [reject.reason for reject in batch.rejects]
+    except SourceError as error:
+        found.append(str(error))
+    if isinstance(connector, Verifies):
+        found += [step.sentence for step in connector.verify()]
+    if isinstance(connector, Notices):
+        found += connector.notices()
+    if (health := connector.health()) is not None:
+        found.append(health.sentence)
+    return found
+
+
+def check_no_secret(sentences: Iterable[str], secrets: Iterable[str]) -> None:
+    """Fail if a sentence contains a secret."""
+    for sentence in sentences:
+        for secret in secrets:
+            check(secret not in sentence, f"A sentence contains a secret: {sentence.replace(secret, '…')!r}.")
