@@ -13,17 +13,28 @@ _MOST_VALUES = 12
 _RECORDS_PER_VALUE = 5
 """A column is an enumeration if it has few values, and each occurs this often on average."""
 
+_COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?$"
+_COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})$|\..*,"
+"""A comma that is no separator of thousands: 1,5 and 0,125, but not 1,250."""
+
 
 @dataclass(slots=True)
 class _Column:
     types: list[ColumnType] = field(default_factory=lambda: list(PATTERNS))
     filled: int = 0
     values: set[str] | None = field(default_factory=set)
+    has_comma_form: bool = True
+    has_comma: bool = False
+    has_thousands: bool = False
 
     def add(self, values: pl.Series) -> None:
         present = values.filter((values != "").fill_null(value=False))
         self.filled += present.len()
         self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
+        if self.has_comma_form:
+            self.has_comma_form = bool(present.str.contains(_COMMA_FORM).all())
+            self.has_comma |= bool(present.str.contains(_COMMA_PROOF).any())
+            self.has_thousands |= bool(present.str.contains(".", literal=True).any())
         if self.values is not None:
             self.values.update(present.unique().to_list())
             if len(self.values) > _MOST_VALUES:
@@ -46,6 +57,14 @@ class ColumnProfile:
     def contract(self) -> Mapping[str, ColumnContract]:
         """Return the contract of each column, in the order in which the columns were found."""
         return {name: self._contract_of(column) for name, column in self._columns.items()}
+
+    def decimal_commas(self) -> Mapping[str, bool]:
+        """Return the columns of numbers with a decimal comma, and whether points separate their thousands."""
+        return {
+            name: column.has_thousands
+            for name, column in self._columns.items()
+            if column.has_comma_form and column.has_comma
+        }
 
     def _contract_of(self, column: _Column) -> ColumnContract:
         filled = bool(self.records) and column.filled == self.records

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from ingestd.core.phrases import counted
 from ingestd.core.record import Deletes
 
 FACTORS: Mapping[str, float] = {
@@ -79,14 +80,16 @@ def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
     """Return why a run with this effect is held, a sentence for each limit; empty if it passes."""
     reasons = []
     if guard.empty and effect.empty and effect.before:
-        reasons.append(f"It read no record; the reading before it had {_entries(effect.before)}.")
+        reasons.append(f"It read no record; the reading before it had {counted(effect.before, 'entry')}.")
     for verb, count, limit in (
         ("removes", effect.removed, guard.removed_percent),
         ("changes", effect.updated, guard.changed_percent),
     ):
         if limit is not None and effect.before >= guard.minimum and count * 100 > limit * effect.before:
             share = f"{count * 100 / effect.before:.1f}"
-            reasons.append(f"It {verb} {count} of {_entries(effect.before)} ({share} %); the limit is {limit:g} %.")
+            reasons.append(
+                f"It {verb} {count} of {counted(effect.before, 'entry')} ({share} %); the limit is {limit:g} %."
+            )
     if guard.factors:
         reasons += [
             f"It multiplies {count} of {effect.numeric} changed numbers by about {factor}, as another unit does."
@@ -94,7 +97,7 @@ def hold_reasons(guard: Guard, effect: RunEffect) -> tuple[str, ...]:
             if count >= MIN_VALUES and count * 2 > effect.numeric
         ]
     if guard.types and effect.retyped:
-        reasons.append(f"It changes the data type of {_entries(effect.retyped)}.")
+        reasons.append(f"It changes the data type of {counted(effect.retyped, 'entry')}.")
     return tuple(reasons)
 
 
@@ -108,7 +111,3 @@ def count_near_factors(former: pl.Series, new: pl.Series) -> tuple[int, dict[str
     ratios = pairs.select(ratio.alias("ratio")).filter(pl.col("ratio").is_finite() & (pl.col("ratio") != 0))["ratio"]
     near = {name: int(((ratios / factor - 1).abs() <= TOLERANCE).sum()) for name, factor in FACTORS.items()}
     return ratios.len(), near
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count} entries"

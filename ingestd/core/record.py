@@ -29,18 +29,37 @@ def position_text(positions: pl.Series) -> pl.Series:
     return positions if positions.dtype == pl.String else ("row " + positions.cast(pl.String)).alias(positions.name)
 
 
+def record_position(position: Position) -> Position:
+    """Return the position of a record from its own or that of a child, which is text: ``row 3, at parts[2]`` is row 3."""
+    if isinstance(position, int):
+        return position
+    found = position.partition(CHILD_OF)[0]
+    number = found.removeprefix("row ")
+    return int(number) if number != found and number.isdecimal() else found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """An ordered, independently resumable part of a source, such as a file or a table.
 
     A ``snapshot`` partition guarantees that one complete reading holds all of its records, so a missing record was removed.
     ``deletes`` states whether the entries of removed records are removed too. An incremental partition (a query by cursor, a
-    log) yields the records after the cursor.
+    log) yields the records after the cursor. A ``small`` snapshot partition has at most some 100 KB and is read at once,
+    such as a small file: several of them may be read before they are stored together.
+
+    ``replayable``: the source can be read from its start again. A queue cannot: its cursor is never reset by a retry or another
+    mapping, and a retry maps the record that is stored with the rejection. Such a partition is incremental.
     """
 
     name: str
     snapshot: bool = True
     deletes: Deletes = "keep"
+    small: bool = False
+    replayable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.snapshot and not self.replayable:
+            raise ValueError("A snapshot is read as a whole, so it is replayable. Use snapshot=False.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +74,19 @@ class Reject:
     reason: str
     field: str = ""
     record: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Consecutive records of a source, or a part of a source without records.
+
+    ``digest``: sections with equal digests have equal records, in this reading and in later ones; empty: nothing is known about
+    other sections. ``records``: their number. ``known``: the records were not read, because the caller knows the digest.
+    """
+
+    digest: bytes
+    records: int
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +108,8 @@ class Batch:
     longer rejected when this batch is durable.
     ``removed``: positions of records that the source has no more. Only for positions that are keys. If the last batch of a
     `partial` reading has a tuple here, also an empty one, the reading and those before it have found every change.
+    ``sections``: all records of the batch, and known ones between them, in the order of the source. A reading has sections in
+    each of its batches or in none; see `ingestd.sdk.ReadsSections`.
     ``header``: the columns are those of the whole partition (a header row, a table), not only those that occur in this
     batch. A column that a mapping names and that is absent here is then absent in the whole partition.
     """
@@ -91,6 +125,13 @@ class Batch:
     partial: bool = False
     resolves: tuple[str, ...] = ()
     removed: tuple[str, ...] | None = None
+    sections: tuple[Section, ...] = ()
+
+    @property
+    def record_count(self) -> int:
+        """The number of records between the two cursors, with rejected ones and those of known sections."""
+        known = sum(section.records for section in self.sections if section.known)
+        return self.records.height + len(self.rejects) + known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

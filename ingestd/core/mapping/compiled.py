@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from importlib.metadata import version
 from itertools import product
 from operator import itemgetter, xor
@@ -151,7 +151,7 @@ class Mapping:
             for spec in self._specs
         ]
         tables = [sorted(self._tables[source].items()) for source in self._tables]
-        content = [specs, version("polars"), *([tables] if tables else [])]
+        content = [specs, _polars_version(), *([tables] if tables else [])]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
@@ -179,6 +179,29 @@ class Mapping:
         # with_columns, because a select of only literals returns a single row.
         return records.with_columns(hashed.alias("\0row_hash"))["\0row_hash"].alias("row_hash")
 
+    def row_hashes_together(self, batches: Sequence[Batch]) -> list[pl.Series | None]:
+        """Return the `row_hashes` of those batches that have the same columns as others, and None for the others.
+
+        They are hashed at once, which takes hardly longer than for one of them. None also for batches with a missing column or a
+        mapping that uses facts.
+        """
+        same: dict[tuple[str, ...], list[int]] = {}
+        for number, batch in enumerate(batches):
+            names, columns = self._names_in(batch.records), batch.records.columns
+            if batch.records.height and not names.facts and all(name in columns for name in names.fields):
+                same.setdefault(tuple(columns), []).append(number)
+        hashes: list[pl.Series | None] = [None] * len(batches)
+        for numbers in same.values():
+            if len(numbers) == 1:
+                continue
+            whole = self.row_hashes(pl.concat([batches[number].records for number in numbers]), {})
+            start = 0
+            for number in numbers:
+                end = start + batches[number].records.height
+                hashes[number] = whole[start:end]
+                start = end
+        return hashes
+
     def check_header(self, batch: Batch) -> None:
         """Check that the partition has the columns and facts that the mapping uses.
 
@@ -202,6 +225,8 @@ class Mapping:
         for name in self.fields:
             if name not in columns and name not in facts and not (self._each and name.startswith(UNITS)):
                 raise SourceBroken(_no_unit(name) if name.startswith(UNITS) else no_column_sentence(name, columns))
+        if not self._dynamic:
+            return
         for spec, group in zip(self._specs, self._compile(columns), strict=True):
             if spec.selection is None:
                 continue
@@ -434,3 +459,9 @@ def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:
 def _position(positions: pl.Series, index: int) -> Position:
     position = positions[index]
     return position if isinstance(position, str) else int(position)
+
+
+@cache
+def _polars_version() -> str:
+    """Return the version that hashes the rows; the search for it parses a file, and every pipeline needs it."""
+    return version("polars")

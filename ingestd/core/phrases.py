@@ -1,0 +1,28 @@
+"""Words of the sentences that people read: shortened values, numbers of things, and the nearest name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_COMPARED_CHARACTERS = 300
+_SHOWN_CHARACTERS = 60
+
+
+def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
+    """Return ``text`` as one printable line of at most ``limit`` characters and an ellipsis."""
+    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return line if len(line) <= limit else f"{line[:limit]}…"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 entry`` or ``3 entries`` for the singular of a regular noun."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number} {noun}s"
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """Return `` Did you mean 'path'?`` with a leading space, or an empty text if no name is similar."""
+    near = difflib.get_close_matches(word[:_COMPARED_CHARACTERS], sorted(names), n=1, cutoff=0.6)
+    return f" Did you mean '{near[0]}'?" if near else ""
