@@ -22,6 +22,7 @@ Guarantees of every implementation (suite: ``tests/contract``):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -29,7 +30,7 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Position, Reject, Settlement
+from ingestd.core.record import Cursor, Deletes, Partition, Position, Reject, Settlement
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
 
@@ -41,13 +42,26 @@ Kind: TypeAlias = Literal["create", "update", "delete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The records of a complete reading, as row hashes.
+
+    ``hashes``: ``pl.UInt64``, one for each record, in any order; 8 MB for a million. ``sections``: the sections of the source,
+    ``digest`` (Binary) and ``records`` (UInt32) as of `ingestd.core.record.Section`. The row hashes are then in their order.
+    None: not known.
+    """
+
+    hashes: pl.Series
+    sections: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
     """The state of a partition before a run.
 
     ``cursor``: cursor of the last complete reading (None: never read, or with another mapping). ``current``: no other partition
-    of the pipeline has changed entries since, so the result of that reading is still valid. ``snapshot`` loads its row hashes
-    (``pl.UInt64``, sorted; 8 MB for a million rows). It is None if differences are unreliable: the partition is not
-    ``current``, or ``repeats``: two of its records produced the same key.
+    of the pipeline has changed entries since, so the result of that reading is still valid. ``snapshot`` loads its row hashes.
+    It is None if differences are unreliable: the partition is not ``current``, or ``repeats``: two of its records produced the
+    same key.
     ``awaiting``: the cursor that was read completely but is not acknowledged to the connector yet, or None.
     ``withheld``: the cursor of a reading that is held or was discarded, or None. While the source is unchanged since this cursor,
     there is nothing to read.
@@ -57,7 +71,7 @@ class PartitionState:
     name: str
     cursor: Cursor | None
     current: bool
-    snapshot: Callable[[], pl.Series] | None
+    snapshot: Callable[[], Snapshot] | None
     repeats: bool
     awaiting: Cursor | None
     withheld: Cursor | None = None
@@ -124,11 +138,56 @@ class Amendment:
     is_complete: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetriedRecord:
+    """A rejection that an operator retries, as it is stored.
+
+    ``id``: its number. ``facts``: those of the ``run`` that rejected it. ``row_hash`` (signed) is None if the source could not
+    read the fields: ``record`` then has its text. ``record`` is empty if another rejection with the same hash has it. ``entry``:
+    key, value and data type, if another pipeline had written the entry; ``record`` is then empty, too.
+    """
+
+    id: int
+    run: int
+    position: Position
+    row_hash: int | None
+    reason: str
+    record: Mapping[str, str | None]
+    facts: Mapping[str, str]
+    entry: tuple[str, str | None, str] | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the source has read the fields."""
+        return self.row_hash is not None
+
+
+@dataclass(slots=True)
+class WriteBatch:
+    """What `Intake.batch` has written. ``is_durable``: at its end; False if the state file failed, so all of it is undone."""
+
+    is_durable: bool = False
+
+
 class Intake(Protocol):
     """The intake's interface of the mirror. Methods block: call them in a thread."""
 
-    def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
-        """Return the partition's state under the mapping ``digest``; create the partition if it is new."""
+    def batch(self, pipeline: str) -> AbstractContextManager[WriteBatch]:
+        """Make what this thread writes in the context durable together, at its end: small partitions of one pipeline.
+
+        Each call in the context is complete or undone on its own, and an exception of one undoes no other. Other writers wait
+        meanwhile, so the context is short and waits for nothing, such as a source. If the state file fails, everything in the
+        context is undone.
+        """
+
+    def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
+        """Return the ``cursor`` that `open_partition` would return; write nothing."""
+
+    def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
+        """Return the partition's state under the mapping ``digest``; create the partition if it is new, and store its kind.
+
+        The cursor of a partition that is not replayable is kept under another mapping or sink.
+        """
 
     def begin_run(
         self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
@@ -164,7 +223,7 @@ class Intake(Protocol):
         run: int,
         *,
         cursor: Cursor,
-        seen: pl.Series | None,
+        seen: Snapshot | None,
         deletes: Deletes,
         partial: bool = False,
         reasons: Sequence[str] = (),
@@ -172,7 +231,7 @@ class Intake(Protocol):
     ) -> RunSummary:
         """End a complete run.
 
-        ``seen``: all row hashes of a snapshot reading, sorted; with ``deletes`` "remove", entries of missing records are removed.
+        ``seen``: all records of a snapshot reading; with ``deletes`` "remove", entries of missing records are removed.
         None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
         that ``collided`` nothing is recorded as read.
 
@@ -216,8 +275,28 @@ class Intake(Protocol):
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
         """Return the last partition of the pipeline that was read with this content before the run, and the time, or None."""
 
-    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
-        """Return (id, name, cursor) of each completely read partition with nothing pending and no acknowledgement."""
+    def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
+        """Return at most ``limit`` retried rejections of an incremental partition that no reading has repeated, the oldest first.
+
+        All of them are of one run, and have positions of one type.
+        """
+
+    def map_retried(
+        self,
+        partition: int,
+        records: Sequence[RetriedRecord],
+        *,
+        entries: pl.DataFrame,
+        rejects: Sequence[tuple[Reject, int | None]],
+    ) -> int:
+        """Replace rejections by what their stored ``records`` produce, in one transaction; return the number of changed entries.
+
+        ``records`` are from `retried_records`; ``entries`` and ``rejects`` are as in `commit`. A key that a later record has
+        written keeps its value. If the order of both is not known, the rejection stays, with that as its reason.
+        """
+
+    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
+        """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement."""
 
     def settlement(self, partition: int) -> Settlement:
         """Return the result of the last reading of a partition of `acknowledged_partitions`."""
@@ -278,10 +357,14 @@ class ClaimPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Claimed pending entries. Their keys are disjoint from those of all other open claims."""
+    """Claimed pending entries. Their keys are disjoint from those of all other open claims.
+
+    ``is_complete``: no other entries of the sink were pending.
+    """
 
     sink: int
     parts: tuple[ClaimPart, ...]
+    is_complete: bool = False
 
     @property
     def items(self) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection
 
 import polars as pl
 
 from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, known_entries, write_rows
 from ingestd.mirror.sqlite.former_values import keep_found
 from ingestd.mirror.sqlite.segments import acknowledge_entries, leave, queue
@@ -19,7 +19,7 @@ _PAGE = 50_000
 
 
 def adopt_entries(
-    connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: Collection[int], at: float
+    connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: ClaimedSegments, at: float
 ) -> int:
     """Compare the service's entries (key, value, data_type) with the mirror. Return the number of those already delivered.
 

@@ -13,12 +13,14 @@ import os
 import re
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
+from ingestd.mirror.port import WriteBatch
 from ingestd.mirror.sqlite.failures import ReadingConnection, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.write_lock import WriteLock
 
@@ -55,6 +57,7 @@ class StateFile:
         self.path = path
         self._factory = factory
         self._guard = WriteLock()
+        self._batch_thread: int | None = None
         self.unwritable = ""
         self.on_unwritable: Callable[[str], None] = lambda _: None
         self.on_writable: Callable[[], None] = lambda: None
@@ -82,12 +85,66 @@ class StateFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Open a write transaction: commit it at the end, roll it back on any exception.
 
-        One thread at a time, in the order of the calls. Split long work into several transactions.
+        One thread at a time, in the order of the calls. Split long work into several transactions. In a `batch` of this thread
+        it is a savepoint.
 
         Raises:
             MirrorFull: the file cannot be written now; the transaction was rolled back and can be repeated.
             MirrorCorrupt: the file is damaged.
         """
+        if self.in_batch:
+            with self._savepoint():
+                yield self._writer
+            return
+        with self._transaction() as connection:
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    @property
+    def changes(self) -> int:
+        """The number of rows that were changed since the file was opened. While it is equal, the content is equal.
+
+        No other process writes to the file. `replace_by` is not counted.
+        """
+        return self._writer.total_changes
+
+    @contextmanager
+    def batch(self) -> Iterator[WriteBatch]:
+        """Make one transaction of what this thread writes in the context, which should be short and wait for nothing.
+
+        Each `writing` in it is complete or undone on its own, as without the batch. So the transaction is committed after an
+        exception, too, unless the file itself failed: then all of it is rolled back.
+
+        Raises:
+            MirrorFull, MirrorCorrupt: as in `writing`.
+        """
+        found = WriteBatch()
+        with self._transaction() as connection:
+            self._batch_thread = threading.get_ident()
+            try:
+                yield found
+            finally:
+                self._batch_thread = None
+                if connection.in_transaction:  # a failure of the file has ended it
+                    try:
+                        connection.execute("COMMIT")
+                    except BaseException:
+                        self._roll_back()
+                        raise
+                    found.is_durable = True
+
+    @property
+    def in_batch(self) -> bool:
+        """Whether the calling thread is in a `batch`."""
+        return self._batch_thread == threading.get_ident()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction, which the caller ends; note whether the file can be written."""
         with self._guard:
             try:
                 with named_errors(self.path):
@@ -95,14 +152,7 @@ class StateFile:
                         self._writer.execute("ROLLBACK")
                     before = self._writer.total_changes
                     self._writer.execute("BEGIN IMMEDIATE")
-                    try:
-                        yield self._writer
-                        self._writer.execute("COMMIT")
-                    except BaseException:
-                        if self._writer.in_transaction:
-                            with suppress(sqlite3.Error):
-                                self._writer.execute("ROLLBACK")
-                        raise
+                    yield self._writer
             except MirrorFull as error:
                 if not self.unwritable:
                     self.unwritable = str(error)
@@ -112,6 +162,38 @@ class StateFile:
             if self.unwritable and self._writer.total_changes > before:
                 self.unwritable = ""
                 self.on_writable()
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        try:
+            # The failure of the file ends the batch: what follows could rely on what it has rolled back.
+            with named_errors(self.path):
+                self._writer.execute("SAVEPOINT part_of_batch")
+                try:
+                    yield
+                except BaseException:
+                    if self._writer.in_transaction:
+                        self._writer.execute("ROLLBACK TO part_of_batch")
+                        self._writer.execute("RELEASE part_of_batch")
+                    raise
+                self._writer.execute("RELEASE part_of_batch")
+        except MirrorError:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        if self._writer.in_transaction:
+            with suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open a connection for reading, which does not delay writers; in a `batch` of this thread, it is the writing one."""
+        if self.in_batch:
+            yield self._writer  # a connection of its own would not see what the batch has written
+            return
+        with closing(self.reader()) as connection:
+            yield connection
 
     def reader(self) -> sqlite3.Connection:
         """Return a new read connection; the caller closes it."""
@@ -234,14 +316,20 @@ def _migrations() -> list[tuple[int, str]]:
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
     """Return the file's layout version; raise if the file is of another program or a newer version."""
-    application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    application: int
+    version: int
+    tables: int
+    # One statement, and so one state of the file: another process may create its tables at this moment.
+    application, version, tables = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
+        " FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
     newest = _migrations()[-1][0]
     if version > newest:
         raise MirrorNewer(
             f"{path} was written by a newer ingestd (layout {version}, this one knows {newest}). Use the newer version."
         )
-    if application != _APPLICATION_ID and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+    if application != _APPLICATION_ID and tables:
         raise MirrorCorrupt(
             f"{path} is a database, but not a state file of ingestd. Configure another file in 'state'."
         )
@@ -261,8 +349,11 @@ def _refuse_older(version: int, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
-    for number, script in _migrations():
-        if number > version:
-            # executescript commits an open transaction first, so BEGIN and COMMIT are part of the script.
-            marks = f"PRAGMA application_id = {_APPLICATION_ID};\nPRAGMA user_version = {number};"
-            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\n{marks}\nCOMMIT;")
+    """Bring the file to the newest layout in one transaction: other processes and the next start see all of it or none."""
+    pending = [(number, script) for number, script in _migrations() if number > version]
+    if not pending:
+        return
+    scripts = "\n".join(script for _, script in pending)
+    marks = f"PRAGMA application_id = {_APPLICATION_ID};\nPRAGMA user_version = {pending[-1][0]};"
+    # executescript commits an open transaction first, so BEGIN and COMMIT are part of the script.
+    connection.executescript(f"BEGIN IMMEDIATE;\n{scripts}\n{marks}\nCOMMIT;")

@@ -17,6 +17,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
 from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.mirror.sqlite.adoption import adopt_entries, forget_entries
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.deferred import DeferredAcknowledgement, DeferredAcknowledgements
 from ingestd.mirror.sqlite.rejected_rows import store_rejected_entries
@@ -46,7 +47,7 @@ class DeliveryStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        claimed_segments: set[int],
+        claimed_segments: ClaimedSegments,
         watched: set[int],
         sequence: SequenceFile,
         on_written: Callable[[], None] = lambda: None,
@@ -150,20 +151,23 @@ class DeliveryStore:
         ]
 
     def _claim(self, sink: int, max_items: int, max_bytes: int) -> Claim | None:
-        chosen = self._choose(sink, max_items, max_bytes)
+        chosen, is_complete = self._choose(sink, max_items, max_bytes)
         self._sequence.hand_out(chosen)
         parts = []
         # Bodies are read after the segments are marked as claimed, so that later changes wait for this claim.
         for segment in chosen:
             part = self._part(sink, segment, max_items, max_bytes)
             if part is None:
-                self._claimed.discard(segment)
+                self._claimed.release([segment])
             else:
                 parts.append(part)
-        return Claim(sink=sink, parts=tuple(parts)) if parts else None
+        is_complete = is_complete and len(parts) == len(chosen) and all(part.whole for part in parts)
+        return Claim(sink=sink, parts=tuple(parts), is_complete=is_complete) if parts else None
 
-    def _choose(self, sink: int, max_items: int, max_bytes: int) -> list[int]:
+    def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[list[int], bool]:
+        """Return the claimed segments, and whether these are all of the sink."""
         chosen: list[int] = []
+        is_complete = True
         items, size, after = 0, 2, 0
         with self._claiming:
             # Segments of this claim do not block it: superseded items are left out of its bodies.
@@ -172,13 +176,16 @@ class DeliveryStore:
                 for segment, live, length, over in rows:
                     after = segment
                     if segment in elsewhere or not elsewhere.isdisjoint(json.loads(over)):
+                        is_complete = False
                         continue
                     if chosen and (items + live > max_items or size + length > max_bytes):
-                        return chosen
-                    self._claimed.add(segment)
+                        return chosen, False
+                    if not self._claimed.claim(segment):
+                        is_complete = False
+                        continue  # the end of the batch announces its sink
                     chosen.append(segment)
                     items, size = items + live, size + length
-        return chosen
+        return chosen, is_complete
 
     def _part(self, sink: int, segment: int, max_items: int, max_bytes: int) -> ClaimPart | None:
         row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
@@ -202,7 +209,7 @@ class DeliveryStore:
 
     def _release(self, segments: Iterable[int]) -> None:
         with self._claiming:
-            self._claimed.difference_update(segments)
+            self._claimed.release(segments)
 
     # ---------------------------------------------------------------------------------------- in the writing thread
 

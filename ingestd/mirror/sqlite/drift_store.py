@@ -15,6 +15,7 @@ import polars as pl
 
 from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.comparison import Comparison
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, remove_entries, write_rows
@@ -58,7 +59,7 @@ class DriftStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        claimed_segments: Collection[int],
+        claimed_segments: ClaimedSegments,
         opened: Collection[int],
         watched: set[int],
         announce: Callable[[int], None],

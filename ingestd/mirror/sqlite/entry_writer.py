@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
@@ -14,6 +13,7 @@ import polars as pl
 from ingestd.core.deadband import is_within_band
 from ingestd.mirror.former_values import Ending
 from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.former_values import keep_former
 from ingestd.mirror.sqlite.ownership import explaining_partitions
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
@@ -79,11 +79,12 @@ def write_entries(
     partition: int,
     run: int,
     pipeline: str,
-    claimed_segments: Collection[int],
+    claimed_segments: ClaimedSegments,
     at: float,
     ending: Ending = "replaced",
     repeated: RepeatedKeys | None = None,
     fresh: bool = False,
+    dated: bool = False,
 ) -> Written:
     """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
@@ -91,6 +92,7 @@ def write_entries(
     value, and ``last_read`` is the new one.
 
     ``claimed_segments``: the segments in open claims. ``at``: now. ``ending``: why a value that differs ends.
+    ``dated``: an equal entry gets this run and position, so that they show which record was the last.
     ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes the insertion.
     """
     location = {"sink": sink, "partition": partition, "run": run}
@@ -105,6 +107,7 @@ def write_entries(
             created=entries.height, updated=0, unchanged=0, replaced=nothing, replaced_before=nothing, moved=False,
             took_over=False, foreign=(),
         )  # fmt: skip
+    claimed_segments.keep_unclaimed(_pending_segments(known))
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     foreign = _foreign(connection, joined, pipeline)
     if foreign:
@@ -126,7 +129,7 @@ def write_entries(
     # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
     others = same.filter(pl.col("partition") != partition)["partition"].unique().to_list()
     explained = explaining_partitions(connection, sink, others) if others else set()
-    found = same.filter(pl.col("partition").is_in(list({*others} - explained)))
+    found = same.filter(pl.col("partition").is_in(list({*others} - explained)) | (own & pl.lit(dated)))
     if found.height:
         fixed = (repeat(partition), repeat(run), repeat(sink))
         columns = (found[name] for name in ("row_hash", "position"))
@@ -199,7 +202,7 @@ def remove_entries(
     sink: int,
     partition: int,
     run: int,
-    claimed_segments: Collection[int],
+    claimed_segments: ClaimedSegments,
     at: float,
     any_partition: bool = False,
 ) -> int:
@@ -208,6 +211,7 @@ def remove_entries(
     ``any_partition``: also remove keys of other partitions. ``at``: now.
     """
     known = known_entries(connection, sink, keys)
+    claimed_segments.keep_unclaimed(_pending_segments(known))
     gone = (
         known.filter((pl.lit(any_partition) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
         .select(
@@ -266,6 +270,11 @@ def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) ->
     return pl.DataFrame(rows, schema=_KNOWN, orient="row")
 
 
+def _pending_segments(known: pl.DataFrame) -> set[int]:
+    kinds, segments = known["kind"].to_list(), known["segment"].to_list()
+    return {segment for segment, kind in zip(segments, kinds, strict=True) if kind is not None}
+
+
 def write_rows(
     connection: sqlite3.Connection,
     entries: pl.DataFrame,
@@ -310,7 +319,7 @@ def _store(
     sink: int,
     partition: int,
     run: int,
-    claimed_segments: Collection[int],
+    claimed_segments: ClaimedSegments,
 ) -> None:
     """Write rows and queue them; remove pending ones from their older segments."""
     lost = Counter(entries["segment"].drop_nulls().to_list()) if "segment" in entries.columns else Counter[int]()

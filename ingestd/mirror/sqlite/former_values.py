@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from ingestd.mirror.former_values import Ending, FormerValue
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10
@@ -29,7 +30,7 @@ def keep_former(
     run: int,
     at: float,
     ending: Ending,
-    claimed_segments: Collection[int],
+    claimed_segments: ClaimedSegments,
 ) -> None:
     """Store the present values of ``keys`` (unique, sorted) before they change. Keys without an entry are ignored."""
     if not keys:

@@ -20,7 +20,10 @@ from ingestd.mirror.sqlite.sql import SQL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndOfRun:
-    """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`."""
+    """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`.
+
+    ``seen``: the row hashes; ``sections``: their sections, see `ingestd.mirror.port.Snapshot`.
+    """
 
     cursor: Cursor
     seen: pl.Series | None
@@ -28,6 +31,7 @@ class EndOfRun:
     partial: bool = False
     reasons: tuple[str, ...] = ()
     amendment: Amendment | None = None
+    sections: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Reject, Settlement
-from ingestd.mirror.port import Amendment, HeldRun, PartitionState, RunSummary
+from ingestd.core.record import Cursor, Deletes, Partition, Position, Reject, Settlement
+from ingestd.mirror.port import Amendment, HeldRun, PartitionState, RetriedRecord, RunSummary, Snapshot, WriteBatch
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.history import content_before
 from ingestd.mirror.sqlite.ownership import note_sources, rename_pipelines
 from ingestd.mirror.sqlite.pruner import Pruner
-from ingestd.mirror.sqlite.rejected_rows import store_rejected_partition, store_rejected_records
+from ingestd.mirror.sqlite.rejected_rows import drop_read_again, store_rejected_partition, store_rejected_records
+from ingestd.mirror.sqlite.retried_records import RetriedRecords
 from ingestd.mirror.sqlite.run_effect import PAGE
 from ingestd.mirror.sqlite.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.settlement import resolve, settlement_of
-from ingestd.mirror.sqlite.snapshots import load_snapshot
+from ingestd.mirror.sqlite.snapshots import load_sections, load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 
 _PARTITIONS = 1_000
 """Maximum number of partitions that are read in one transaction."""
+
+
+_SMALL = 200
+"""Up to this number, plain Python is faster than a query of polars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +63,26 @@ class IntakeStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        claimed_segments: Collection[int],
+        claimed_segments: ClaimedSegments,
         opened: set[int],
         announce: Callable[[int], None],
     ) -> None:
         self._state = state
         self._opened = opened
         self._now = now
-        self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=announce)
-        self._finisher = RunFinisher(state, self._writer, now=now, claimed_segments=claimed_segments, announce=announce)
+        self._claimed = claimed_segments
+        self._announce = announce
+        self._to_announce: set[int] = set()
+        self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
+        self._finisher = RunFinisher(
+            state, self._writer, now=now, claimed_segments=claimed_segments, announce=self._announce_durable
+        )
+        self._retry = RetriedRecords(self._writer, now=now)
         self._runs: dict[int, RunState] = {}
         self._retries: dict[int, int] = {}
+        self._changes_at_pass: dict[tuple[str, bool], int] = {}
+        self._changes_untouched: dict[str, int] = {}
+        """`StateFile.changes` when a pass of a pipeline was noted, and when none of its partitions was touched."""
         self._pruner = Pruner(state, now=now)
         with state.writing() as connection:
             for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
@@ -111,10 +129,43 @@ class IntakeStore:
         if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
             # Entries rejected because of a retired pipeline are mapped again.
             freed = {name for (name,) in connection.execute(SQL["partition_free_conflicts"])}
+            connection.execute(SQL["conflicts_retry_stored"])
         note_sources(connection, sources)
         return renamed, freed
 
-    def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
+    @contextmanager
+    def batch(self, pipeline: str) -> Iterator[WriteBatch]:
+        """See `Intake.batch`."""
+        sinks: set[int] = set()
+        try:
+            with self._finisher.ending(pipeline), self._claimed_until_commit() as written:
+                self._to_announce = sinks
+                yield written
+        finally:
+            for sink in sinks:
+                self._announce(sink)
+
+    @contextmanager
+    def _claimed_until_commit(self) -> Iterator[WriteBatch]:
+        with ExitStack() as undo, self._state.batch() as written:
+            undo.enter_context(self._claimed.batch())
+            yield written
+
+    def _announce_durable(self, sink: int) -> None:
+        """Announce pending entries: those of a batch at its end, because the delivery can't see them before."""
+        if self._state.in_batch:
+            self._to_announce.add(sink)
+        else:
+            self._announce(sink)
+
+    def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
+        """See `Intake.known_cursor`."""
+        of_sink = (sink.workspace, sink.by, sink.name)
+        with self._state.writing() as connection:
+            row = connection.execute(SQL["partition_cursor"], (pipeline, partition, digest, *of_sink)).fetchone()
+        return json.loads(row[0]) if row is not None and row[0] is not None else None
+
+    def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""
         address = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
@@ -125,11 +176,15 @@ class IntakeStore:
             row = _get_or_create(
                 connection,
                 "partition_get",
-                (pipeline_id, partition),
+                (pipeline_id, partition.name),
                 "partition_ensure",
-                (pipeline_id, sink_id, partition),
+                (pipeline_id, sink_id, partition.name),
             )
-            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired = row
+            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, *kind = (
+                row
+            )
+            if kind != (present := _kind(partition)):
+                connection.execute(SQL["partition_set_kind"], (*present, identity))
             if gone is not None:
                 connection.execute(SQL["partition_is_back"], (identity,))
             # The cursor covers the retries requested until now.
@@ -138,7 +193,7 @@ class IntakeStore:
                 restarted = {"sink": sink_id, "digest": digest, "partition": identity}
                 connection.execute(SQL["partition_restart"], restarted)
                 connection.execute(SQL["snapshot_clear"], (identity,))
-                cursor, valid_through, repeats = None, -1, 0
+                cursor, valid_through, repeats = None if partition.replayable else cursor, -1, 0
             if retired:
                 connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
@@ -147,7 +202,7 @@ class IntakeStore:
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
             id=identity,
-            name=partition,
+            name=partition.name,
             cursor=token,
             current=current,
             snapshot=partial(self._snapshot, identity) if current and not repeats else None,
@@ -203,11 +258,12 @@ class IntakeStore:
     ) -> int:
         """See `Intake.commit`."""
         current = self._runs[run]
-        ordered = entries.sort("key", maintain_order=True)  # stable: the last record of equal keys is last
+        ordered = _by_key(entries)
         unique = ordered
         if ordered["key"].n_unique() < ordered.height:
             unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
-        unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
+        signed = unique["row_hash"].cast(pl.Int64, wrap_numerical=True)
+        unique = unique.clone().replace_column(unique.get_column_index("row_hash"), signed)
         current.mapped += entries.height
         if unique.height < entries.height:
             current.repeats = True
@@ -225,10 +281,18 @@ class IntakeStore:
             written = self._writer.write_or_stage(connection, current, unique)
             if resolved:
                 resolve(connection, current.pipeline, resolved)
-            store_rejected_records(connection, self._writer.location(current), rejects)
+            location = self._writer.location(current)
+            if current.has_rejected and not current.snapshot:
+                drop_read_again(connection, location, current.retries, unique["row_hash"].unique().to_list())
+            store_rejected_records(connection, location, rejects)
             self._writer.count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
             if not current.snapshot:
-                connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
+                current.last_row = max(
+                    [current.last_row, *_rows(entries), *(_row_of(one.position) for one, _ in rejects)]
+                )
+                current.has_rejected = current.has_rejected or bool(rejects)
+                moved = {"cursor": json.dumps(cursor), "last_row": current.last_row, "partition": current.partition}
+                connection.execute(SQL["partition_advance"], moved)
         return changed + self._writer.note_written(current, written)
 
     def finish_run(
@@ -236,7 +300,7 @@ class IntakeStore:
         run: int,
         *,
         cursor: Cursor,
-        seen: pl.Series | None,
+        seen: Snapshot | None,
         deletes: Deletes,
         partial: bool = False,
         reasons: Sequence[str] = (),
@@ -244,7 +308,13 @@ class IntakeStore:
     ) -> RunSummary:
         """See `Intake.finish_run`."""
         end = EndOfRun(
-            cursor=cursor, seen=seen, deletes=deletes, partial=partial, reasons=tuple(reasons), amendment=amendment
+            cursor=cursor,
+            seen=seen.hashes if seen is not None else None,
+            sections=seen.sections if seen is not None else None,
+            deletes=deletes,
+            partial=partial,
+            reasons=tuple(reasons),
+            amendment=amendment,
         )
         summary = self._finisher.finish(self._runs[run], end)
         del self._runs[run]
@@ -275,20 +345,46 @@ class IntakeStore:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
-        """See `Intake.note_pass`."""
+        """See `Intake.note_pass`. Without a change since the last one it needs no transaction."""
+        if self._changes_at_pass.get((pipeline, whole)) == self._state.changes:
+            return
         with self._state.writing() as connection:
             row = connection.execute(SQL["pipeline_adopted_at"], (pipeline,)).fetchone()
-            if row is None or row[0] is None or began >= row[0]:
+            is_valid = row is None or row[0] is None or began >= row[0]
+            if is_valid:
                 connection.execute(SQL["pipeline_read"], {"name": pipeline, "began": began, "whole": int(whole)})
+            changes = connection.total_changes
+        if is_valid:  # and committed
+            self._changes_at_pass[pipeline, whole] = changes
 
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
         """See `Intake.known_content`."""
         with self._state.writing() as connection:
             return content_before(connection, run, sha256)
 
-    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
-        """See `Intake.acknowledged_partitions`."""
-        rows: list[tuple[float, int, str, str]] = []
+    def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
+        """See `Intake.retried_records`."""
+        with self._state.writing() as connection:
+            return self._retry.records(connection, partition, retries=self._retries.get(partition, 0), limit=limit)
+
+    def map_retried(
+        self,
+        partition: int,
+        records: Sequence[RetriedRecord],
+        *,
+        entries: pl.DataFrame,
+        rejects: Sequence[tuple[Reject, int | None]],
+    ) -> int:
+        """See `Intake.map_retried`."""
+        with self._state.writing() as connection:
+            run, written = self._retry.map(connection, partition, records, entries=_by_key(entries), rejects=rejects)
+        return self._writer.note_written(run, written)
+
+    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
+        """See `Intake.acknowledged_partitions`. If nothing was touched and nothing has changed since, it needs no transaction."""
+        if self._changes_untouched.get(pipeline) == self._state.changes:
+            return []
+        rows: list[tuple[float, int, Partition, str]] = []
         after: int | None = 0
         while after is not None:
             with self._state.writing() as connection:
@@ -297,15 +393,18 @@ class IntakeStore:
                     return []
                 page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
                 rows += [
-                    (run, identity, name, cursor)
-                    for identity, name, cursor, run, is_acknowledged in page
+                    (run, identity, _partition(name, *kind), cursor)
+                    for identity, name, *kind, cursor, run, is_acknowledged in page
                     if is_acknowledged
                 ]
                 pending = [(known[0], identity) for identity, *_, done in page if not done]
                 connection.executemany(SQL["touched_drop"], pending)
+                changes = connection.total_changes
+            if not page and after == 0:
+                self._changes_untouched[pipeline] = changes
             after = page[-1][0] if len(page) == _PARTITIONS else None
-        rows.sort()
-        return [(identity, name, json.loads(cursor)) for _, identity, name, cursor in rows]
+        rows.sort(key=itemgetter(0, 1))
+        return [(identity, partition, json.loads(cursor)) for _, identity, partition, cursor in rows]
 
     def settlement(self, partition: int) -> Settlement:
         """See `Intake.settlement`."""
@@ -332,11 +431,45 @@ class IntakeStore:
         """See `Intake.prune`."""
         self._pruner.prune()
 
-    def _snapshot(self, partition: int) -> pl.Series:
+    def _snapshot(self, partition: int) -> Snapshot:
         with self._state.writing() as connection:
             # These hashes cover the retries requested until now.
             self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
-            return load_snapshot(connection, partition)
+            return Snapshot(hashes=load_snapshot(connection, partition), sections=load_sections(connection, partition))
+
+
+def _kind(partition: Partition) -> list[int | str]:
+    return [int(partition.snapshot), partition.deletes, int(partition.small), int(partition.replayable)]
+
+
+def _partition(name: str, snapshot: int, deletes: Deletes, small: int, replayable: int) -> Partition:
+    return Partition(
+        name=name, snapshot=bool(snapshot), deletes=deletes, small=bool(small), replayable=bool(replayable)
+    )
+
+
+def _rows(entries: pl.DataFrame) -> list[int]:
+    """Return the highest row number of entries with row numbers."""
+    numbers = entries["position"]
+    return [int(str(numbers.max()))] if numbers.dtype.is_integer() and numbers.len() > numbers.null_count() else []
+
+
+def _row_of(position: Position) -> int:
+    return position if isinstance(position, int) else 0
+
+
+def _by_key(entries: pl.DataFrame) -> pl.DataFrame:
+    """Return entries sorted by key; of equal keys, the last record is last."""
+    if entries.height <= _SMALL:
+        keys = entries["key"].to_list()
+        if all(key <= following for key, following in pairwise(keys)):
+            return entries
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        columns = [(column, column.to_list()) for column in entries.get_columns()]
+        return pl.DataFrame(
+            [pl.Series(column.name, [values[row] for row in order], dtype=column.dtype) for column, values in columns]
+        )
+    return entries.sort("key", maintain_order=True)
 
 
 def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, insert: str, row: _Row) -> _Row:

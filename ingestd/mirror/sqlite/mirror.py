@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile, open_read_only
 from ingestd.mirror.sqlite.cursor_store import CursorStore
 from ingestd.mirror.sqlite.delivery_store import DeliveryStore
@@ -26,11 +28,11 @@ class SqliteMirror:
     ``on_unwritable`` is called with a sentence when the file cannot be written, and ``on_writable`` when it can be written again.
     """
 
-    def __init__(self, state: StateFile, *, now: Callable[[], float]) -> None:
-        claimed_segments: set[int] = set()
+    def __init__(self, state: StateFile, sequence: SequenceFile, *, now: Callable[[], float]) -> None:
+        claimed_segments = ClaimedSegments()
         opened: set[int] = set()
         self._state = state
-        self.sequence = SequenceFile(state, state.path, now=now())
+        self.sequence = sequence
         self.on_pending: Callable[[int], None] | None = None
         self.on_acknowledged: Callable[[], None] | None = None
         self.on_unwritable: Callable[[str], None] | None = None
@@ -46,7 +48,7 @@ class SqliteMirror:
             now=now,
             claimed_segments=claimed_segments,
             watched=watched,
-            sequence=self.sequence,
+            sequence=sequence,
             on_written=self._report_acknowledged,
         )
         self.rejected = RejectedStore(state, now=now, announce=self._announce)
@@ -75,12 +77,14 @@ class SqliteMirror:
         Raises:
             MirrorBusy, MirrorNewer, MirrorCorrupt, MirrorError: see `StateFile`.
         """
-        state = StateFile(path, factory=factory)
-        try:
-            return cls(state, now=now)
-        except BaseException:
-            state.close()
-            raise
+        with ExitStack() as undone:
+            state = StateFile(path, factory=factory)
+            undone.callback(state.close)
+            sequence = SequenceFile(state, path, now=now())
+            undone.callback(sequence.close)
+            mirror = cls(state, sequence, now=now)
+            undone.pop_all()
+            return mirror
 
     @staticmethod
     def observe(path: Path) -> Observer:

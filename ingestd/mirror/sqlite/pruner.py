@@ -27,7 +27,7 @@ RUNS_KEPT = 20_000
 """The newest runs of all pipelines are kept."""
 
 RUNS_APART = 5_000
-"""Minimum number of new runs between two prunings, because each reads all entries."""
+"""Minimum number of new runs before a pruning, because each reads all entries."""
 
 ABSENT_SECONDS = 86_400
 """Time for which a missing partition is kept, because it may come back (such as an unmounted share)."""
@@ -77,9 +77,13 @@ class Pruner:
         if not self._busy.acquire(blocking=False):
             return Pruned()
         try:
+            # A connection of its own takes longer than everything else that a pass over a small file does in the mirror.
+            with self._state.writing() as connection:
+                due, newest = connection.execute(SQL["pruning_due"]).fetchone()
+            if newest < max(due, RUNS_APART):
+                return Pruned()
             with closing(self._state.reader()) as reader:
-                due, newest = reader.execute(SQL["pruning_due"]).fetchone()
-                return self._prune(reader, newest) if newest >= due else Pruned()
+                return self._prune(reader, newest)
         finally:
             self._busy.release()
 

@@ -26,6 +26,47 @@ DELETE FROM rejected WHERE id IN (
     ON r.partition = :partition AND r.position = j.value AND typeof(r.position) = 'text'
   WHERE r.subject = 'record' AND r.run < :run)
 
+-- Retried rejections that an incremental reading has read again: the records with these row hashes.
+-- name: rejected_read_again
+DELETE FROM rejected WHERE id IN (
+  SELECT r.id FROM rejected r INDEXED BY rejected_retried
+  WHERE r.partition = :partition AND r.subject <> 'entry' AND r.run < :run AND r.retried <= :retries
+    AND r.row_hash IN (SELECT value FROM json_each(:hashes)))
+
+-- Unreadable records have no row hash. A row number is that of the same record only if the reading from the start, which came to
+-- the row `:last_row`, misses no earlier row.
+-- name: rejected_unreadable_read_again
+DELETE FROM rejected WHERE id IN (
+  SELECT r.id FROM rejected r INDEXED BY rejected_retried
+  WHERE r.partition = :partition AND r.subject = 'record' AND r.run < :run AND r.retried <= :retries AND r.row_hash IS NULL
+    AND typeof(r.position) = 'integer' AND :last_row >= (SELECT last_row FROM partition WHERE id = :partition))
+
+-- The rejections that are mapped as they are stored.
+-- name: retried_stored
+SELECT r.id, r.run, r.position, r.row_hash, r.reason, r.record, coalesce(n.facts, '{}'), r.subject, r.key,
+  r.value, r.data_type
+FROM rejected r INDEXED BY rejected_retried LEFT JOIN run n ON n.id = r.run
+WHERE r.partition = ? AND r.retried <= ? AND r.subject IN ('record', 'conflict') ORDER BY r.run, r.id LIMIT ?
+
+-- A retry that is not possible: the rejection stays.
+-- Deletes the rejections of records with these hashes, except those that the run has rejected again.
+-- name: rejected_drop_mapped
+DELETE FROM rejected WHERE id IN (
+  SELECT r.id FROM json_each(:hashes) j CROSS JOIN rejected r ON r.partition = :partition AND r.row_hash = j.value
+  WHERE r.subject = 'record' AND r.run < :run)
+
+-- Deletes retried conflicts, except those that the run has found again.
+-- name: rejected_drop_resolved
+DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(:ids)) AND subject = 'conflict' AND run < :run
+
+-- What is known of the given keys (a JSON list), as far as the partition has written them.
+-- name: entries_written
+SELECT e.key, e.run, e.position, e.value, e.data_type FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value
+WHERE e.partition = ?
+
+-- name: rejected_keep
+UPDATE rejected SET retried = NULL, reason = ?, last_at = ?, times = times + 1 WHERE id = ?
+
 -- name: rejected_drop
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
 
@@ -163,7 +204,7 @@ WHERE id IN (SELECT id FROM temp.chosen) AND subject <> 'entry'
 
 -- Without a cursor the partition is read from its start, even if the source reports that it is unchanged.
 -- name: partition_reopen
-UPDATE partition SET cursor = NULL WHERE id = ?
+UPDATE partition SET cursor = NULL WHERE id = ? AND replayable
 
 -- name: retried_hashes
 SELECT row_hash FROM rejected WHERE partition = ? AND retried > ? AND row_hash IS NOT NULL

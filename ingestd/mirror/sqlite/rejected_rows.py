@@ -175,6 +175,14 @@ def find_vanished(connection: sqlite3.Connection, partition: int, run: int, hash
     return known.filter(~pl.col("row_hash").is_in(hashes.implode()).fill_null(value=False))["id"].sort().to_list()
 
 
+def drop_read_again(
+    connection: sqlite3.Connection, location: RejectionLocation, retries: int, hashes: Sequence[int]
+) -> None:
+    """Delete retried rejections of earlier runs that an incremental reading has read again; ``hashes``: signed row hashes."""
+    found = {"partition": location.partition, "run": location.run, "retries": retries, "hashes": json.dumps(hashes)}
+    connection.execute(SQL["rejected_read_again"], found)
+
+
 def find_corrected(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> list[int]:
     """Return the sorted ids of rejections of earlier runs that this run mapped successfully.
 

@@ -9,8 +9,8 @@ import json
 import sqlite3
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import polars as pl
@@ -20,6 +20,7 @@ from ingestd.core.guard import RunEffect, hold_reasons
 from ingestd.core.record import Deletes
 from ingestd.mirror.port import Amendment, HeldRun, RunSummary
 from ingestd.mirror.sqlite.amendment import find_unnamed, is_undecided
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import remove_entries
 from ingestd.mirror.sqlite.held_runs import EndOfRun, decision_about, drop_content, drop_hold, hold, hold_of, read_hold
@@ -51,7 +52,7 @@ class RunFinisher:
         writer: RunWriter,
         *,
         now: Callable[[], float],
-        claimed_segments: Collection[int],
+        claimed_segments: ClaimedSegments,
         announce: Callable[[int], None],
     ) -> None:
         self._state = state
@@ -61,7 +62,11 @@ class RunFinisher:
         self._announce = announce
         self._finished: Counter[str] = Counter()
         self._repeated: dict[int, RepeatedKeys] = {}
-        self._ending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._ending: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+
+    def ending(self, pipeline: str) -> AbstractContextManager[object]:
+        """Return the lock with which the runs of a pipeline end. A batch takes it first: it waits for nothing later."""
+        return self._ending[pipeline]
 
     def repeated_keys(self, partition: int) -> RepeatedKeys:
         """Return the repeated keys for a run that begins, with those of a collided run of the same content."""
@@ -72,7 +77,7 @@ class RunFinisher:
         with self._ending[run.pipeline]:
             collides = run.outdated and not run.whole
             if run.guard is not None and (end.seen is not None or end.partial) and not collides:
-                with closing(self._state.reader()) as reader:
+                with self._state.reading() as reader:
                     hashes = end.seen.reinterpret(signed=True) if end.seen is not None else None
                     measured = measure_effect(reader, run, seen=hashes, deletes=end.deletes)
                     known = hold_of(reader, run.partition)
@@ -94,7 +99,7 @@ class RunFinisher:
         if run.guard is None or not run.only_guarded or run.outdated:
             return
         with self._ending[run.pipeline]:
-            with closing(self._state.reader()) as reader:
+            with self._state.reading() as reader:
                 measured = measure_effect(reader, run, seen=None, deletes="keep")
             if not measured.collides and not hold_reasons(run.guard, measured.effect):
                 self._apply_staged(run)
@@ -209,7 +214,7 @@ class RunFinisher:
                 self._repeated[run.partition] = run.repeated_keys
             else:
                 if seen is not None:
-                    self._end_snapshot(connection, run, seen, repeats=repeats)
+                    self._end_snapshot(connection, run, seen, end.sections, repeats=repeats)
                 connection.execute(SQL["rejected_partition"], (run.partition,)).fetchall()
             if run.staged:
                 connection.execute(SQL["staging_clear"], (run.id,))
@@ -243,11 +248,19 @@ class RunFinisher:
             drop_old_snapshots(connection, run.partition)
         self._finished[run.pipeline] += 1
 
-    def _end_snapshot(self, connection: sqlite3.Connection, run: RunState, seen: pl.Series, *, repeats: bool) -> None:
+    def _end_snapshot(
+        self,
+        connection: sqlite3.Connection,
+        run: RunState,
+        seen: pl.Series,
+        sections: pl.DataFrame | None,
+        *,
+        repeats: bool,
+    ) -> None:
         """Store the row hashes of a whole reading."""
         if run.remapped and run.whole:
             connection.execute(SQL["partition_mapped"], (run.partition,))
-        store_snapshot(connection, run.partition, seen)
+        store_snapshot(connection, run.partition, seen, sections)
         changes = -1 if run.stale else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
         exact = int(run.whole and not (run.repeats or repeats or run.moved))
@@ -270,7 +283,7 @@ class RunFinisher:
 
     def _amend(self, run: RunState, end: EndOfRun, amendment: Amendment) -> None:
         """Remove what the records of a partial reading do not produce any more: entries, and earlier rejections."""
-        with closing(self._state.reader()) as reader:
+        with self._state.reading() as reader:
             unnamed = find_unnamed(reader, run, end)
         self._remove(run, unnamed)
         if run.has_rejected and amendment.positions is not None:
@@ -292,18 +305,24 @@ class RunFinisher:
         A crash before the end of the run loses no record. The partition is then read again from its start, and vanished
         records that came back are mapped again.
         """
+        if not run.snapshot:
+            # A record that this reading did not read again stays rejected: its source may not have it any more.
+            again = {"partition": run.partition, "run": run.id, "retries": run.retries, "last_row": run.last_row}
+            with self._state.writing() as connection:
+                connection.execute(SQL["rejected_unreadable_read_again"], again)
+            return
         vanished: list[int] = []
-        with closing(self._state.reader()) as reader:
+        with self._state.reading() as reader:
             if seen is not None:
                 vanished = find_vanished(reader, run.partition, run.id, seen.reinterpret(signed=True))
                 whole = run.whole
             else:
                 # A partial partition replaces its own rejections, unless a whole one had its name before.
                 whole = partial and not load_snapshot(reader, run.partition).len()
-                if run.snapshot and not whole:
+                if not whole:
                     return
             corrected = find_corrected(reader, run.partition, run.id, run.retries, whole=whole)
-        if run.snapshot and (vanished or corrected):
+        if vanished or corrected:
             with self._state.writing() as connection:
                 connection.execute(SQL["partition_reopen"], (run.partition,))
                 if seen is not None:
@@ -321,14 +340,14 @@ class RunFinisher:
 
         A read connection lists them, because a sink may be large. After a crash the next reading continues with the rest.
         """
-        with closing(self._state.reader()) as reader:
+        with self._state.reading() as reader:
             rows = reader.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
         known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
         self._remove(run, known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list())
 
     def _remove_left_over(self, run: RunState, deletes: Deletes) -> None:
         """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
-        with closing(self._state.reader()) as reader:
+        with self._state.reading() as reader:
             entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
         if deletes == "remove":
             self._remove(run, entries["key"].to_list())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from ingestd.core.guard import Guard
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.entry_writer import Written, write_entries
+from ingestd.mirror.sqlite.json_rows import json_rows
 from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.sql import SQL
@@ -25,6 +27,7 @@ class RunState:
     the guard and for no other reason. ``approved``: a person approved the held run. ``repeated_keys`` are noted for snapshots
     only. ``positions_exact``: at the begin, each entry had the position of the only record that produced it. ``moved``: an entry
     now comes from a record with another key. ``fresh``: all entries so far were new to the mirror.
+    ``last_row``: the highest row number so far.
     """
 
     id: int
@@ -51,6 +54,7 @@ class RunState:
     outdated: bool = False
     stale: bool = False
     fresh: bool = False
+    last_row: int = 0
 
 
 class RunWriter:
@@ -60,7 +64,7 @@ class RunWriter:
     """
 
     def __init__(
-        self, *, now: Callable[[], float], claimed_segments: Collection[int], announce: Callable[[int], None]
+        self, *, now: Callable[[], float], claimed_segments: ClaimedSegments, announce: Callable[[int], None]
     ) -> None:
         self._now = now
         self._claimed = claimed_segments
@@ -74,7 +78,7 @@ class RunWriter:
         """Write entries, or stage them until the end of a run with repeated keys or a guard."""
         if entries.height and run.staged:
             run.repeated_keys.note_staged(connection, run.id, entries)
-            connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
+            connection.execute(SQL["staging_write"], (run.id, json_rows(entries)))
             return None
         return self.write(connection, run, entries) if entries.height else None
 
@@ -92,6 +96,7 @@ class RunWriter:
             ending="approved" if run.approved else "replaced",
             repeated=run.repeated_keys if run.snapshot else None,
             fresh=run.fresh,
+            dated=run.has_rejected and not run.snapshot,
         )
         run.fresh = run.fresh and written.created == entries.height
         store_conflicts(connection, self.location(run), run.pipeline, written.foreign, entries)

@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.json_rows import json_rows
 from ingestd.mirror.sqlite.sql import SQL
 
 ITEMS = 5000
@@ -32,7 +33,7 @@ def encode(entries: pl.DataFrame, kind: Kind) -> bytes:
         members = [pl.Series("delete", [True]).new_from_index(0, entries.height)]
     else:
         members = [entries["value"], entries["data_type"].alias("dataType")]
-    return pl.DataFrame([entries["key"], *members]).write_json().encode()
+    return json_rows(pl.DataFrame([entries["key"], *members])).encode()
 
 
 def queue(

@@ -8,6 +8,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Rejected, Settlement
@@ -33,7 +34,9 @@ def settlement_of(
         run=run, started=started, ended=ended, pipeline=pipeline,
         sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,
         updated=updated, unchanged=unchanged, removed=removed, rejected=rejected, refused=refused,
-        facts=json.loads(facts), rejects=lambda: _stream_rejections(reader, partition),
+        facts=json.loads(facts),
+        # Most have none, and a connection takes longer than everything else here.
+        rejects=partial(_stream_rejections, reader, partition) if rejected else partial(iter, ()),
     )  # fmt: skip
 
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from ingestd.core.errors import MirrorError
 from ingestd.mirror.sqlite.connection import copy_unlocked, lock_state
 from ingestd.mirror.sqlite.failures import damaged, named_errors, state_exists, unopenable
 
+KeptFiles: TypeAlias = Iterable[tuple[str, str, bytes]]
+"""Pipeline, name and content of private files of connectors. A backup has them in a table of its own."""
 
-def back_up_state(state: Path, target: Path) -> int:
-    """Copy the state file to the new file ``target`` and check the copy. Return its size in bytes.
+_TABLE = "CREATE TABLE kept_file (pipeline TEXT NOT NULL, name TEXT NOT NULL, content BLOB NOT NULL)"
+
+
+def back_up_state(state: Path, target: Path, *, kept: Callable[[], KeptFiles] = tuple) -> int:
+    """Copy the state file and the ``kept`` files to the new file ``target`` and check the copy. Return its size in bytes.
 
     Other processes may use the state file; writers are not delayed. The copy is one consistent state, in one file with mode 0600.
 
@@ -28,7 +35,7 @@ def back_up_state(state: Path, target: Path) -> int:
     try:
         if target.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        _copy_durably(state, part)
+        _copy_durably(state, part, kept=kept())
         part.rename(target)
         _sync_folder(target.parent)
         return target.stat().st_size
@@ -40,8 +47,12 @@ def back_up_state(state: Path, target: Path) -> int:
         part.unlink(missing_ok=True)
 
 
-def restore_state(state: Path, backup: Path) -> Path | None:
+def restore_state(
+    state: Path, backup: Path, *, restore_kept: Callable[[KeptFiles], None] = lambda _: None
+) -> Path | None:
     """Replace the state file by a backup. Return the path at which the replaced file is kept, None if there was none.
+
+    ``restore_kept`` writes the kept files of the backup, before the state file is replaced.
 
     The sequence file stays: it shows the next start that the state file is older than what the service received. After a crash
     the state file has either the former content or that of the backup.
@@ -59,6 +70,7 @@ def restore_state(state: Path, backup: Path) -> Path | None:
         state.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(lock_state(state)):
             _copy_durably(backup, part)
+            restore_kept(_take_kept(part))
             replaced = _keep(state)
             part.replace(state)
             _sync_folder(state.parent)
@@ -69,7 +81,18 @@ def restore_state(state: Path, backup: Path) -> Path | None:
         part.unlink(missing_ok=True)
 
 
-def _copy_durably(source: Path, part: Path) -> None:
+def _take_kept(part: Path) -> list[tuple[str, str, bytes]]:
+    """Remove the kept files from a restored copy, and return them."""
+    with named_errors(part), closing(sqlite3.connect(part)) as copy:
+        if not copy.execute("SELECT 1 FROM sqlite_schema WHERE name = 'kept_file'").fetchone():
+            return []
+        files = copy.execute("SELECT pipeline, name, content FROM kept_file").fetchall()
+        copy.execute("DROP TABLE kept_file")
+        copy.commit()
+    return files
+
+
+def _copy_durably(source: Path, part: Path, *, kept: KeptFiles = ()) -> None:
     """Copy a state file to ``part``, replacing a part that a crash left, and check the copy completely."""
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -77,6 +100,10 @@ def _copy_durably(source: Path, part: Path) -> None:
     with named_errors(part), closing(sqlite3.connect(part)) as copy:
         copy.execute("PRAGMA journal_mode = DELETE")  # in WAL mode it would be several files
         version = copy.execute("PRAGMA user_version").fetchone()[0]
+        if files := list(kept):
+            copy.execute(_TABLE)
+            copy.executemany("INSERT INTO kept_file VALUES (?, ?, ?)", files)
+            copy.commit()
         found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
     if not version:
         raise MirrorError(f"{source} is empty, so it is no state file. Nothing was changed.")

@@ -18,6 +18,7 @@ import polars as pl
 from ingestd.core.clock import Now
 from ingestd.core.record import Position
 from ingestd.mirror.port import HeldRun
+from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile, copy_unlocked
 from ingestd.mirror.sqlite.entry_writer import compare_with_known, known_entries
 from ingestd.mirror.sqlite.failures import unopenable
@@ -111,7 +112,7 @@ class StateCopy:
         self._newest: int = self._before.execute(SQL["newest_segment"]).fetchone()[0]
         self._first_run: int = self._before.execute(SQL["planned_newest_run"]).fetchone()[0] + 1
         self.intake = IntakeStore(
-            self._state, now=now, claimed_segments=frozenset(), opened=set(), announce=lambda _: None
+            self._state, now=now, claimed_segments=ClaimedSegments(), opened=set(), announce=lambda _: None
         )
 
     def sinks(self) -> list[CopiedSink]:

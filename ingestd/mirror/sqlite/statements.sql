@@ -24,8 +24,15 @@ UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM parti
 INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING
 
 -- name: partition_get
-SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries, gone, retired FROM partition
-WHERE pipeline = ? AND name = ?
+SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, snapshot, deletes, small, replayable
+FROM partition WHERE pipeline = ? AND name = ?
+
+-- name: partition_set_kind
+UPDATE partition SET snapshot = ?, deletes = ?, small = ?, replayable = ? WHERE id = ?
+
+-- name: partition_cursor
+SELECT p.cursor FROM pipeline l JOIN partition p ON p.pipeline = l.id JOIN sink k ON k.id = p.sink
+WHERE l.name = ? AND p.name = ? AND p.digest = ? AND k.workspace = ? AND k.addressed_by = ? AND k.name = ?
 
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
@@ -33,11 +40,11 @@ SELECT retries FROM partition WHERE id = ?
 -- `remapped`: the next whole reading finds the keys that the former mapping produced in this sink and the new one does not.
 -- name: partition_restart
 UPDATE partition SET remapped = (sink = :sink AND digest <> '' AND (remapped OR digest <> :digest)), sink = :sink,
-  digest = :digest, cursor = NULL, valid_through = -1, repeats = 0, positions_exact = 0
+  digest = :digest, cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1, repeats = 0, positions_exact = 0
 WHERE id = :partition
 
 -- name: partition_advance
-UPDATE partition SET cursor = ? WHERE id = ?
+UPDATE partition SET cursor = :cursor, last_row = max(last_row, :last_row) WHERE id = :partition
 
 -- name: partition_context
 SELECT l.name, p.sink, p.repeats, p.remapped, p.last_run IS NOT NULL, p.positions_exact FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
@@ -61,9 +68,14 @@ UPDATE partition SET positions_exact = ? WHERE id = ? AND positions_exact <> ?
 UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
 
 -- name: partition_free_conflicts
-UPDATE partition SET cursor = NULL, valid_through = -1
+UPDATE partition SET cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1
 WHERE id IN (SELECT partition FROM rejected WHERE subject = 'conflict')
 RETURNING (SELECT l.name FROM pipeline l WHERE l.id = partition.pipeline)
+
+-- The conflicts of partitions that are not read again from their start: what is stored of them is written at the next reading.
+-- name: conflicts_retry_stored
+UPDATE rejected SET retried = (SELECT p.retries FROM partition p WHERE p.id = rejected.partition)
+WHERE subject = 'conflict' AND partition IN (SELECT id FROM partition WHERE NOT replayable)
 
 -- The conflicts of partitions that are being read, and their partitions; see `chosen_mark_retried` and `partition_add_retry`.
 -- name: conflicts_retry_in_runs
@@ -109,7 +121,7 @@ INSERT INTO temp.touched (pipeline, partition) SELECT pipeline, id FROM partitio
 DELETE FROM temp.touched WHERE pipeline = ? AND partition = ?
 
 -- name: partitions_touched
-SELECT p.id, p.name, p.cursor, p.last_run, p.awaiting AND p.cursor IS NOT NULL
+SELECT p.id, p.name, p.snapshot, p.deletes, p.small, p.replayable, p.cursor, p.last_run, p.awaiting AND p.cursor IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
   AND NOT EXISTS (SELECT 1 FROM wait w CROSS JOIN segment s ON s.id = w.segment WHERE w.partition = p.id)
 FROM temp.touched t CROSS JOIN partition p ON p.id = t.partition
@@ -128,7 +140,10 @@ SELECT hashes FROM snapshot WHERE partition = ? ORDER BY piece
 DELETE FROM snapshot WHERE partition = ?
 
 -- name: snapshot_add
-INSERT INTO snapshot (partition, piece, hashes) VALUES (?, ?, ?)
+INSERT INTO snapshot (partition, piece, hashes, sections) VALUES (?, ?, ?, ?)
+
+-- name: snapshot_sections
+SELECT sections FROM snapshot WHERE partition = ? AND piece = 0
 
 -- Deletes the oldest snapshots of a pipeline beyond a number; if such a partition is read again, all its records are mapped. Each
 -- run moves one partition beyond the number, so earlier runs have handled the older ones.
