@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
+from ingestd.core.errors import SourceBroken
+from ingestd.core.record import Section
+from ingestd.intake.seen_records import SeenRecords
 from ingestd.intake.spill_file import SpillFile
-
-PARTS = 64
-"""A spill file of row hashes needs so many parts."""
-
-_IN_MEMORY = 2_000_000
-"""So many row hashes of a reading are collected in memory, 16 MB."""
+from ingestd.mirror.port import Snapshot
 
 _JOINED_RATIO = 16
 """A batch is joined with at most this many previous hashes for each of its own; measured: half the time of a search.
@@ -22,69 +19,77 @@ A join reads all previous hashes. With many batches in one large reading, its ti
 A search of the batch's sorted hashes takes its place then.
 """
 
+_SCANS = 4
+"""So many small batches are compared with the unsorted previous hashes. Then these are sorted: the time of six such scans."""
+
 
 class Difference:
     """Compares the row hashes of a reading with those of the previous one."""
 
-    def __init__(self, load_previous: Callable[[], pl.Series] | None, spill: SpillFile | None = None) -> None:
-        """``load_previous`` returns the sorted row hashes of the previous reading; None: every record is new.
+    def __init__(self, load_previous: Callable[[], Snapshot] | None, spill: SpillFile | None = None) -> None:
+        """``load_previous`` returns the previous reading; None: every record is new.
 
-        ``spill``: an empty file with `PARTS` parts for the hashes of a large reading;
-        None: they stay in memory.
+        ``spill``: an empty file with `SPILL_PARTS` parts for the hashes of large readings; None: they stay in memory.
         """
         self._load_previous = load_previous
         self._previous: pl.Series | None = None
-        self._seen: list[pl.Series] = []
-        self._collected = 0
-        self._spill = spill
+        self._is_sorted = False
+        self._scans = 0
+        self._seen = SeenRecords(spill)
 
     def load(self) -> None:
         """Load the row hashes of the previous reading, unless they are loaded already."""
         if self._load_previous is not None:
-            self._previous, self._load_previous = self._load_previous(), None
+            self._previous = self._load_previous().hashes
+            self._load_previous = None
 
-    def mask_new(self, hashes: pl.Series) -> pl.Series:
+    def load_sections(self) -> dict[bytes, int]:
+        """Load the previous reading; return the number of records of its sections, by digest. `mask_new` knows these."""
+        if self._load_previous is None:
+            return {}
+        previous, self._load_previous = self._load_previous(), None
+        self._previous = previous.hashes
+        return self._seen.know(previous)
+
+    def mask_new(self, hashes: pl.Series, sections: Sequence[Section] = ()) -> pl.Series:
         """Return a boolean mask over ``hashes``: True if the previous reading had no such record.
 
-        The hashes are added to those that `seen` returns.
+        The hashes, and those of known ``sections`` between them, are added to those that `seen` returns.
+
+        Raises:
+            SourceBroken: the sections do not fit the hashes, or one that is named as known is not known.
         """
         self.load()
-        self._collect(hashes)
+        try:
+            self._seen.add(hashes, sections)
+        except LookupError as error:
+            raise SourceBroken(f"The connector returned sections that do not fit its records: {error}") from error
         if self._previous is None or not self._previous.len():
-            # `pl.repeat` evaluates an expression, which takes longer than the whole comparison of a small file.
-            return pl.Series([True]).new_from_index(0, hashes.len())
-        missing = self._find_missing(self._previous, hashes.sort())
+            return _repeat(hashes.len(), is_new=True)
+        missing = self._find_missing(self._previous, hashes)
+        if not missing.len():
+            return _repeat(hashes.len(), is_new=False)
         # A record is new if its hash is new. So the new hashes mark the records, and nothing restores the order of the batch.
         return hashes.is_in(missing.implode())
 
-    def seen(self) -> pl.Series:
-        """Return all row hashes of this reading, sorted (``pl.UInt64``). Nothing can be compared afterwards."""
+    def seen(self) -> Snapshot:
+        """Return all records of this reading. Nothing can be compared afterwards."""
         self._previous = None  # no longer needed, and as large as the result
-        if self._spill is None or not self._spill.exists:
-            return pl.concat([pl.Series("row_hash", [], dtype=pl.UInt64), *self._seen]).sort()
-        self._write(self._spill)
-        parts = (pl.concat(self._spill.frames(part)).to_series().sort() for part in range(PARTS))
-        return pl.concat(list(parts)).set_sorted()
+        return self._seen.end()
 
-    def _collect(self, hashes: pl.Series) -> None:
-        self._seen.append(hashes)
-        self._collected += hashes.len()
-        if self._spill is not None and self._collected >= _IN_MEMORY:
-            self._write(self._spill)
-
-    def _write(self, spill: SpillFile) -> None:
-        """Move the hashes from memory to the parts of the file: equal ranges of the 64-bit integers."""
-        ordered = pl.concat([pl.Series("row_hash", [], dtype=pl.UInt64), *self._seen]).sort()
-        bounds = pl.Series([(part << 64) // PARTS for part in range(1, PARTS)], dtype=pl.UInt64)
-        edges = [0, *ordered.search_sorted(bounds).to_list(), ordered.len()]
-        for part, (start, end) in enumerate(pairwise(edges)):
-            spill.append(part, ordered[start:end].to_frame())
-        self._seen, self._collected = [], 0
-
-    @staticmethod
-    def _find_missing(previous: pl.Series, ordered: pl.Series) -> pl.Series:
-        """Return the values of ``ordered`` that ``previous`` lacks. Both are sorted, and ``previous`` is not empty."""
-        if previous.len() > _JOINED_RATIO * ordered.len():
+    def _find_missing(self, previous: pl.Series, hashes: pl.Series) -> pl.Series:
+        """Return the values of ``hashes`` that ``previous`` lacks, which is not empty."""
+        is_small = previous.len() > _JOINED_RATIO * hashes.len()
+        if not self._is_sorted and is_small and self._scans < _SCANS:
+            self._scans += 1
+            present = previous.filter(previous.is_in(hashes.implode()))
+            return hashes.filter(~hashes.is_in(present.implode()))
+        if not self._is_sorted:
+            self._previous = previous = previous.sort()
+            self._is_sorted = True
+            self._seen.release_memory()
+        ordered = hashes.sort()
+        if is_small:
             indexes = previous.search_sorted(ordered).clip(0, previous.len() - 1)
             return ordered.filter(previous.gather(indexes) != ordered)
         # For each value, an as-of join finds the greatest previous hash that is not above it. It reads both from start to end.
@@ -100,3 +105,8 @@ class Difference:
             )
         )
         return joined.filter(pl.col("hash").ne_missing(pl.col("previous")))["hash"]
+
+
+def _repeat(count: int, *, is_new: bool) -> pl.Series:
+    # `pl.repeat` evaluates an expression, which takes longer than the whole comparison of a small file.
+    return pl.Series([is_new]).new_from_index(0, count)

@@ -18,6 +18,17 @@ class OperatorNotice:
     since: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHealth:
+    """The state of the connection of a pipeline's source; see `ingestd.sdk.ConnectionHealth`."""
+
+    pipeline: str
+    sentence: str
+    connected_since: float | None = None
+    lag_seconds: float | None = None
+    dropped: int = 0
+
+
 class Failures:
     """Partitions with a repeated failure: its reason and its first time. Thread-safe for readers."""
 

@@ -29,6 +29,11 @@ class IntakePause:
         self._trying = False
         self._changed = ChangeSignal()
 
+    @property
+    def is_paused(self) -> bool:
+        """True while pipelines wait."""
+        return self._failures > 0
+
     @asynccontextmanager
     async def attempt(self, pipeline: str) -> AsyncIterator[ResumeAttempt]:
         """Wait until the pipeline may read. If its attempt writes to the state file, the pause ends for all pipelines.

@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
 from ingestd.core.contract import Contract, ContractCheck
-from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
+from ingestd.core.errors import MirrorError, RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
-from ingestd.core.record import Batch, Partition
-from ingestd.intake.difference import PARTS
+from ingestd.core.record import Batch, Cursor, Partition
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.lookup_files import LookupFiles
-from ingestd.intake.notice import Failures, OperatorNotice
-from ingestd.intake.run import Run, checked_batches
+from ingestd.intake.notice import Failures, OperatorNotice, SourceHealth
+from ingestd.intake.partition_acknowledger import PartitionAcknowledger
+from ingestd.intake.partition_batches import PartitionBatches
+from ingestd.intake.retried_records import map_retried
+from ingestd.intake.run import Run
+from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
-from ingestd.mirror.port import Intake, PartitionState, RunSummary
-from ingestd.sdk import Backfills, Connector, Holds, Notices
-from ingestd.telemetry import Emit
+from ingestd.mirror.port import Intake, PartitionState, RunSummary, WriteBatch
+from ingestd.process.redaction import redact_text
+from ingestd.process.supervision import one_line
+from ingestd.sdk import Backfills, ConnectionHealth, Connector, Holds, Notices, ReadsSections
+from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.intake import (
     ContentKnown,
     PartitionParked,
     PartitionRead,
     PartitionReadAgain,
-    PartitionSettled,
     PartitionUnchanged,
     RecordsParked,
     RunHeld,
@@ -40,6 +46,12 @@ from ingestd.telemetry.catalogue.intake import (
     SettlingFailed,
     SourceStopped,
 )
+
+_TOGETHER_SECONDS = 0.05
+"""Small partitions are read for so long before they are stored, and stored for so long in one transaction."""
+
+_TOGETHER_RECORDS = 5_000
+"""So many records of small partitions are in memory before they are stored, the size of a request."""
 
 _NOTICES = 5
 """Maximum number of different reasons that are reported in full; the others are counted."""
@@ -50,15 +62,17 @@ class PassReport:
     """The result of one pass over a source.
 
     ``read``: the runs of the partitions with something to read. ``away``: why a partition or the source is unavailable now;
-    empty if all are available. ``broken``: why the source can't be used as configured; empty if it can. ``rejected``: partitions
-    that can't be read as configured, each with the reason. ``began``: when the pass began, in seconds since the epoch.
-    ``complete``: every partition was read to its end or is unchanged. ``whole``: the source has partitions, and all of them are
-    snapshots with ``deletes: remove``, so it names all its entries. ``held``: a partition has a held or discarded run.
+    empty if all are available. ``retry_after``: the seconds for which it asked not to be read. ``broken``: why the source can't
+    be used as configured; empty if it can. ``rejected``: partitions that can't be read as configured, each with the reason.
+    ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or is unchanged.
+    ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all its entries.
+    ``held``: a partition has a held or discarded run.
     """
 
     pipeline: str
     read: tuple[RunSummary, ...] = ()
     away: str = ""
+    retry_after: float = 0.0
     broken: str = ""
     rejected: tuple[str, ...] = ()
     began: float = 0.0
@@ -73,13 +87,23 @@ class _ReadPass:
     partitions: list[Partition] = field(default_factory=list)
     rejected: dict[str, str] = field(default_factory=dict)
     away: str = ""
+    retry_after: float = 0.0
     held: bool = False
+
+    def note_away(self, error: SourceUnavailable) -> None:
+        """Keep the first reason and the longest wait."""
+        self.away = self.away or str(error)
+        self.retry_after = max(self.retry_after, error.retry_after)
+
+
+class _SourceNeeded(Exception):
+    """A partition must be read again, which is not possible in a transaction."""
 
 
 class Reader:
     """Reads one source. All methods block and belong to one thread, except the thread-safe ones.
 
-    Thread-safe: `stop`, `remap`, `columns_of`, `notices` and `unacknowledged`. ``clock``: monotonic seconds;
+    Thread-safe: `stop`, `remap`, `columns_of`, `notices`, `health` and `unacknowledged`. ``clock``: monotonic seconds;
     ``now``: seconds since the epoch.
     ``on_pass`` is called with the report of each pass. ``lookups``: the files of the mapping's lookups. ``guard`` decides
     whether a run of a snapshot partition is held. ``groups``: the group stage before the mapping. Temporary files of large
@@ -106,11 +130,16 @@ class Reader:
     ) -> None:
         self.pipeline = pipeline
         self.connector = connector
+        # Once, because the check of a protocol takes longer than other steps of a small file.
+        self._backfills = connector if isinstance(connector, Backfills) else None
+        self._sections = connector if isinstance(connector, ReadsSections) else None
         self.sink = sink
         self._mapping = mapping
         self._contract = contract
         self._mirror = mirror
-        self._emit = emit
+        self._emit_now = emit
+        self._after_commit: list[Callable[[], None]] | None = None
+        """What waits for the end of a transaction with several partitions; None outside one."""
         self._guard = guard
         self._clock = clock
         self._now = now
@@ -126,6 +155,11 @@ class Reader:
         now = connector.context.now
         self._unacknowledged, self._unmoved, self._unreadable, self._away = (Failures(now) for _ in range(4))
         """Why partitions are not acknowledged, not moved after a rejection, not readable, or not available."""
+        self._uncommitted = Failures(now)
+        """Why connectors could not handle the commits of partitions."""
+        self._acknowledger = PartitionAcknowledger(
+            pipeline, connector, mirror, emit=emit, failures=self._unacknowledged, report=self._report_unacknowledged
+        )
 
     @property
     def _digest(self) -> str:
@@ -142,6 +176,7 @@ class Reader:
     def stop(self) -> None:
         """End the running pass at its next batch; committed batches stay, the rest is read after the next start."""
         self._stopped.set()
+        self.connector.context.stopping.set()
         self.connector.interrupt()
 
     def columns_of(self, key: str, member: str) -> tuple[str, ...]:
@@ -172,7 +207,7 @@ class Reader:
         try:
             self._read_all(found)
         except SourceUnavailable as error:
-            found.away = str(error)
+            found.note_away(error)
         except SourceBroken as error:
             broken = str(error)
             self._report_stopped(broken)
@@ -189,6 +224,7 @@ class Reader:
             pipeline=self.pipeline,
             read=tuple(found.read),
             away=found.away,
+            retry_after=found.retry_after,
             broken=broken,
             rejected=tuple(f"{name}: {sentence}" for name, sentence in found.rejected.items()),
             began=began,
@@ -208,20 +244,106 @@ class Reader:
 
     def _read_all(self, found: _ReadPass) -> None:
         self._read_lookups()
-        for partition in self._list_partitions():
-            if self._stopped.is_set():
-                break
-            found.partitions.append(partition)
+        small: deque[PartitionBatches] = deque()
+        try:
+            until, records = 0.0, 0
+            for partition in self._list_partitions():
+                if self._stopped.is_set():
+                    break
+                found.partitions.append(partition)
+                reading = self._fetch(partition) if partition.small and partition.snapshot else None
+                if reading is None:
+                    self._store(small, found)
+                    self._read_one(partition, found)
+                    continue
+                if not small:
+                    until, records = self._clock() + _TOGETHER_SECONDS, 0
+                small.append(reading)
+                records += reading.records
+                if self._clock() >= until or records >= _TOGETHER_RECORDS:
+                    self._store(small, found)
+        finally:
+            self._store(small, found)
+
+    def _fetch(self, partition: Partition) -> PartitionBatches | None:
+        """Read a small partition without storing it; return None if it is larger than expected."""
+        cursor = self._mirror.known_cursor(self.pipeline, partition.name, self.sink, self._digest)
+        with PartitionBatches(self.connector.read(partition, cursor), partition, cursor) as reading:
+            return reading if reading.fetch() else None
+
+    def _store(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
+        """Store fetched readings, as many as possible in each transaction.
+
+        An unforeseen exception of one is raised after the others are stored.
+        """
+        failure: Exception | None = None
+        self._hash_together(small)
+        while small:
             try:
-                summary = self._read_partition(partition, found)
-            except SourceUnavailable as error:
-                found.away = found.away or str(error)
-            except SourceBroken as error:
-                found.rejected[partition.name] = str(error)
-                self._reject(partition, str(error))
-            else:
-                if summary is not None:
-                    found.read.append(summary)
+                self._store_together(small, found)
+            except MirrorError:
+                small.clear()
+                raise
+            except Exception as error:  # noqa: BLE001 - raised below
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def _hash_together(self, small: Iterable[PartitionBatches]) -> None:
+        """Make the row hashes of fetched readings at once, unless a contract or a group makes other records of them."""
+        readings = [reading for reading in small if reading.fetched]
+        if len(readings) > 1 and self._contract is None and self._groups is None:
+            hashes = self._mapping.row_hashes_together([reading.fetched[0] for reading in readings])
+            for reading, of_reading in zip(readings, hashes, strict=True):
+                reading.row_hashes = of_reading
+
+    def _store_together(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
+        """Store fetched readings in one transaction, for some time. What must follow the commit follows it."""
+        after: list[Callable[[], None]] = []
+        until = self._clock() + _TOGETHER_SECONDS
+        written = WriteBatch()
+        self._after_commit = after
+        try:
+            with self._mirror.batch(self.pipeline) as written:
+                is_due = False
+                while small and not is_due:
+                    reading = small.popleft()
+                    self._read_one(reading.partition, found, reading)
+                    is_due = self._clock() >= until
+        finally:
+            self._after_commit = None
+            if written.is_durable:
+                for call in after:
+                    call()
+
+    def _emit(self, event: Event) -> None:
+        self._later(partial(self._emit_now, event))
+
+    def _read_one(self, partition: Partition, found: _ReadPass, fetched: PartitionBatches | None = None) -> None:
+        try:
+            self._record(partition, found, partial(self._read_partition, partition, found, fetched))
+        except _SourceNeeded:
+            self._later(partial(self._read_one, partition, found))
+
+    def _later(self, call: Callable[[], None]) -> None:
+        """Call after the commit of the present transaction; now, outside one."""
+        if self._after_commit is None:
+            call()
+        else:
+            self._after_commit.append(call)
+
+    def _record(self, partition: Partition, found: _ReadPass, read: Callable[[], RunSummary | None]) -> None:
+        """Call ``read`` for a partition, and record the result."""
+        try:
+            summary = read()
+        except SourceUnavailable as error:
+            found.note_away(error)
+        except SourceBroken as error:
+            found.rejected[partition.name] = str(error)
+            self._later(partial(self._reject, partition, str(error)))
+        else:
+            if summary is not None:
+                found.read.append(summary)
 
     def acknowledge_partitions(self) -> int:
         """Notify the connector of each acknowledged partition; return the number of successful notifications.
@@ -229,30 +351,11 @@ class Reader:
         Raises:
             MirrorError: the state file failed.
         """
-        count = 0
-        acknowledged = self._mirror.acknowledged_partitions(self.pipeline)
-        self._unacknowledged.keep_only({name for _, name, _ in acknowledged})
-        for identity, name, cursor in acknowledged:
-            settlement = self._mirror.settlement(identity)
-            try:
-                self.connector.settled(Partition(name=name), cursor, settlement)
-                gone = isinstance(self.connector, Holds) and not self.connector.holds(name)
-            except SettleLater:
-                continue
-            except MirrorError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a plug-in's failure to move one file must not stop the others
-                self._report_unacknowledged(self._unacknowledged, name, error)
-                continue
-            self._unacknowledged.clear(name)
-            self._mirror.acknowledge(identity, cursor, gone=gone)
-            self._emit(PartitionSettled(pipeline=self.pipeline, partition=name))
-            count += 1
-        return count
+        return self._acknowledger.acknowledge()
 
     def notices(self) -> list[OperatorNotice]:
         """Return the notices for the operator. Thread-safe."""
-        failures = (self._away, self._unacknowledged, self._unmoved)
+        failures = (self._away, self._unacknowledged, self._uncommitted, self._unmoved)
         reasons = {sentence: since for each in failures for sentence, since in each.by_sentence().items()}
         first = list(reasons.items())[:_NOTICES]
         known = [OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since) for sentence, since in first]
@@ -264,6 +367,24 @@ class Reader:
                 OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()
             ]
         return known
+
+    def health(self) -> SourceHealth | None:
+        """Return the state of the source's connection; None if it has none that stays open. Thread-safe."""
+        try:
+            found = self.connector.health()
+        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not end the status
+            found = ConnectionHealth(
+                sentence=f"The connector failed to report its state: {one_line(error)}. Please report it."
+            )
+        if found is None:
+            return None
+        return SourceHealth(
+            pipeline=self.pipeline,
+            sentence=redact_text(found.sentence),
+            connected_since=found.connected_since,
+            lag_seconds=found.lag_seconds,
+            dropped=found.dropped,
+        )
 
     def unacknowledged(self, partition: str) -> OperatorNotice | None:
         """Return why the connector can't acknowledge a partition, such as an unmovable file, or None. Thread-safe."""
@@ -291,23 +412,48 @@ class Reader:
             self.connector.again()
         return self.connector.partitions()
 
-    def _read_partition(self, partition: Partition, found: _ReadPass) -> RunSummary | None:
-        """Read one partition and return the summary, or None if there was nothing to read.
+    def _read_partition(
+        self, partition: Partition, found: _ReadPass, fetched: PartitionBatches | None
+    ) -> RunSummary | None:
+        """Read one partition and return the summary, or None if there was nothing to read, or if it is read later.
 
         If the differences do not show which record owns a key, the whole partition is read again.
+
+        Raises:
+            _SourceNeeded: ``fetched`` is not what must be stored.
         """
-        state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._digest)
+        state = self._mirror.open_partition(self.pipeline, partition, self.sink, self._digest)
         was_read_before = state.cursor is not None
-        summary = first = self._read(partition, state, whole=False)
+        if not partition.replayable:
+            map_retried(self._mirror, state.id, self._mapping)
+        summary = self._read(partition, state, fetched, whole=False)
+        if not partition.snapshot and partition.replayable and summary is not None:
+            map_retried(self._mirror, state.id, self._mapping)
         if summary is not None and summary.collided:
-            self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
-            state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._digest)
-            summary = self._read(partition, state, whole=True)
+            again = partial(self._read_again, partition, found, summary.id, is_reread=was_read_before)
+            if self._after_commit is None:
+                return again()
+            self._later(partial(self._record, partition, found, again))
+            return None
+        self._note_held(found, state, summary)
+        if summary is not None:
+            self._report_known_content(partition, summary.id, is_reread=was_read_before)
+        return summary
+
+    def _read_again(self, partition: Partition, found: _ReadPass, first: int, *, is_reread: bool) -> RunSummary | None:
+        """Read the whole partition after the run ``first``, the differences of which decided nothing."""
+        self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
+        state = self._mirror.open_partition(self.pipeline, partition, self.sink, self._digest)
+        summary = self._read(partition, state, None, whole=True)
+        self._note_held(found, state, summary)
+        if summary is not None:
+            self._report_known_content(partition, first, is_reread=is_reread)
+        return summary
+
+    @staticmethod
+    def _note_held(found: _ReadPass, state: PartitionState, summary: RunSummary | None) -> None:
         is_withheld = state.withheld is not None if summary is None else summary.withheld is not None
         found.held = found.held or is_withheld
-        if first is not None and summary is not None:
-            self._report_known_content(partition, first.id, is_reread=was_read_before)
-        return summary
 
     def _report_known_content(self, partition: Partition, run: int, *, is_reread: bool) -> None:
         """Report content that was read before, which is often a mistake but harmless.
@@ -322,19 +468,24 @@ class Reader:
         sentence = f"{partition.name} has {content} {moment(at)}."
         self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
-    def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
-        if isinstance(self.connector, Backfills):
-            self.connector.pause_backfill(state.withheld is not None)
+    def _read(
+        self, partition: Partition, state: PartitionState, fetched: PartitionBatches | None, *, whole: bool
+    ) -> RunSummary | None:
+        if self._backfills is not None:
+            self._backfills.pause_backfill(state.withheld is not None)
         with ExitStack() as files:
             sorter = files.enter_context(EntrySorter(self._folder))
-            hashes = files.enter_context(closing(SpillFile(self._folder, parts=PARTS, content="row hashes")))
+            hashes = files.enter_context(closing(SpillFile(self._folder, parts=SPILL_PARTS, content="row hashes")))
             groups = files.enter_context(GroupStage(self._groups, self._folder)) if self._groups is not None else None
-            return self._read_batches(partition, state, whole=whole, groups=groups, sorter=sorter, hashes=hashes)
+            return self._read_batches(
+                partition, state, fetched, whole=whole, groups=groups, sorter=sorter, hashes=hashes
+            )
 
     def _read_batches(
         self,
         partition: Partition,
         state: PartitionState,
+        fetched: PartitionBatches | None,
         *,
         whole: bool,
         groups: GroupStage | None,
@@ -347,22 +498,24 @@ class Reader:
         withheld = state.withheld if can_hold and not whole else None
         run = Run(
             self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups,
-            sorter=sorter, hashes=hashes, clock=self._clock,
+            sorter=sorter, hashes=hashes, row_hashes=fetched.known_hashes if fetched is not None else lambda _: None,
+            clock=self._clock,
         )  # fmt: skip
         started = self._clock()
         summary: RunSummary | None = None
         try:
             cursor = None if whole else withheld or state.cursor
             # Closed at once, because the traceback of an exception would keep the source's file open.
-            with closing(checked_batches(self.connector.read(partition, cursor))) as batches:
-                for batch in batches:
+            with self._reading(partition, cursor, fetched, run) as reading:
+                for batch in reading:
                     if batch.unchanged and withheld is not None:
                         return None  # the run with this content is held or was discarded
                     if self._needs_whole(batch, state, is_held=withheld is not None):
-                        batches.close()
-                        return self._read(partition, state, whole=True)
+                        reading.close()
+                        return self._read(partition, state, None, whole=True)
                     self._sha256 = batch.facts.get("file.sha256", "")
                     summary = run.take(batch)
+                    self._report_committed(partition, batch.cursor)
                     if self._stopped.is_set():
                         break
         except MirrorError:
@@ -380,6 +533,39 @@ class Reader:
             self._report(partition, summary, run.first_reject, self._clock() - started)
         return summary
 
+    def _report_committed(self, partition: Partition, cursor: Cursor) -> None:
+        """Notify the connector of a durable commit. A failure does not end the reading, because the records are stored."""
+        if partition.snapshot:
+            return  # durable only as a whole
+        try:
+            self.connector.committed(partition, cursor)
+        except Exception as error:  # noqa: BLE001 - the next commit repeats what a plug-in has failed to do
+            self._report_unacknowledged(self._uncommitted, partition.name, error)
+        else:
+            self._uncommitted.clear(partition.name)
+
+    def _reading(
+        self, partition: Partition, cursor: Cursor | None, fetched: PartitionBatches | None, run: Run
+    ) -> PartitionBatches:
+        """Return the reading after a cursor: ``fetched``, if it begins there."""
+        if fetched is not None and fetched.cursor == cursor:
+            return fetched
+        if self._after_commit is not None:
+            raise _SourceNeeded
+        return PartitionBatches(self._begin_reading(partition, cursor, run), partition, cursor)
+
+    def _begin_reading(
+        self, partition: Partition, cursor: Cursor | None, run: Run
+    ) -> Iterator[Batch | RecordUnreadable]:
+        """Read a partition; without its known sections, if nothing but the records decides their row hashes.
+
+        A contract and groups look at every record, and a fact may differ although the records do not.
+        """
+        can_compare = partition.snapshot and self._contract is None and self._groups is None and not self._uses_facts
+        if can_compare and self._sections is not None:
+            return self._sections.read_sections(partition, cursor, run.load_sections)
+        return self.connector.read(partition, cursor)
+
     def _needs_whole(self, batch: Batch, state: PartitionState, *, is_held: bool) -> bool:
         """Return True if the batch does not contain, or does not show, what must be mapped."""
         if batch.partial:
@@ -392,7 +578,7 @@ class Reader:
             self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
         try:
             self.connector.failed(partition, reason)
-        except Exception as error:  # noqa: BLE001 - as in acknowledge_partitions
+        except Exception as error:  # noqa: BLE001 - as in PartitionAcknowledger
             self._report_unacknowledged(self._unmoved, partition.name, error)
         else:
             self._unmoved.clear(partition.name)

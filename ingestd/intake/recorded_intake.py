@@ -13,8 +13,8 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Reject
-from ingestd.mirror.port import Amendment, Intake, PartitionState, RunSummary
+from ingestd.core.record import Cursor, Deletes, Partition, Reject
+from ingestd.mirror.port import Amendment, Intake, PartitionState, RunSummary, Snapshot
 
 _PAGE = 65_536
 """Row hashes that are added to a digest at a time."""
@@ -48,10 +48,10 @@ class PartitionReading:
         for reject, row_hash in rejects:
             self._rejects.update(f"{reject.position}\n{reject.reason}\n{row_hash}\n".encode(errors="surrogatepass"))
 
-    def end(self, seen: pl.Series | None, summary: RunSummary) -> None:
+    def end(self, seen: Snapshot | None, summary: RunSummary) -> None:
         """Add the row hashes of a complete snapshot, and the counts."""
         if seen is not None:
-            _update(self._seen, seen)
+            _update(self._seen, seen.hashes.sort())
         self.rejected += summary.rejected
 
 
@@ -78,7 +78,7 @@ class RecordedIntake:
         """Return a method of the other one that needs no record."""
         return getattr(self._intake, name)
 
-    def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
+    def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""
         state = self._intake.open_partition(pipeline, partition, sink, digest)
         self.digests[pipeline] = digest
@@ -117,7 +117,7 @@ class RecordedIntake:
         run: int,
         *,
         cursor: Cursor,
-        seen: pl.Series | None,
+        seen: Snapshot | None,
         deletes: Deletes,
         partial: bool = False,
         reasons: Sequence[str] = (),

@@ -18,6 +18,7 @@ from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
+from ingestd.process.redaction import redact_text
 from ingestd.sdk.batches import attach_rejects
 
 _ENTRIES_IN_COMMIT = 5000
@@ -37,8 +38,8 @@ class Run:
 
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
-    snapshot. ``hashes``: see `Difference`. ``clock``: monotonic seconds.
-    ``first_reject``: location and reason of the first rejected record.
+    snapshot. ``hashes``: see `Difference`. ``row_hashes`` returns those of a batch, if they are known. ``clock``: monotonic
+    seconds. ``first_reject``: location and reason of the first rejected record.
     """
 
     def __init__(
@@ -54,13 +55,16 @@ class Run:
         groups: GroupStage | None = None,
         sorter: EntrySorter,
         hashes: SpillFile,
+        row_hashes: Callable[[Batch], pl.Series | None] = lambda _: None,
         clock: Callable[[], float],
     ) -> None:
         self._mirror = mirror
+        self._known_hashes = row_hashes
         self._mapping = mapping
         self._partition = partition
         self._state = state
-        self._whole = whole or state.snapshot is None
+        # What another partition has taken over can't be read again.
+        self._whole = whole or state.snapshot is None or not partition.replayable
         self._guard = guard
         self._groups = groups
         self._sorter = sorter
@@ -82,6 +86,10 @@ class Run:
         self._contract = contract
         self.first_reject = ""
 
+    def load_sections(self) -> dict[bytes, int]:
+        """Return the number of records by digest, for the sections of the source that need not be read. Call it first."""
+        return self._difference.load_sections()
+
     def take(self, batch: Batch) -> RunSummary | None:
         """Store a batch in the mirror; return the run's summary if it was the last batch."""
         if self._partition.snapshot and not (batch.unchanged or batch.partial):
@@ -96,7 +104,7 @@ class Run:
         if self._contract is not None:
             batch = self._contract.apply(batch)
         if self._groups is None:
-            return self._map(run, batch, read=batch.records.height + len(batch.rejects))
+            return self._map(run, batch, read=batch.record_count)
         return self._take_groups(run, batch, self._groups)
 
     def _take_groups(self, run: int, batch: Batch, groups: GroupStage) -> RunSummary | None:
@@ -120,12 +128,15 @@ class Run:
 
     def _map(self, run: int, batch: Batch, *, read: int) -> RunSummary | None:
         """Compare, map and store a batch. ``read``: the number of records of the source that were not counted yet."""
-        hashes = self._mapping.row_hashes(batch.records, batch.facts)
+        known = self._known_hashes(batch)
+        hashes = self._mapping.row_hashes(batch.records, batch.facts) if known is None else known
         records, positions = batch.records, batch.positions
         self._partial = self._partial or batch.partial
         if self._partition.snapshot and not self._partial:
-            is_new = self._difference.mask_new(hashes)
-            if not is_new.all():
+            is_new = self._difference.mask_new(hashes, batch.sections)
+            if not is_new.any():
+                records, positions, hashes = records.clear(), positions.clear(), hashes.clear()
+            elif not is_new.all():
                 records, positions, hashes = records.filter(is_new), positions.filter(is_new), hashes.filter(is_new)
         mapped = self._mapping.apply(records, positions, hashes, batch.facts)
         if batch.partial:
@@ -163,7 +174,7 @@ class Run:
             if self._last is not None:
                 self._commit(run, self._last)
             self._drain(run)
-        self._mirror.fail_run(run, reason, broken=broken, reasons=self._hold_reasons())
+        self._mirror.fail_run(run, redact_text(reason), broken=broken, reasons=self._hold_reasons())
 
     def _hold_reasons(self) -> tuple[str, ...]:
         return self._contract.hold_reasons() if self._contract is not None and self._partition.snapshot else ()
@@ -178,12 +189,11 @@ class Run:
 
     def _commit(self, run: int, batch: Batch) -> None:
         """Store what was collected; the entries of a large snapshot are sorted first."""
-        none = self._mapping.empty_entries(batch.positions.dtype)
-        entries = pl.concat(self._entries) if self._entries else none
+        entries = pl.concat(self._entries) if self._entries else self._mapping.empty_entries(batch.positions.dtype)
         is_large = self._stored + entries.height >= _ENTRIES_UNSORTED and not (batch.last and not self._sorter.height)
         if is_large and self._partition.snapshot and not self._partial:
             self._sorter.add(entries)
-            entries = none
+            entries = entries.clear()
         else:
             self._drain(run)  # earlier entries first
         self._mirror.commit(

@@ -6,15 +6,17 @@ import asyncio
 import math
 import traceback
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.intake.notice import OperatorNotice
+from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.intake.pause import IntakePause
 from ingestd.intake.reader import PassReport, Reader
+from ingestd.intake.rescans import Rescans
 from ingestd.intake.thread_pool import SLOW_SENTENCE, SourceThreads
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import KeepRunning, one_line
@@ -26,11 +28,12 @@ T = TypeVar("T")
 
 _BACKOFF = Backoff(base_seconds=1.0, cap_seconds=60.0)
 _FULL_DISK_SECONDS = 10.0
+_LONGEST_RETRY_SECONDS = 86_400.0
 """Time until an acknowledgement that could not be stored is repeated."""
 _LOOKUP_SECONDS = 5.0
 """Time between two looks at the files of lookups."""
-_GRID_SECONDS = 1.0
-"""Rescans are due at whole multiples of this, so that one wake-up of the process handles all that are due."""
+_GRIDS_SECONDS = (10.0, 1.0)
+"""Rescans are due at whole multiples of the first of these that is short enough, so that one call of a thread makes many."""
 
 
 class SourceSupervisor:
@@ -50,6 +53,7 @@ class SourceSupervisor:
         scheduled: Collection[str] = (),
     ) -> None:
         self._threads = SourceThreads(emit=emit)
+        self._rescans: Rescans[_Pass] = Rescans(self._threads)
         self._keep_running = keep_running
         self._emit = emit
         self._random = random
@@ -77,6 +81,7 @@ class SourceSupervisor:
             task = _ReaderTask(
                 reader,
                 threads=self._threads,
+                rescans=self._rescans,
                 pause=self._pause,
                 emit=self._emit,
                 random=self._random,
@@ -144,10 +149,10 @@ class SourceSupervisor:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
+                # Without it the group would end with the last reader, and could take no new one.
+                group.create_task(self._rescans.run(), name="rescans of sources at rest")
                 for task in self._tasks.values():
                     self._start(group, task)
-                # Without it the group would end with the last reader, and could take no new one.
-                group.create_task(asyncio.Event().wait(), name="supervisor of further readers")
         finally:
             self._group = None
             await self.aclose()
@@ -203,6 +208,10 @@ class SourceSupervisor:
         slow = (OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())
         return (*slow, *(notice for reader in self.readers for notice in reader.notices()))
 
+    def health(self) -> tuple[SourceHealth, ...]:
+        """Return the states of the sources that have a connection. Thread-safe; calls no source that would wait."""
+        return tuple(found for reader in self.readers if (found := reader.health()) is not None)
+
     def reader(self, pipeline: str) -> Reader | None:
         """Return the reader of a pipeline, or None if there is no such pipeline. Thread-safe."""
         task = self._tasks.get(pipeline)
@@ -224,6 +233,19 @@ class SourceSupervisor:
         await self._threads.close()
 
 
+class _Pass(NamedTuple):
+    """A pass, and what followed it.
+
+    ``ready``: the seconds until a file is ready; ``rescan``: those until the next rescan; ``acknowledged``: the result of
+    `acknowledge`.
+    """
+
+    report: PassReport
+    ready: float | None
+    rescan: float | None
+    acknowledged: bool
+
+
 class _ReaderTask:
     """Calls one reader when there is a reason to, one call at a time."""
 
@@ -232,6 +254,7 @@ class _ReaderTask:
         reader: Reader,
         *,
         threads: SourceThreads,
+        rescans: Rescans[_Pass],
         pause: IntakePause,
         emit: Emit,
         random: Callable[[], float],
@@ -242,6 +265,7 @@ class _ReaderTask:
         self.parts: list[asyncio.Task[None]] = []
         self._pause = pause
         self._threads = threads
+        self._rescans = rescans
         self._emit = emit
         self._random = random
         self._watched = watched
@@ -250,7 +274,17 @@ class _ReaderTask:
         self._wakeup = ChangeSignal()
         self._to_read = watched
         self._failures = 0
-        self._rescans = 0
+        self._not_before = 0.0
+        self._has_jitter = True
+        self._rescan_at: float | None = None
+        """The loop time of the next pass without another reason; a later request replaces it."""
+        self._rescanned: Future[_Pass] | None = None
+        """A pass of `Rescans` with a result that `run` has to handle."""
+
+    @property
+    def pipeline(self) -> str:
+        """The name of the pipeline."""
+        return self.reader.pipeline
 
     def wake(self, *, read: bool) -> None:
         """Notify the connector of acknowledged partitions, and read if ``read``. Thread-safe.
@@ -273,7 +307,9 @@ class _ReaderTask:
             while True:
                 known = self._wakeup.generation
                 acknowledged: bool | None = None
-                if self._to_read:
+                if self._to_read and asyncio.get_running_loop().time() < self._not_before:
+                    read_at = self._not_before  # also if a schedule asks earlier: the source asked for the wait
+                elif self._to_read:
                     read_at, acknowledged = await self._read()
                 if acknowledged is None:
                     acknowledged = await self.in_thread(self.acknowledge)
@@ -284,6 +320,8 @@ class _ReaderTask:
                 if not await self._wakeup.wait_past(known, seconds=seconds):
                     self._to_read = True
         finally:
+            self._rescan_at = None
+            self._to_read = self._to_read or self._watched
             await self.guarded("ending the watch", watch.close)
 
     @property
@@ -359,7 +397,7 @@ class _ReaderTask:
         """Call the source after its earlier call has ended, even if the caller of that one was cancelled."""
         await self.turn.acquire()
         try:
-            future = await self._threads.start(self.reader.pipeline, call)
+            future = await self._threads.start(lambda: self.pipeline, call)
         except BaseException:
             self.turn.release()
             raise
@@ -374,51 +412,82 @@ class _ReaderTask:
             stack.enter_context(connector.listen(lambda: self.wake(read=True)))
 
     async def _read(self) -> tuple[float | None, bool | None]:
-        """Make one pass; return the loop time of the next one, unless a wake-up comes before; None: never.
+        """Make one pass; return the loop time of the next one, unless a wake-up or a rescan comes before; None: never.
 
         Also return the result of `acknowledge` after the pass; None if a full disk ended the pass.
         """
         self._to_read = False
+        self._rescan_at = None
         try:
-            async with self._pause.attempt(self.reader.pipeline) as attempt:
-                report, ready, rescan, acknowledged = await self.in_thread(self._pass)
-                attempt.wrote = bool(report.read)
+            async with self._pause.attempt(self.pipeline) as attempt:
+                rescanned, self._rescanned = self._rescanned, None
+                made = rescanned.result() if rescanned is not None else await self.in_thread(self.make_pass)
+                attempt.wrote = bool(made.report.read)
         except MirrorFull:
             return self._in(0.0), None  # the pause delays the next attempt
         except Exception:
             self._to_read = True
             raise
+        report = made.report
         if report.away:
             self._failures += 1
-            delay = _BACKOFF.delay(self._failures, self._random())
+            asked = min(report.retry_after, _LONGEST_RETRY_SECONDS)
+            self._not_before = self._in(asked) if asked > 0 else 0.0
+            delay = max(asked, _BACKOFF.delay(self._failures, self._random()))
             self._emit(
                 SourceAway(pipeline=self.reader.pipeline, sentence=report.away, retry_in_seconds=round(delay, 1))
             )
-            return self._in(delay), acknowledged
+            return self._in(delay), made.acknowledged
         if self._failures:
             self._failures = 0
             self._emit(SourceBack(pipeline=self.reader.pipeline))
-        times = [self._in(ready) if ready is not None else None, self._rescan_at(rescan)]
-        return min((time for time in times if time is not None), default=None), acknowledged
+        self._add_rescan(made.rescan)
+        return self._in(made.ready) if made.ready is not None else None, made.acknowledged
 
-    def _pass(self) -> tuple[PassReport, float | None, float | None, bool]:
-        """Make one pass, then `acknowledge`, in one call of a thread.
+    async def begin_rescan(self, at: float) -> bool:
+        """See `RestingSource.begin_rescan`. A source that is not at rest reads by itself."""
+        if at != self._rescan_at:
+            return False
+        self._rescan_at = None
+        is_asked = self._to_read or self._failures or self._not_before > self._in(0.0)
+        if is_asked or self.turn.locked() or self._pause.is_paused:
+            self.wake(read=True)
+            return False
+        await self.turn.acquire()
+        return True
 
-        Return the report, the seconds until a file is ready, those until the next rescan, and the result of `acknowledge`.
-        """
+    def end_rescan(self, outcome: Future[_Pass] | None) -> None:
+        """See `RestingSource.end_rescan`."""
+        self.turn.release()
+        if outcome is None:
+            return
+        made = outcome.result() if outcome.exception() is None else None
+        if made is not None and made.acknowledged and made.ready is None and not made.report.away:
+            self._add_rescan(made.rescan)
+        else:
+            self._rescanned = outcome
+            self.wake(read=True)
+
+    def make_pass(self) -> _Pass:
+        """Make one pass, then `acknowledge`. Blocks."""
         report = self.reader.read_pass()
         connector = self.reader.connector
         rescan = connector.rescan_seconds if self._watched and isinstance(connector, Watches) else None
-        return report, connector.waiting(), rescan, self.acknowledge()
+        # Nothing is acknowledged before the entries of this pass are, and that wakes this task. Until then the delivery, which
+        # sends them now, needs the interpreter and the state file.
+        is_pending = bool(report.read) and all(run.created or run.updated or run.removed for run in report.read)
+        return _Pass(report, connector.waiting(), rescan, is_pending or self.acknowledge())
 
     def _in(self, seconds: float) -> float:
         """Return the loop time in ``seconds`` from now."""
         return asyncio.get_running_loop().time() + seconds
 
-    def _rescan_at(self, seconds: float | None) -> float | None:
+    def _add_rescan(self, seconds: float | None) -> None:
         if seconds is None:
-            return None
+            return
         # The first rescan has jitter, so that sources that start together are not always rescanned together.
-        self._rescans += 1
-        due = self._in(seconds * (1 - self._random() / 2) if self._rescans == 1 else seconds)
-        return math.floor(due / _GRID_SECONDS) * _GRID_SECONDS if seconds > 2 * _GRID_SECONDS else due
+        due = self._in(seconds * (1 - self._random() / 2) if self._has_jitter else seconds)
+        self._has_jitter = False
+        grid = next((grid for grid in _GRIDS_SECONDS if seconds > 2 * grid), 0.0)
+        self._rescan_at = math.floor(due / grid) * grid if grid else due
+        self._rescans.add(self, self._rescan_at)

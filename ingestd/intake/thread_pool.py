@@ -18,46 +18,62 @@ THREADS = 8
 SPARE_THREADS = 24
 """Slow calls that do not delay other sources; each further one occupies one of the ``THREADS``."""
 SLOW_SECONDS = 30.0
+FAST_SECONDS = 0.01
+"""Within this time most calls over unchanged sources return. A further thread starts only after it."""
 
 SLOW_SENTENCE = (
-    f"A call of the source has not returned for {SLOW_SECONDS:.0f} seconds. The other sources continue in other threads. If it"
-    " does not end by itself, check that the file system or server that the source reads responds."
+    f"A call of the source has not returned for {SLOW_SECONDS:.0f} seconds; it reads the source, or stores what was read. The"
+    " other sources continue in other threads. If it does not end by itself, check that the file system or server that the source"
+    " reads responds, and that the disk of the state file is not overloaded."
 )
 
 
 class SourceThreads:
     """The threads for blocking calls. Belongs to one event loop.
 
+    A call starts when the one before it has returned or has taken ``fast_seconds``. So calls over unchanged sources follow each
+    other in one thread, instead of competing for the interpreter.
+
     A call that takes longer than ``SLOW_SECONDS`` is reported and no longer counts towards ``THREADS``, so the other sources
     are called in a further thread. Its own thread ends with the call.
     """
 
-    def __init__(self, *, emit: Emit) -> None:
+    def __init__(self, *, emit: Emit, fast_seconds: float = FAST_SECONDS) -> None:
         self._emit = emit
+        self._fast_seconds = fast_seconds
         self._executor = ThreadPoolExecutor(THREADS + SPARE_THREADS, thread_name_prefix="source")
         self._free = asyncio.Semaphore(THREADS)
+        self._turn = asyncio.Semaphore(1)
+        """Held by the newest call while it may be a fast one."""
         self._slow: list[_RunningCall] = []
 
-    async def start(self, pipeline: str, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Wait for a free thread and start ``call`` in it; ``pipeline`` names the source in reports.
+    async def start(self, pipeline: Callable[[], str], call: Callable[[], T]) -> asyncio.Future[T]:
+        """Wait for a free thread and start ``call`` in it; ``pipeline`` returns the name of the source for reports.
 
         The returned future ends with the call. If the caller is cancelled while it waits, nothing starts.
         """
-        await self._free.acquire()
+        await self._turn.acquire()
+        try:
+            await self._free.acquire()
+        except BaseException:
+            self._turn.release()
+            raise
         loop = asyncio.get_running_loop()
         try:
             future = loop.run_in_executor(self._executor, call)
         except BaseException:
+            self._turn.release()
             self._free.release()
             raise
         running = _RunningCall(pipeline, started=loop.time())
+        running.turn = loop.call_later(self._fast_seconds, self._end_turn, running)
         running.timer = loop.call_later(SLOW_SECONDS, self._mark_slow, running)
         future.add_done_callback(lambda _: self._end(running))
         return future
 
     def slow(self) -> list[str]:
         """Return the pipelines of calls that have not returned for longer than ``SLOW_SECONDS``. Thread-safe."""
-        return [call.pipeline for call in list(self._slow)]
+        return [call.pipeline() for call in list(self._slow)]
 
     def _mark_slow(self, call: _RunningCall) -> None:
         loop = asyncio.get_running_loop()
@@ -67,9 +83,16 @@ class SourceThreads:
         self._slow.append(call)
         self._free.release()
         seconds = round(loop.time() - call.started, 1)
-        self._emit(SourceSlow(pipeline=call.pipeline, seconds=seconds, sentence=SLOW_SENTENCE))
+        self._emit(SourceSlow(pipeline=call.pipeline(), seconds=seconds, sentence=SLOW_SENTENCE))
+
+    def _end_turn(self, call: _RunningCall) -> None:
+        if call.turn is not None:
+            call.turn.cancel()
+            call.turn = None
+            self._turn.release()
 
     def _end(self, call: _RunningCall) -> None:
+        self._end_turn(call)
         if call.timer is not None:
             call.timer.cancel()
         if call in self._slow:
@@ -84,6 +107,8 @@ class SourceThreads:
 
 @dataclass(slots=True, eq=False)
 class _RunningCall:
-    pipeline: str
+    pipeline: Callable[[], str]
     started: float
     timer: asyncio.TimerHandle | None = None
+    turn: asyncio.TimerHandle | None = None
+    """Ends the time in which no further call starts; None: it has ended."""

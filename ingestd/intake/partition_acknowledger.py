@@ -1,0 +1,106 @@
+"""The acknowledgement of partitions of which everything is delivered or rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ingestd.core.errors import MirrorError, SettleLater
+from ingestd.core.record import Cursor, Partition, Settlement
+from ingestd.intake.notice import Failures
+from ingestd.mirror.port import Intake
+from ingestd.sdk import AcknowledgesTogether, Connector, Holds
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.intake import PartitionSettled, SettlingFailed
+
+_TOGETHER = 100
+"""Partitions of which a connector is notified at once."""
+
+
+class PartitionAcknowledger:
+    """Notifies the connector of one pipeline. ``failures``: why it can't acknowledge partitions; ``report`` adds to them."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        connector: Connector,
+        mirror: Intake,
+        *,
+        emit: Emit,
+        failures: Failures,
+        report: Callable[[Failures, str, Exception], None],
+    ) -> None:
+        self._pipeline = pipeline
+        self._connector = connector
+        # Once, because the check of a protocol takes longer than other steps of a small file.
+        self._together = connector if isinstance(connector, AcknowledgesTogether) else None
+        self._holder = connector if isinstance(connector, Holds) else None
+        self._mirror = mirror
+        self._emit = emit
+        self._failures = failures
+        self._report = report
+
+    def acknowledge(self) -> int:
+        """Notify the connector of each acknowledged partition; return the number of successful notifications.
+
+        Raises:
+            MirrorError: the state file failed.
+        """
+        acknowledged = self._mirror.acknowledged_partitions(self._pipeline)
+        self._failures.keep_only({partition.name for _, partition, _ in acknowledged})
+        size = _TOGETHER if self._together is not None else 1
+        return sum(
+            self._acknowledge_some(acknowledged[start : start + size]) for start in range(0, len(acknowledged), size)
+        )
+
+    def _acknowledge_some(self, acknowledged: Sequence[tuple[int, Partition, Cursor]]) -> int:
+        """Notify the connector of some partitions, and store together which of them it has acknowledged."""
+        with self._mirror.batch(self._pipeline):
+            settlements = [self._mirror.settlement(identity) for identity, _, _ in acknowledged]
+        notified = [
+            (partition, cursor, settlement)
+            for (_, partition, cursor), settlement in zip(acknowledged, settlements, strict=True)
+        ]
+        done: list[tuple[int, str, Cursor, bool]] = []
+        for (identity, partition, cursor), failure in zip(acknowledged, self._notify(notified), strict=True):
+            name = partition.name
+            if isinstance(failure, MirrorError):
+                raise failure
+            gone, problem = False, failure
+            if failure is None and self._holder is not None:
+                try:
+                    gone = not self._holder.holds(name)
+                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop the others
+                    problem = error
+            if problem is None:
+                done.append((identity, name, cursor, gone))
+            elif not isinstance(problem, SettleLater):
+                self._report(self._failures, name, problem)
+        if done:
+            with self._mirror.batch(self._pipeline):
+                for identity, _, cursor, gone in done:
+                    self._mirror.acknowledge(identity, cursor, gone=gone)
+        for _, name, _, _ in done:
+            self._failures.clear(name)
+            self._emit(PartitionSettled(pipeline=self._pipeline, partition=name))
+        return len(done)
+
+    def _notify(self, notified: Sequence[tuple[Partition, Cursor, Settlement]]) -> Sequence[Exception | None]:
+        """Notify the connector of acknowledged partitions; return its exception or None for each."""
+        if len(notified) > 1 and self._together is not None:
+            try:
+                return self._together.acknowledge_together(notified)
+            except MirrorError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the single calls find out which partition has caused it
+                sentence = (
+                    f"{len(notified)} partitions are acknowledged one by one: {str(error) or type(error).__name__}"
+                )
+                self._emit(SettlingFailed(pipeline=self._pipeline, partition=notified[0][0].name, sentence=sentence))
+        return [self._notify_one(*one) for one in notified]
+
+    def _notify_one(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> Exception | None:
+        try:
+            self._connector.settled(partition, cursor, settlement)
+        except Exception as error:  # noqa: BLE001 - returned to the caller
+            return error
+        return None
