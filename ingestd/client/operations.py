@@ -17,6 +17,7 @@ _WORKSPACE = f"{_WORKSPACES}/{{workspace}}"
 _SINKS = f"{_WORKSPACE}/data-sink"
 _SINK = f"{_SINKS}/{{sink}}"
 _ENTRY = f"{_SINK}/{{key}}"
+_HISTORY = f"{_WORKSPACE}/data-sink-history/{{sink}}"
 _BLOCKS = f"{_WORKSPACE}/blocks"
 _BLOCK = f"{_BLOCKS}/{{block}}"
 _WEBHOOKS = "/v1/webhooks"
@@ -76,6 +77,10 @@ UPDATE_ENTRY = _row("DS9", "data_sinks.update_entry", "PATCH", _ENTRY, client_id
 DELETE_ENTRY = _row("DS10", "data_sinks.delete_entry", "DELETE", _ENTRY, client_id=True)
 MASS = _row("DS11", "data_sinks.mass", "POST", f"{_SINK}/mass")
 MASS_BY_KEY = _row("", "data_sinks.mass_by_key", "POST", _ENTRY)
+GET_HISTORY = _row("", "data_sink_history.get", "GET", _HISTORY)
+UPDATE_HISTORY = _row("", "data_sink_history.update", "PATCH", _HISTORY)
+COMPARE_SINK = _row("", "data_sink_history.compare", "GET", f"{_HISTORY}/comparison")
+LIST_CHANGES = _row("", "data_sink_history.list_changes", "GET", f"{_HISTORY}/entry/{{key}}")
 
 LIST_BLOCKS = _row("BL1", "blocks.list", "GET", _BLOCKS)
 CREATE_BLOCK = _row("BL2", "blocks.create", "POST", _BLOCKS)

@@ -68,6 +68,8 @@ class ClaimResults:
         self._address = str(address)
         self._emit = emit
         self._claims: dict[int, Claim] = {}
+        self.releases = 0
+        """The number of releases, after each of which entries may be pending again."""
         self.on_progress = on_progress
 
     async def claim(self, *, max_items: int, max_bytes: int) -> Claim | None:
@@ -126,6 +128,7 @@ class ClaimResults:
     async def release(self, claim: Claim, response: ServiceResponse[Any] | None = None) -> None:
         """Make the rest of a claim pending again; ``response`` is that of the request that failed."""
         attempt = attempt_of(response, claim.items) if response is not None else None
+        self.releases += 1
         await self._mirror.release(claim, attempt=attempt)
         self._claims.pop(id(claim), None)
 
@@ -133,6 +136,7 @@ class ClaimResults:
         """Release every claim that is neither acknowledged nor released; their entries are pending again."""
         while self._claims:
             _, claim = self._claims.popitem()
+            self.releases += 1
             await self._mirror.release(claim)
 
     async def record_attempt(self, response: ServiceResponse[Any], items: int = 0) -> None:

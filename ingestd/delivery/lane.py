@@ -86,6 +86,8 @@ class Lane:
         self._wakeups = ChangeSignal()
         self._checked_at = -1
         """The generation of the wake-ups when the mirror was last asked for pending entries."""
+        self._all_claimed: tuple[int, int] | None = None
+        """The wake-ups and releases before the last claim, if that took all that was pending; None: it left something."""
         self._retry = ChangeSignal()
         self._failures = 0
         self._reason = ""
@@ -205,6 +207,7 @@ class Lane:
     async def _deliver(self) -> Blocker | None:
         in_flight: set[asyncio.Task[None]] = set()
         self._blocker = None
+        self._all_claimed = None
         try:
             while True:
                 self._checked_at = self._wakeups.generation
@@ -221,6 +224,8 @@ class Lane:
     async def _send_claims(self, in_flight: set[asyncio.Task[None]]) -> bool:
         """Send what can be sent now; return whether more could be sent with another permit."""
         while self._can_send() and self._has_room(in_flight):
+            if self._all_claimed == self._pending_changes:
+                return False
             if not self._try_acquire():
                 return True
             claim = await self._claim()
@@ -239,6 +244,11 @@ class Lane:
                 permit.release_after(sending)
             in_flight.add(sending)
         return False
+
+    @property
+    def _pending_changes(self) -> tuple[int, int]:
+        """What differs once more entries may be pending: the wake-ups, and the releases of claims."""
+        return self._wakeups.generation, self._results.releases
 
     def _can_send(self) -> bool:
         """Return whether the sink is resolved and the lane is not blocked."""
@@ -272,7 +282,10 @@ class Lane:
             items, size = self._limits.single_claim_items, self._limits.single_claim_bytes
         else:
             items, size = bulk.max_items, min(bulk.max_bytes, self._max_bytes or bulk.max_bytes)
-        return await self._results.claim(max_items=items, max_bytes=size)
+        before = self._pending_changes
+        claim = await self._results.claim(max_items=items, max_bytes=size)
+        self._all_claimed = before if claim is not None and claim.is_complete else None
+        return claim
 
     async def _send(self, claim: Claim, permit: Permit | None) -> None:
         sender = self._sender

@@ -8,6 +8,7 @@ ignored. Records that requests contain are here, too.
 from ingestd.client.records.administration import ApiKey, AuditRow, Grant, Health, IssuedApiKey
 from ingestd.client.records.base import Number
 from ingestd.client.records.files import Conversion, ConversionOutput, FileInfo, FileVersion, Upload, UploadLink
+from ingestd.client.records.history import EntryState, PastChange, SinkComparison, SinkDifference, SinkHistory
 from ingestd.client.records.sinks import (
     BulkCounts,
     Entry,
@@ -44,6 +45,7 @@ __all__ = [
     "DeliveryStatus",
     "Entry",
     "EntryChange",
+    "EntryState",
     "EventType",
     "FileInfo",
     "FileVersion",
@@ -57,7 +59,11 @@ __all__ = [
     "Number",
     "OAuthConnection",
     "PartialResult",
+    "PastChange",
     "Sink",
+    "SinkComparison",
+    "SinkDifference",
+    "SinkHistory",
     "SinkInfo",
     "Upload",
     "UploadLink",

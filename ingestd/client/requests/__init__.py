@@ -8,10 +8,11 @@ stays as it is; None unsets it. ``if_match`` makes a change only if the record h
 
 from ingestd.client.requests.administration import AdministrationMethods
 from ingestd.client.requests.files import FileMethods
+from ingestd.client.requests.history import HistoryMethods
 from ingestd.client.requests.sinks import SinkMethods
 from ingestd.client.requests.webhooks import WebhookMethods
 from ingestd.client.requests.workspaces import WorkspaceMethods
 
 
-class ServiceMethods(WorkspaceMethods, SinkMethods, FileMethods, WebhookMethods, AdministrationMethods):
+class ServiceMethods(WorkspaceMethods, SinkMethods, HistoryMethods, FileMethods, WebhookMethods, AdministrationMethods):
     """All methods that both clients have."""
