@@ -56,6 +56,7 @@ def child_environment(*packages: str | None) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(roots),
         "PYTHONDONTWRITEBYTECODE": "1",
         "POLARS_MAX_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "1",
     }
 

@@ -94,7 +94,7 @@ def _configure_structlog(lines: TextIO, handler: _LogLines, *, as_json: bool, te
     renderer = _renderer(as_json=as_json, terminal=terminal)
     before: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
     # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
-    after: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, renderer]
+    after: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, _copy_line, renderer]
     structlog.configure(
         processors=[*before, *after],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -176,6 +176,24 @@ def _library(_logger: Any, _method: str, event: EventDict) -> EventDict:
         event["message"] = event["event"]
         event["event"], event["former_event"] = "library_log", "library_spoke"
         event["library"] = record.name
+    return event
+
+
+_copy: Callable[[EventDict], None] | None = None
+
+
+def copy_lines(to: Callable[[EventDict], None] | None) -> None:
+    """Also pass the fields of every later line to ``to``, with secrets masked; None ends it.
+
+    ``to`` is called in the thread that logs, so it must not wait, change the fields or log.
+    """
+    global _copy  # noqa: PLW0603 - a process has one log
+    _copy = to
+
+
+def _copy_line(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    if _copy is not None:
+        _copy(event)
     return event
 
 

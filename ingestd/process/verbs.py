@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from ingestd.process.cycle_collection import begin_program, paused
 from ingestd.process.deferred_imports import defer_imports
 from ingestd.process.standard_streams import open_standard_streams, output_failure
 
@@ -28,6 +29,11 @@ class Verbs(click.Group):
     package: ClassVar[str]
     deferred: ClassVar[Sequence[str]] = ()
     """Libraries with deferred imports (`defer_imports`)."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as a program. Tests call `main`, because their process goes on."""
+        begin_program()
+        return super().__call__(*args, **kwargs)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """As click does it, with standard streams that are open and fail at most once."""
@@ -72,5 +78,6 @@ class Verbs(click.Group):
             return None
         defer_imports(*self.deferred)
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"{self.package}.{name}"), name)
+        with paused():
+            command: click.Command = getattr(importlib.import_module(f"{self.package}.{name}"), name)
         return command

@@ -6,20 +6,22 @@ metric, or an assertion in a test.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+import msgspec
 import structlog
 
 from ingestd.process.logs import complete_configuration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """The base of all events. The name of a subclass is in the past tense; its docstring says when it is emitted."""
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all events. The name of a subclass is in the past tense; its docstring says when it is emitted.
+
+    Every command imports all events. A struct class is created forty times faster than a dataclass, for which Python compiles
+    code.
+    """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "info"
     former_name: ClassVar[str | None] = None
@@ -36,7 +38,7 @@ def event_name(kind: type[Event]) -> str:
 
 def log_event(event: Event) -> None:
     """Write an event to the process's log."""
-    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    fields = msgspec.structs.asdict(event)
     if event.former_name is not None:
         fields["former_event"] = event.former_name
     complete_configuration()

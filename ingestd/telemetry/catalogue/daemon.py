@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ingestd.telemetry.event import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonReady(Event):
+class DaemonReady(Event, frozen=True, kw_only=True):
     """The daemon holds the state file; reading and delivery begin."""
 
     version: str
@@ -20,8 +18,7 @@ class DaemonReady(Event):
     pending: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineDue(Event):
+class PipelineDue(Event, frozen=True, kw_only=True):
     """The schedule woke a pipeline."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
@@ -29,31 +26,27 @@ class PipelineDue(Event):
     pipeline: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineRenamed(Event):
+class PipelineRenamed(Event, frozen=True, kw_only=True):
     """A pipeline has the source and sink of the removed pipeline ``before``, and continues with its state."""
 
     pipeline: str
     before: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopRequested(Event):
+class StopRequested(Event, frozen=True, kw_only=True):
     """A signal requested the stop; the daemon drains."""
 
     signal: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonStopped(Event):
+class DaemonStopped(Event, frozen=True, kw_only=True):
     """The daemon has stopped normally. ``seconds``: time since the request."""
 
     seconds: float
     pending: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainOverran(Event):
+class DrainOverran(Event, frozen=True, kw_only=True):
     """A step did not end within the drain time, so the process exited. The next start continues from the state file."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -62,8 +55,7 @@ class DrainOverran(Event):
     step: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlUnavailable(Event):
+class ControlUnavailable(Event, frozen=True, kw_only=True):
     """The control socket could not be created: commands that change the state can't reach this daemon."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -72,15 +64,13 @@ class ControlUnavailable(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerOpened(Event):
+class ListenerOpened(Event, frozen=True, kw_only=True):
     """The listener for metrics, health and the page is open; ``address`` is its URL, or the path of its Unix socket."""
 
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerUnavailable(Event):
+class ListenerUnavailable(Event, frozen=True, kw_only=True):
     """The listener could not be opened, such as because its port is in use. It is tried again; the daemon continues."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -89,8 +79,7 @@ class ListenerUnavailable(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerUnreachable(Event):
+class ManagerUnreachable(Event, frozen=True, kw_only=True):
     """The service manager's notify socket failed. The daemon continues; the manager may restart it."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -98,8 +87,7 @@ class ManagerUnreachable(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartFailed(Event):
+class PartFailed(Event, frozen=True, kw_only=True):
     """A part (a source, a lane, a schedule) ended with an unexpected exception and restarts; the others continue.
 
     ``traceback`` is empty except for the first failure of a series.
@@ -114,15 +102,13 @@ class PartFailed(Event):
     traceback: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartRecovered(Event):
+class PartRecovered(Event, frozen=True, kw_only=True):
     """A part that had failed runs again."""
 
     part: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartDelayed(Event):
+class StartDelayed(Event, frozen=True, kw_only=True):
     """The state file cannot be opened now (such as on a full disk); the daemon waits and retries."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -130,8 +116,7 @@ class StartDelayed(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateUnwritable(Event):
+class StateUnwritable(Event, frozen=True, kw_only=True):
     """A write to the state file failed. Reading pauses; delivery continues with acknowledgements in memory."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -139,13 +124,11 @@ class StateUnwritable(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateWritable(Event):
+class StateWritable(Event, frozen=True, kw_only=True):
     """The state file can be written again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationReloaded(Event):
+class ConfigurationReloaded(Event, frozen=True, kw_only=True):
     """The configuration and its secrets were read again, what changed is in use, and waiting lanes retry.
 
     ``by``: an account or SIGHUP. ``added`` to ``restarted``: names of pipelines; ``unchanged``: the number of the others.
@@ -162,8 +145,7 @@ class ConfigurationReloaded(Event):
     rejected_changed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReloadRefused(Event):
+class ReloadRefused(Event, frozen=True, kw_only=True):
     """The configuration has mistakes or can't be applied; the daemon keeps the one in use."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -172,8 +154,7 @@ class ReloadRefused(Event):
     mistakes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyUnreadable(Event):
+class KeyUnreadable(Event, frozen=True, kw_only=True):
     """The API key could not be read again after a 401; the old key remains in use."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -181,10 +162,32 @@ class KeyUnreadable(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandFailed(Event):
+class CommandFailed(Event, frozen=True, kw_only=True):
     """A command ended with an unexpected exception, a bug in ingestd."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
     traceback: str
+
+
+class TelemetryUnavailable(Event, frozen=True, kw_only=True):
+    """The environment requests an export to OpenTelemetry, and the extra ``otel`` is not installed. All else works."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    sentence: str
+
+
+class TelemetryFailed(Event, frozen=True, kw_only=True):
+    """The collector does not accept ``signal``; it is dropped and counted. Reading and delivery continue."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    signal: Literal["traces", "logs"]
+    sentence: str
+
+
+class TelemetryResumed(Event, frozen=True, kw_only=True):
+    """The collector accepts ``signal`` again."""
+
+    signal: Literal["traces", "logs"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ingestd.telemetry.event import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkFound(Event):
+class SinkFound(Event, frozen=True, kw_only=True):
     """A lane has found its sink in the service. ``bulk``: the announced bulk operation, empty for single requests."""
 
     sink: str
@@ -17,8 +15,7 @@ class SinkFound(Event):
     bulk: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkCreated(Event):
+class SinkCreated(Event, frozen=True, kw_only=True):
     """A lane has created its sink, with its first entries if the service accepts them."""
 
     sink: str
@@ -26,8 +23,7 @@ class SinkCreated(Event):
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkAdopted(Event):
+class SinkAdopted(Event, frozen=True, kw_only=True):
     """The entries of a sink were read into the mirror; ``settled`` pending entries were already in the sink."""
 
     sink: str
@@ -36,8 +32,7 @@ class SinkAdopted(Event):
     settled: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkLost(Event):
+class SinkLost(Event, frozen=True, kw_only=True):
     """The service no longer has the sink; all its entries are pending again."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -46,8 +41,7 @@ class SinkLost(Event):
     sink_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntriesDelivered(Event):
+class EntriesDelivered(Event, frozen=True, kw_only=True):
     """Entries were written and acknowledged; ``milliseconds``: duration of the last request."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
@@ -58,8 +52,7 @@ class EntriesDelivered(Event):
     milliseconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntriesParked(Event):
+class EntriesParked(Event, frozen=True, kw_only=True):
     """The service rejected entries permanently; ``keys`` and ``reason`` of the first ones."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -70,16 +63,14 @@ class EntriesParked(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchNarrowed(Event):
+class BatchNarrowed(Event, frozen=True, kw_only=True):
     """The service refused a request as too large; the lane now sends at most ``max_bytes`` in a request."""
 
     sink: str
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryDelayed(Event):
+class DeliveryDelayed(Event, frozen=True, kw_only=True):
     """A lane backs off for ``seconds`` after ``failures`` consecutive failures; nothing is lost."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -91,8 +82,7 @@ class DeliveryDelayed(Event):
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryPaused(Event):
+class DeliveryPaused(Event, frozen=True, kw_only=True):
     """A lane can't continue until a person acts. It retries in ``seconds``; nothing is lost."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -103,16 +93,14 @@ class DeliveryPaused(Event):
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryResumed(Event):
+class DeliveryResumed(Event, frozen=True, kw_only=True):
     """A lane that was delayed or paused since ``since`` delivers again."""
 
     sink: str
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAway(Event):
+class ServiceAway(Event, frozen=True, kw_only=True):
     """The service is unavailable: no lane sends for ``seconds``, then one test request. Nothing is lost."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -122,16 +110,14 @@ class ServiceAway(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceBack(Event):
+class ServiceBack(Event, frozen=True, kw_only=True):
     """The service responds again, after ``seconds``."""
 
     service: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLearned(Event):
+class RateLearned(Event, frozen=True, kw_only=True):
     """The service responded with 429; requests are limited to this rate, which rises slowly."""
 
     service: str

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ingestd.telemetry.event import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkAsDelivered(Event):
+class SinkAsDelivered(Event, frozen=True, kw_only=True):
     """A sink was read back and contains the delivered entries."""
 
     sink: str
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftFound(Event):
+class DriftFound(Event, frozen=True, kw_only=True):
     """Others added, changed or removed keys of a sink; `ingestd drift` lists them. ``mode``: the configured reaction."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -29,16 +26,14 @@ class DriftFound(Event):
     mode: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftRepaired(Event):
+class DriftRepaired(Event, frozen=True, kw_only=True):
     """The differing keys of a sink are sent again, or removed again if configured."""
 
     sink: str
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftAdopted(Event):
+class DriftAdopted(Event, frozen=True, kw_only=True):
     """The mirror has adopted the service's values of differing keys, until their records are mapped again."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -47,8 +42,7 @@ class DriftAdopted(Event):
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftCheckFailed(Event):
+class DriftCheckFailed(Event, frozen=True, kw_only=True):
     """A sink could not be read back completely; the findings of the earlier check remain."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -57,16 +51,14 @@ class DriftCheckFailed(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntriesUnexplained(Event):
+class EntriesUnexplained(Event, frozen=True, kw_only=True):
     """A sink contains entries that no source explains; `ingestd drift` lists them."""
 
     sink: str
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnexplainedRemoved(Event):
+class UnexplainedRemoved(Event, frozen=True, kw_only=True):
     """Unexplained entries are removed from a sink because of the setting ``unexplained`` of its pipelines."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -75,8 +67,7 @@ class UnexplainedRemoved(Event):
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateDoubted(Event):
+class StateDoubted(Event, frozen=True, kw_only=True):
     """The state file is not the last one used.
 
     Each of its sinks is compared with the service and repaired after its sources have been read.
@@ -88,8 +79,7 @@ class StateDoubted(Event):
     sinks: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierStateMissing(Event):
+class EarlierStateMissing(Event, frozen=True, kw_only=True):
     """The state file is new, but an earlier one wrote sinks; their entries are read into the new one."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ingestd.telemetry.event import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRead(Event):
+class PartitionRead(Event, frozen=True, kw_only=True):
     """A partition was read completely and its entries are in the mirror."""
 
     pipeline: str
@@ -23,8 +21,7 @@ class PartitionRead(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionUnchanged(Event):
+class PartitionUnchanged(Event, frozen=True, kw_only=True):
     """A partition was read completely and is unchanged. A database that is polled every minute emits it every minute."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
@@ -34,8 +31,7 @@ class PartitionUnchanged(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunHeld(Event):
+class RunHeld(Event, frozen=True, kw_only=True):
     """The guard held a run: none of its entries is delivered until it is approved, or the source is corrected."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -45,8 +41,7 @@ class RunHeld(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReleased(Event):
+class RunReleased(Event, frozen=True, kw_only=True):
     """A run is no longer held. ``by``: the account that approved or discarded it, empty if a later reading passed."""
 
     pipeline: str
@@ -56,8 +51,7 @@ class RunReleased(Event):
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsParked(Event):
+class RecordsParked(Event, frozen=True, kw_only=True):
     """Some records of a partition were rejected; the sentence has the first one's location and reason."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -67,8 +61,7 @@ class RecordsParked(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionParked(Event):
+class PartitionParked(Event, frozen=True, kw_only=True):
     """A partition can't be read as configured. It is read again when it or the configuration changes."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -77,25 +70,22 @@ class PartitionParked(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReadAgain(Event):
+class PartitionReadAgain(Event, frozen=True, kw_only=True):
     """Two records produce the same key, so the differences are ambiguous: the whole partition is read again."""
 
     pipeline: str
     partition: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionSettled(Event):
+class PartitionSettled(Event, frozen=True, kw_only=True):
     """All entries of a partition were delivered or rejected, and the connector was notified."""
 
     pipeline: str
     partition: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettlingFailed(Event):
-    """The connector could not acknowledge a partition (such as a file that can't be moved); it is retried."""
+class SettlingFailed(Event, frozen=True, kw_only=True):
+    """The connector could not acknowledge a partition or a commit (such as a file that can't be moved); it is retried."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
@@ -103,8 +93,7 @@ class SettlingFailed(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentKnown(Event):
+class ContentKnown(Event, frozen=True, kw_only=True):
     """A partition has content that it, or another one of its pipeline, had before; the sentence says which."""
 
     pipeline: str
@@ -112,8 +101,7 @@ class ContentKnown(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceNotice(Event):
+class SourceNotice(Event, frozen=True, kw_only=True):
     """A notice of a source, such as how its folder is watched."""
 
     former_name: ClassVar[str | None] = "source_told"
@@ -121,8 +109,7 @@ class SourceNotice(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceAway(Event):
+class SourceAway(Event, frozen=True, kw_only=True):
     """A source is unavailable; it is retried later."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -131,15 +118,13 @@ class SourceAway(Event):
     retry_in_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceBack(Event):
+class SourceBack(Event, frozen=True, kw_only=True):
     """A source is available again."""
 
     pipeline: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceStopped(Event):
+class SourceStopped(Event, frozen=True, kw_only=True):
     """A source can't be used as configured; it is retried at the next event, schedule or restart."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -147,8 +132,7 @@ class SourceStopped(Event):
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntakePaused(Event):
+class IntakePaused(Event, frozen=True, kw_only=True):
     """The state file cannot be written. All pipelines wait and one retries; delivery continues.
 
     ``pipeline``: the pipeline that detected it.
@@ -160,13 +144,11 @@ class IntakePaused(Event):
     retry_in_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntakeResumed(Event):
+class IntakeResumed(Event, frozen=True, kw_only=True):
     """The state file can be written again; all pipelines read again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFailed(Event):
+class SourceFailed(Event, frozen=True, kw_only=True):
     """A call of a source ended with an unexpected exception outside of its supervised part; other sources continue."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -175,8 +157,7 @@ class SourceFailed(Event):
     traceback: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CursorMoved(Event):
+class CursorMoved(Event, frozen=True, kw_only=True):
     """An operator moved the cursor of a partition; ``by`` is the requesting account, ``action``: what moved it."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -186,8 +167,7 @@ class CursorMoved(Event):
     action: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceSlow(Event):
+class SourceSlow(Event, frozen=True, kw_only=True):
     """A call of a source takes so long that the other sources get another thread; it may hang."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"

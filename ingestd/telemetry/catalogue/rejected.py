@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ingestd.telemetry.event import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectionsRetried(Event):
+class RejectionsRetried(Event, frozen=True, kw_only=True):
     """Rejections were retried: ``records`` are mapped at the next reading, ``entries`` are pending."""
 
     by: str
@@ -18,8 +16,7 @@ class RejectionsRetried(Event):
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectionsDropped(Event):
+class RejectionsDropped(Event, frozen=True, kw_only=True):
     """Rejections were dropped; their values are not delivered until their source changes."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -29,8 +26,7 @@ class RejectionsDropped(Event):
     rejections: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectionsForgotten(Event):
+class RejectionsForgotten(Event, frozen=True, kw_only=True):
     """Rejections beyond the configured limits (``rejected``) were deleted."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"

@@ -1,0 +1,194 @@
+"""OTLP/HTTP by the SDK of OpenTelemetry. The only module that imports it; `export` imports this one if it is needed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, cast
+
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace import SpanKind
+
+from ingestd.process.redaction import redact
+from ingestd.telemetry.catalogue.daemon import TelemetryFailed, TelemetryResumed
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered
+from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionUnchanged
+from ingestd.telemetry.event import Emit, Event
+from ingestd.telemetry.export import DroppedItems, Signal
+
+CLOSE_SECONDS = 1.0
+"""How long the end of the process may be delayed by a collector that does not respond."""
+
+QUEUE_ITEMS = 2048
+"""Spans, and log records, that wait for the collector. Further ones are dropped."""
+
+_SEVERITIES = {
+    "debug": SeverityNumber.DEBUG,
+    "info": SeverityNumber.INFO,
+    "warning": SeverityNumber.WARN,
+    "error": SeverityNumber.ERROR,
+}
+_OWN_LIBRARIES = ("opentelemetry", "urllib3")
+"""Loggers of the export itself. Their lines are not exported, so that a failure does not cause further exports."""
+
+
+class _CountedExporter:
+    """Passes batches to an exporter of the SDK, admits a bounded number of items, and counts those that are dropped."""
+
+    def __init__(self, signal: Signal, exporter: Any, dropped: DroppedItems, emit: Emit) -> None:
+        self._signal = signal
+        self._exporter = exporter
+        self._dropped = dropped
+        self._emit = emit
+        self._guard = threading.Lock()
+        self._waiting = 0
+        self._fails = False
+
+    def admit(self) -> bool:
+        """Return True if there is room for one more item; else it counts as dropped."""
+        with self._guard:
+            if self._waiting < QUEUE_ITEMS:
+                self._waiting += 1
+                return True
+        self._dropped.add(self._signal, 1)
+        return False
+
+    def drop_waiting(self) -> None:
+        """Count the items that were admitted and not exported. To be called at the end."""
+        with self._guard:
+            waiting, self._waiting = self._waiting, 0
+        self._dropped.add(self._signal, waiting)
+
+    def export(self, batch: Sequence[Any]) -> Any:
+        """Export a batch; the SDK calls it in a thread of its own."""
+        result = self._exporter.export(batch)
+        failed = result.name != "SUCCESS"
+        with self._guard:
+            self._waiting = max(0, self._waiting - len(batch))
+        if failed:
+            self._dropped.add(self._signal, len(batch))
+        if failed and not self._fails:
+            sentence = (
+                f"The collector of OpenTelemetry did not accept {self._signal}. They are dropped until it does. "
+                "Check the variables OTEL_EXPORTER_OTLP_… and the collector."
+            )
+            self._emit(TelemetryFailed(signal=self._signal, sentence=sentence))
+        elif self._fails and not failed:
+            self._emit(TelemetryResumed(signal=self._signal))
+        self._fails = failed
+        return result
+
+    def shutdown(self) -> None:
+        """End the retries of a request."""
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Do nothing: batches are exported when they arrive."""
+        return bool(self._exporter.force_flush(timeout_millis))
+
+
+class OtlpExport:
+    """Exports readings and requests as spans, and lines of the log as log records. Thread-safe, and never waits.
+
+    ``emit`` is called when a collector begins or ends to refuse. Addresses, headers, time limits and sampling come from the
+    standard variables of OpenTelemetry.
+    """
+
+    def __init__(self, signals: Collection[Signal], dropped: DroppedItems, emit: Emit) -> None:
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # a line for each attempt; `emit` has one
+        named = Resource.create({"service.name": "ingestd", "service.version": version("ingestd")})
+        resource = named.merge(OTELResourceDetector().detect())
+        self._closes: list[Callable[[], None]] = []
+        self._exporters: dict[Signal, _CountedExporter] = {}
+        if "traces" in signals:
+            spans = self._exporters["traces"] = _CountedExporter("traces", OTLPSpanExporter(), dropped, emit)
+            tracing = TracerProvider(resource=resource, shutdown_on_exit=False)
+            tracing.add_span_processor(BatchSpanProcessor(cast("SpanExporter", spans), max_queue_size=QUEUE_ITEMS))
+            self._tracer = tracing.get_tracer("ingestd")
+            self._closes.append(tracing.shutdown)
+        if "logs" in signals:
+            records = self._exporters["logs"] = _CountedExporter("logs", OTLPLogExporter(), dropped, emit)
+            logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
+            logs.add_log_record_processor(BatchLogRecordProcessor(cast("Any", records), max_queue_size=QUEUE_ITEMS))
+            self._logger = logs.get_logger("ingestd")
+            self._closes.append(logs.shutdown)
+
+    def add_event(self, event: Event) -> None:
+        """Export a complete reading of a partition, or an accepted request, as a span that ends now."""
+        match event:
+            case PartitionRead():
+                counts = ("records", "created", "updated", "unchanged", "removed", "rejected")
+                attributes = {f"ingestd.{name}": getattr(event, name) for name in counts}
+                self._add_span("run", event.seconds, _run_attributes(event) | attributes)
+            case PartitionUnchanged():
+                attributes = {"ingestd.records": event.records}
+                self._add_span("run", event.seconds, _run_attributes(event) | attributes)
+            case EntriesDelivered():
+                attributes = {
+                    "ingestd.sink": event.sink,
+                    "ingestd.operation": event.operation,
+                    "ingestd.entries": event.entries,
+                }
+                self._add_span("request", event.milliseconds / 1e3, attributes, SpanKind.CLIENT)
+            case _:
+                pass  # the log has the other events
+
+    def _add_span(
+        self, name: str, seconds: float, attributes: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
+    ) -> None:
+        exporter = self._exporters.get("traces")
+        if exporter is None:
+            return
+        end = time.time_ns()
+        masked = {field: cast("str | int", redact(value, field)) for field, value in attributes.items()}
+        span = self._tracer.start_span(name, kind=kind, start_time=end - int(seconds * 1e9), attributes=masked)
+        if span.is_recording() and exporter.admit():  # a span that is not ended is not exported
+            span.end(end_time=end)
+
+    def add_line(self, fields: Mapping[str, Any]) -> None:
+        """Export a line of the log, with secrets masked."""
+        if str(fields.get("library", "")).startswith(_OWN_LIBRARIES) or not self._exporters["logs"].admit():
+            return
+        level = str(fields.get("level", "info"))
+        left = {
+            name: value
+            for name, value in fields.items()
+            if name not in ("timestamp", "level", "event") and value is not None
+        }
+        now = time.time_ns()
+        self._logger.emit(
+            LogRecord(
+                timestamp=now,
+                observed_timestamp=now,
+                severity_text=level.upper(),
+                severity_number=_SEVERITIES.get(level, SeverityNumber.INFO),
+                event_name=str(fields["event"]),
+                body=str(left.get("sentence") or left.get("message") or fields["event"]),
+                attributes=left,
+            )
+        )
+
+    def close(self) -> None:
+        """Export what waits, for at most ``CLOSE_SECONDS``, and count the rest as dropped."""
+        threads = [threading.Thread(target=close, name="end of the export", daemon=True) for close in self._closes]
+        end = time.monotonic() + CLOSE_SECONDS
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        for exporter in self._exporters.values():
+            exporter.drop_waiting()
+
+
+def _run_attributes(event: PartitionRead | PartitionUnchanged) -> dict[str, str | int]:
+    return {"ingestd.pipeline": event.pipeline, "ingestd.partition": event.partition}
