@@ -36,6 +36,11 @@ def missed(timing: Timing, *, last_run_at: float | None, now: float) -> bool:
     return next_run(timing, after=last_run_at) <= now
 
 
+def boot_time() -> float:
+    """Return the seconds since the machine started: setting the clock does not change them, and they pass while it sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class Schedule:
     """Wakes pipelines when they are due, by calling ``wake`` on the event loop; ``wake`` must not block.
 
@@ -51,7 +56,7 @@ class Schedule:
         wake: Callable[[str], None],
         last_run_at: Mapping[str, float],
         now: Callable[[], float],
-        elapsed: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+        elapsed: Callable[[], float] = boot_time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._wake = wake

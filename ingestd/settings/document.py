@@ -13,7 +13,8 @@ from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar, nearest, shortened
+from ingestd.core.phrases import nearest, shortened
+from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar
 from ingestd.settings.quotes import offsets_in
 
 MAX_NODES = 100_000

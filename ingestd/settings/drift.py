@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ingestd.settings.node import described_value, nearest
+from ingestd.core.phrases import nearest
+from ingestd.settings.node import described_value
 from ingestd.settings.notation import Duration
 from ingestd.settings.schedule import Every, duration_seconds
 from ingestd.settings.validation import problem, validated
@@ -33,7 +34,7 @@ class DriftPlan:
 class DriftNotation(BaseModel):
     """Read the pipeline's sink periodically and compare it with the delivered values."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     mode: Mode = Field(
         default="report",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
 
 from ingestd.core.mapping import COLUMN, PARENT, EntrySpec, LookupSpec, TableSource, parse_template
 from ingestd.core.mapping.conversion import ValueRules
@@ -15,7 +17,7 @@ from ingestd.settings.entry_texts import checked_by, data_type, template
 from ingestd.settings.entry_values import ValueSettings
 from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
-from ingestd.settings.validation import problem, refuse, validated
+from ingestd.settings.validation import problem, refuse
 
 if TYPE_CHECKING:
     from ingestd.core.mapping.compiler import Compiler
@@ -316,10 +318,6 @@ class EntrySettings(SettingsPart):
         )
 
 
-class _Entries(RootModel[tuple[EntrySettings, ...]]):
-    """A list of entry mappings, validated together so that each mistake keeps its location."""
-
-
 EntriesInput: TypeAlias = EntrySettings | Annotated[list[EntrySettings], Field(min_length=1)]
 
 
@@ -334,4 +332,11 @@ def read_entries(found: Any) -> tuple[EntrySpec, ...]:
         )
     if not items:
         raise problem("Expected at least one entry, found an empty list.")
-    return tuple(entry.spec() for entry in validated(_Entries, items).root)
+    entries = _entries().validate_json(json.dumps(items), strict=True)
+    return tuple(entry.spec() for entry in entries)
+
+
+@cache
+def _entries() -> TypeAdapter[tuple[EntrySettings, ...]]:
+    """Return the validator of a list of mappings; validated together, each mistake keeps its location."""
+    return TypeAdapter(tuple[EntrySettings, ...])

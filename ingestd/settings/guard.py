@@ -16,7 +16,7 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 class GuardNotation(BaseModel):
     """Hold a run with one of these effects until `ingestd approve` or `ingestd discard`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     removed: Percent | None = Field(
         default=50, description="Percent of the entries that a run may remove. null: any.", examples=[10]

@@ -44,6 +44,7 @@ def load_settings(
     document = load_document(path)
     placeholders = Placeholders(environment=environment, base=base)
     values = filled(document.root, placeholders)
+    mask_secrets(placeholders.contents)
     if not secrets:
         values = values.without_secrets()
     settings, mistakes = validate(document.root, values, options_of, secrets=secrets)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from ingestd.core.phrases import shortened
 
 # The core schema of YAML 1.2, section 10.3.2: `yes` and `on` are text, `0755` is 755, `1_000` is text.
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -15,7 +16,6 @@ _FALSE = frozenset({"false", "False", "FALSE"})
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _DIGITS_AT_MOST = 300
-_SHOWN_CHARACTERS = 60
 
 Key: TypeAlias = str | int
 Path: TypeAlias = tuple[Key, ...]
@@ -160,15 +160,3 @@ def described_value(value: object, written: str | None = None) -> str:
         case int() | float():
             return f"the number {shown}"
     return f"'{shown}'"
-
-
-def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
-    """Return ``text`` as one printable line of at most ``limit`` characters and an ellipsis."""
-    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-    return line if len(line) <= limit else f"{line[:limit]}…"
-
-
-def nearest(word: str, names: Iterable[str]) -> str:
-    """Return `` Did you mean 'path'?`` with a leading space, or an empty text if no name is similar."""
-    near = difflib.get_close_matches(word[:_DIGITS_AT_MOST], sorted(names), n=1, cutoff=0.6)
-    return f" Did you mean '{near[0]}'?" if near else ""

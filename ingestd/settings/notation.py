@@ -15,8 +15,9 @@ from pydantic import (
 )
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.phrases import nearest
 from ingestd.settings.cron import CronError, check_cron
-from ingestd.settings.node import described_value, nearest
+from ingestd.settings.node import described_value
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
 from ingestd.settings.validation import Reading, problem, validated
@@ -132,14 +133,14 @@ def read_sink(found: Any) -> SinkAddress:
 def read_schedule(found: Any, info: ValidationInfo) -> Schedule:
     """Return the schedule of ``on-change``, ``{every: …}`` or ``{cron: …, timezone: …}``; a `Schedule` is returned unchanged."""
     if isinstance(found, OnChange | Every | Cron):
-        return _check_source(found, info)
+        return _check_source(found, info) if isinstance(found, OnChange) else _check_times(found, info)
     if found == ON_CHANGE:
         return _check_source(OnChange(), info)
     if isinstance(found, dict) and "cron" in found:
         notation = validated(CronNotation, found)
-        return Cron(expression=notation.cron, timezone=notation.timezone)
+        return _check_times(Cron(expression=notation.cron, timezone=notation.timezone), info)
     if isinstance(found, dict) and found:
-        return Every(seconds=duration_seconds(validated(EveryNotation, found).every))
+        return _check_times(Every(seconds=duration_seconds(validated(EveryNotation, found).every)), info)
     hint = nearest(found, [ON_CHANGE]) if isinstance(found, str) else ""
     raise problem(
         'Expected on-change, {every: 15m} or {cron: "0 2 * * *", timezone: Europe/Berlin}, '
@@ -156,4 +157,13 @@ def _check_source(schedule: Schedule, info: ValidationInfo) -> Schedule:
         and reading.connector.scheduled_only
     ):
         raise problem("This source does not report changes, so it needs 'schedule: {every: 15m}' or a cron expression.")
+    return schedule
+
+
+def _check_times(schedule: Schedule, info: ValidationInfo) -> Schedule:
+    reading, source = info.context, info.data.get("source")
+    if isinstance(reading, Reading) and reading.connector and source is not None and source.complete:
+        refusal = reading.connector.schedule_refusal(source.options)
+        if refusal:
+            raise problem(f"{refusal} Remove the setting schedule.")
     return schedule

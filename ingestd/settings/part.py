@@ -8,4 +8,4 @@ from pydantic import BaseModel, ConfigDict
 class SettingsPart(BaseModel):
     """A frozen model that rejects unknown keys and infinite numbers."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

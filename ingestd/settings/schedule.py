@@ -7,7 +7,7 @@ import zoneinfo
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ingestd.settings.node import nearest, shortened
+from ingestd.core.phrases import nearest, shortened
 
 _UNIT_SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?:(?P<d>\d{1,9})d)?(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9})m)?(?:(?P<s>\d{1,9})s)?")

@@ -11,10 +11,10 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ingestd.settings.node import nearest, shortened
+from ingestd.core.phrases import nearest, shortened
 
 MAX_SECRET_BYTES = 64 * 1024
 _KINDS = ("env", "file", "credential")
@@ -43,10 +43,15 @@ class Filled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placeholders:
-    """Fills placeholders from ``environment`` and from files; a relative path starts at ``base``."""
+    """Fills placeholders from ``environment`` and from files; a relative path starts at ``base``.
+
+    ``contents``: of the files and credentials so far. They are secrets wherever they are used. A variable may be a host or a
+    path, and is a secret only in a setting that holds one.
+    """
 
     environment: Mapping[str, str]
     base: Path
+    contents: set[str] = field(default_factory=set, compare=False)
 
     def __repr__(self) -> str:
         return f"Placeholders(base={str(self.base)!r})"
@@ -90,9 +95,11 @@ class Placeholders:
         try:
             if kind == "env":
                 return self._variable(name)
-            return _content(self._credential(name) if kind == "credential" else self.base / name)
+            content = _content(self._credential(name) if kind == "credential" else self.base / name)
         except _Missing as missing:
             raise PlaceholderError(str(missing), position) from None
+        self.contents.add(content)
+        return content
 
     def _variable(self, name: str) -> str:
         value = self.environment.get(name)

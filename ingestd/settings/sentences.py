@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from ingestd.settings.node import FoundNode, Node, Scalar, described, nearest, resolve, shortened
+from ingestd.core.phrases import counted, nearest, shortened
+from ingestd.settings.node import FoundNode, Node, Scalar, described, resolve
 from ingestd.settings.validation import SENTENCE
 
 Context = Mapping[str, Any]
@@ -42,11 +43,11 @@ _WRONG_VALUE: Final[Mapping[str, Callable[[Context], str]]] = {
     "less_than_equal": lambda context: f"a number of {context['le']:g} or less",
     "multiple_of": lambda context: f"a multiple of {context['multiple_of']:g}",
     "finite_number": lambda _: "a finite number",
-    "string_too_short": lambda context: f"text of {_counted(context['min_length'], 'character')} or more",
-    "string_too_long": lambda context: f"text of {_counted(context['max_length'], 'character')} or fewer",
+    "string_too_short": lambda context: f"text of {counted(context['min_length'], 'character')} or more",
+    "string_too_long": lambda context: f"text of {counted(context['max_length'], 'character')} or fewer",
     "string_pattern_mismatch": lambda context: f"text of the form {context['pattern']}",
-    "too_short": lambda context: f"a list of {_counted(context['min_length'], 'item')} or more",
-    "too_long": lambda context: f"a list of {_counted(context['max_length'], 'item')} or fewer",
+    "too_short": lambda context: f"a list of {counted(context['min_length'], 'item')} or more",
+    "too_long": lambda context: f"a list of {counted(context['max_length'], 'item')} or fewer",
     "literal_error": lambda context: str(context["expected"]),
     "enum": lambda context: str(context["expected"]),
 }
@@ -124,10 +125,6 @@ def _number_hint(node: Scalar) -> str:
 
 def _is_number(node: Scalar) -> bool:
     return isinstance(node.value, int | float)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _listed(names: Mapping[str, FieldInfo]) -> str:

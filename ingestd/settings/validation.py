@@ -27,6 +27,10 @@ class ConnectorKind(Protocol):
     scheduled_only: ClassVar[bool]
 
     @classmethod
+    def schedule_refusal(cls, options: Any) -> str:
+        """Return why a source with these options can't have a schedule with times; empty if it can."""
+
+    @classmethod
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:
         """Return the files that a source with these options reads, removes and writes."""
 
