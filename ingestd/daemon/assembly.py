@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import time
@@ -23,7 +24,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
-from ingestd.daemon.kept_files import kept_folder, remove_unused
+from ingestd.daemon.kept_files import cache_folder, kept_folder, move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.reconfigurer import Reconfigurer
@@ -40,10 +41,11 @@ from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
 from ingestd.mirror.port import Intake
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.intake_store import IntakeStore
 from ingestd.process.redaction import mask_secrets
 from ingestd.process.supervision import one_line
 from ingestd.registry import connector_class
-from ingestd.schedule import Schedule
+from ingestd.schedule import Schedule, boot_time
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext
 from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.settings.secrets import PlaceholderError
@@ -92,8 +94,10 @@ class Assembly:
 
 
 @asynccontextmanager
-async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator[Assembly]:
+async def assemble(configuration: Configuration, *, emit: Emit, until: float | None = None) -> AsyncIterator[Assembly]:
     """Connect the parts. On exit close them in reverse order: connectors, client, state file.
+
+    ``until``: see `SourceContext`.
 
     Raises:
         MirrorBusy: another process holds the state file.
@@ -109,9 +113,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         mirror.on_writable = lambda: emit(StateWritable())
         await asyncio.to_thread(remove_unused, settings.state, [pipeline.name for pipeline in settings.pipelines])
         # Only configured pipelines own keys; removed ones release theirs.
-        sources = source_digests(settings.pipelines)
-        for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
-            emit(PipelineRenamed(pipeline=name, before=before))
+        await asyncio.to_thread(_activate, settings, mirror.intake, emit)
         request_counts = RequestCounts()
         client = connect_service(settings, emit=emit, counts=request_counts)
         checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
@@ -138,9 +140,17 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
 
         def note_pass(report: PassReport) -> None:
             passes.note(report)
-            _on_loop(loop, lambda: ownership.note_pass(report))
+            if ownership.waits_for(report.pipeline):
+                _on_loop(loop, lambda: ownership.note_pass(report))
 
-        create = _Factory(mirror.intake, emit=emit_and_note, on_pass=note_pass, request_counts=request_counts)
+        create = _Factory(
+            mirror.intake,
+            emit=emit_and_note,
+            on_pass=note_pass,
+            request_counts=request_counts,
+            until=until,
+            wake=lambda name: supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
+        )
         readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
         connectors = {reader.pipeline: reader.connector for reader in readers}
         supervisor = SourceSupervisor(
@@ -228,11 +238,13 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
                     reconfigurer.configuration,
                     pid=os.getpid(),
                     notices=supervisor.notices,
+                    health=supervisor.health,
                     since_start=work.counts(),
                 ),
                 as_json=as_json,
             ),
             notices=supervisor.notices,
+            health=supervisor.health,
             emit=emit,
         )
         drift_queue = DriftQueue(command_handler)
@@ -258,12 +270,29 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         )
 
 
+def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:
+    """Activate the configured pipelines. One with another name keeps its state and its files. Blocks."""
+    sources = source_digests(settings.pipelines)
+    for before, name in intake.activate(list(sources), sources=sources):
+        move_kept(settings.state, before, name)
+        emit(PipelineRenamed(pipeline=name, before=before))
+
+
 class _Factory:
     """Creates parts of a running daemon; implements `ingestd.daemon.reconfigurer.PartFactory`."""
 
     def __init__(
-        self, mirror: Intake, *, emit: Emit, on_pass: Callable[[PassReport], None], request_counts: RequestCounts
+        self,
+        mirror: Intake,
+        *,
+        emit: Emit,
+        on_pass: Callable[[PassReport], None],
+        request_counts: RequestCounts,
+        until: float | None,
+        wake: Callable[[str], None],
     ) -> None:
+        self._until = until
+        self._wake = wake
         self._mirror = mirror
         self._emit = emit
         self._on_pass = on_pass
@@ -272,13 +301,17 @@ class _Factory:
     def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
         """See `PartFactory.reader`."""
         return self._reader(
-            configuration, pipeline, open_connector(configuration, pipeline, emit=self._emit, keeps=True)
+            configuration,
+            pipeline,
+            open_connector(configuration, pipeline, emit=self._emit, keeps=True, until=self._until, wake=self._wake),
         )
 
     def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
         """See `PartFactory.reader_or_report`."""
         return self._reader(
-            configuration, pipeline, open_or_report(configuration, pipeline, emit=self._emit, keeps=True)
+            configuration,
+            pipeline,
+            open_or_report(configuration, pipeline, emit=self._emit, keeps=True, until=self._until, wake=self._wake),
         )
 
     def client(self, settings: Settings) -> ServiceClient:
@@ -409,26 +442,51 @@ def _ignore(_: Event) -> None:
 
 
 def open_connector(
-    configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _ignore, keeps: bool = False
+    configuration: Configuration,
+    pipeline: PipelineSettings,
+    *,
+    emit: Emit = _ignore,
+    keeps: bool = False,
+    until: float | None = math.inf,
+    wake: Callable[[str], None] = lambda _: None,
 ) -> Connector:
     """Create the pipeline's connector. It opens its resources at the first call.
 
-    ``keeps``: it may write files beside the state file, because this process holds the lock of the state file.
+    ``keeps``: it may write files beside the state file, because this process holds the lock of the state file. ``until``,
+    ``wake``: see `SourceContext`.
     """
-    source = pipeline.source
-    kept = kept_folder(configuration.settings.state, pipeline.name) if keeps else None
+    source, state = pipeline.source, configuration.settings.state
 
     def notify(sentence: str) -> None:
         emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
 
-    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=notify, kept=kept)
+    context = SourceContext(
+        pipeline=pipeline.name,
+        base=configuration.base,
+        now=time.time,
+        steady=boot_time,
+        log=notify,
+        cache_folder=cache_folder(state, pipeline.name) if keeps else None,
+        kept_folder=kept_folder(state, pipeline.name),
+        unsaved=None if keeps else {},
+        until=until,
+        wake=wake,
+    )
     return connector_class(source.connector)(source.options, context)
 
 
-def open_or_report(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit, keeps: bool) -> Connector:
+def open_or_report(
+    configuration: Configuration,
+    pipeline: PipelineSettings,
+    *,
+    emit: Emit,
+    keeps: bool,
+    until: float | None = math.inf,
+    wake: Callable[[str], None] = lambda _: None,
+) -> Connector:
     """Return the pipeline's connector, or one that reports at each pass why it can't be opened."""
     try:
-        return open_connector(configuration, pipeline, emit=emit, keeps=keeps)
+        return open_connector(configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake)
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
         return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
 

@@ -25,7 +25,7 @@ from ingestd.daemon.control.requests import (
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import DriftChecker, DriftCheckResult
-from ingestd.intake.notice import OperatorNotice
+from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.port import HeldRun, Intake
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.settings.drift import Mode
@@ -41,7 +41,7 @@ class CommandHandler:
     ``pipelines`` returns the configured pipelines, which a reload changes. ``request_reading`` is called for each configured
     pipeline with records to map again. ``held_runs`` blocks. ``explain`` returns why a partition waits; it may block. ``status``
     returns the status as text, or as JSON if its argument is true; it blocks. ``notices`` returns notices about the
-    sources for the operator; it does not block.
+    sources for the operator, ``health`` the states of their connections; they do not block.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class CommandHandler:
         explain: Callable[[Explain], Explained],
         status: Callable[[bool], str],
         notices: Callable[[], tuple[OperatorNotice, ...]],
+        health: Callable[[], tuple[SourceHealth, ...]] = tuple,
         cursors: CursorMover,
         reloader: Reloader,
         emit: Emit,
@@ -69,6 +70,7 @@ class CommandHandler:
         self._explain = explain
         self._status = status
         self._notices = notices
+        self._health = health
         self._cursors = cursors
         self._reloader = reloader
         self._emit = emit
@@ -88,7 +90,7 @@ class CommandHandler:
             case ReadStatus():
                 response = StatusText(text=await asyncio.to_thread(self._status, request.as_json))
             case ReadNotices():
-                response = SourceNotices(notices=self._notices())
+                response = SourceNotices(notices=self._notices(), health=self._health())
             case MoveCursor():
                 response = await self._cursors.move(request, by=by)
             case DecideRun():

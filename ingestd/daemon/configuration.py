@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.core.errors import IngestdError
+from ingestd.core.phrases import nearest
 from ingestd.registry import connector_class
 from ingestd.settings.configuration_file import find_configuration
 from ingestd.settings.loader import load_settings
 from ingestd.settings.model import Settings
-from ingestd.settings.node import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping, parse_template
+from ingestd.core.phrases import counted
 from ingestd.daemon.assembly import connect_service, open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.reporting import held_line
@@ -31,8 +32,8 @@ class CheckFinding:
 
 def check_configuration(configuration: Configuration) -> Iterator[CheckFinding]:
     """Report that the file was read, and what is unusual in it."""
-    count = len(configuration.settings.pipelines)
-    sentence = f"{configuration.path} has no mistake: {count} pipeline{'' if count == 1 else 's'}."
+    pipelines = counted(len(configuration.settings.pipelines), "pipeline")
+    sentence = f"{configuration.path} has no mistake: {pipelines}."
     yield CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence))
     yield from _check_values(configuration)
 

@@ -9,6 +9,7 @@ from ingestd.core.errors import SourceError
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.intake.notice import OperatorNotice
+from ingestd.process.redaction import redact_text
 from ingestd.sdk import Connector, Explains, Locates
 
 
@@ -23,7 +24,7 @@ def explain(
     ``unacknowledged`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
 
     Raises:
-        RequestRefused: there is no such pipeline.
+        RequestRefused: there is no such pipeline, or the name can't be that of a partition.
     """
     connector = connectors.get(request.pipeline)
     if connector is None:
@@ -31,14 +32,16 @@ def explain(
             f"The running daemon has no pipeline {request.pipeline!r}: its configuration is older. Use 'ingestd reload'."
         )
     name, cursor = request.partition, request.cursor
+    if "\0" in name:  # every function of the file system raises ValueError
+        raise RequestRefused(f"The name {name!r} has a NUL character, which no file and no table can have.")
     try:
         waiting = connector.explain(name, cursor) if isinstance(connector, Explains) else None
         location = (
             connector.describe_location(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
         )
     except SourceError as error:
-        return Explained(waiting=str(error), location="")
+        return Explained(waiting=redact_text(str(error)), location="")
     if (notice := unacknowledged(request.pipeline, name)) is not None and location:
         since = f" (tried since {moment(notice.since)})" if notice.since is not None else ""
         location = f"{location}{since}: {notice.sentence.removesuffix('.')}"
-    return Explained(waiting=waiting or "", location=location)
+    return Explained(waiting=redact_text(waiting or ""), location=redact_text(location))

@@ -1,29 +1,74 @@
-"""The private folders of the connectors beside the state file; see `SourceContext.keep`.
+"""The private folders of the connectors beside the state file; see `SourceContext.keep` and `SourceContext.cache`.
 
-Their files only save work, so they are in no backup.
+`STATE.connectors` has what must not be lost, and is part of backups. `STATE.kept` only saves work, and is in no backup.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
+
+from ingestd.sdk.kept_file import MAX_BYTES, write_kept
+
+
+def cache_folder(state: Path, pipeline: str) -> Path:
+    """Return the folder of a pipeline for what only saves work. It may not exist."""
+    return _caches(state) / _name(pipeline)
 
 
 def kept_folder(state: Path, pipeline: str) -> Path:
-    """Return the folder of a pipeline. It may not exist."""
-    return _parent(state) / quote(pipeline, safe=" ").replace(".", "%2E")
+    """Return the folder of a pipeline for what must not be lost. It may not exist."""
+    return _kept(state) / _name(pipeline)
 
 
 def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
-    """Remove the folders of all other pipelines. What can't be removed stays."""
-    used = {kept_folder(state, pipeline) for pipeline in pipelines}
-    parent = _parent(state)
+    """Remove the caches of all other pipelines. What can't be removed stays."""
+    used = {cache_folder(state, pipeline) for pipeline in pipelines}
+    parent = _caches(state)
     for folder in parent.iterdir() if parent.is_dir() else ():
         if folder not in used:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _parent(state: Path) -> Path:
+def move_kept(state: Path, before: str, name: str) -> None:
+    """Give the kept files of a pipeline to its new name, unless that has files of its own."""
+    with suppress(FileNotFoundError, FileExistsError, NotADirectoryError):
+        if not kept_folder(state, name).exists():
+            kept_folder(state, before).rename(kept_folder(state, name))
+
+
+def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield pipeline, name and content of every kept file.
+
+    Raises:
+        OSError: a file can't be read.
+    """
+    for path in sorted(_kept(state).glob("*/*")):
+        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
+            with path.open("rb") as file:
+                yield unquote(path.parent.name), path.name, file.read(MAX_BYTES)
+
+
+def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
+    """Write kept files; others stay.
+
+    Raises:
+        OSError: a file can't be written.
+    """
+    for pipeline, name, content in files:
+        write_kept(kept_folder(state, pipeline), Path(name).name, content)
+
+
+def _name(pipeline: str) -> str:
+    return quote(pipeline, safe=" ").replace(".", "%2E")
+
+
+def _caches(state: Path) -> Path:
     return state.with_name(state.name + ".kept")
+
+
+def _kept(state: Path) -> Path:
+    return state.with_name(state.name + ".connectors")

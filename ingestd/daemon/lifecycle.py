@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 from ingestd.core.errors import MirrorError, MirrorFull
+from ingestd.core.phrases import counted
 from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
@@ -179,5 +180,5 @@ def _numbers(assembly: Assembly) -> str:
     except MirrorError as error:  # a failed read must not end the heartbeat
         counts = f"the state file cannot be read: {error}"
     blocked = [str(report) for report in assembly.dispatcher.report() if report.sentence]
-    parts = [f"{len(assembly.readers)} pipelines, {counts}", assembly.mirror.unwritable, *blocked]
+    parts = [f"{counted(len(assembly.readers), 'pipeline')}, {counts}", assembly.mirror.unwritable, *blocked]
     return " ".join(part for part in parts if part)

@@ -1,4 +1,7 @@
-"""The event loop of the daemon: uvloop, because a request costs half the CPU time of the standard library's loop."""
+"""The event loop of the daemon: uvloop, because a request costs half the CPU time of the standard library's loop.
+
+The memory of its process is set for long work, too.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any, Final, TypeVar
 
 import uvloop
 
+from ingestd.process.heap import share_heap
+
 T = TypeVar("T")
 
 # By default Python looks for reference cycles after 700 new objects, which is every few dozen requests; it finds almost none.
@@ -18,6 +23,7 @@ _COLLECTED_OBJECTS: Final = 20_000
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine like `asyncio.run`, on uvloop."""
+    share_heap()
     with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 

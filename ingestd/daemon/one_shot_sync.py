@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from ingestd.daemon.signals import stop_signals
 from ingestd.delivery.report import LaneReport
 from ingestd.intake import PassReport
 from ingestd.mirror.port import HeldRun
+from ingestd.schedule import boot_time
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 
@@ -79,7 +81,8 @@ async def sync(
     reports: list[PassReport] = list(passes or ())
     stuck: list[LaneReport] = []
     with stop_signals(shutdown.ask), mirror_failures_alone():
-        async with assemble(configuration, emit=count) as assembly:
+        until = boot_time() + timeout_seconds if timeout_seconds is not None else math.inf
+        async with assemble(configuration, emit=count, until=until) as assembly:
             if timeout_seconds is not None:
                 assembly.client.prepare()
             async with asyncio.TaskGroup() as group:

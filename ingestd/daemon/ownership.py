@@ -30,7 +30,7 @@ class OwnershipKeeper:
     A sink with a doubtful state file is compared and repaired the same way. Entries are removed only if every pipeline of the
     sink was read completely in this process and since the adoption, none of them has rejections, and all have
     ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
-    Call all methods on the event loop's thread.
+    Call all methods but `waits_for` on the event loop's thread.
     """
 
     def __init__(
@@ -79,6 +79,10 @@ class OwnershipKeeper:
             if name in self._sinks and self._sinks[name] not in changed
         }
         return {one.name for sink in changed for one in self._writers[sink] if one in former.get(sink, ())}
+
+    def waits_for(self, pipeline: str) -> bool:
+        """Return whether `note_pass` needs the passes of a pipeline now. Thread-safe."""
+        return self._sinks.get(pipeline) in self._open
 
     def note_pass(self, report: PassReport) -> None:
         """Record the end of a pass over a pipeline's source."""
@@ -167,8 +171,8 @@ class OwnershipKeeper:
 
     def _reopen(self, sink: SinkAddress) -> None:
         """Require new passes of all pipelines of the sink."""
+        self._open.add(sink)  # first: a pass that begins after the moment is then waited for
         self._since[sink] = self._now()
-        self._open.add(sink)
         self._due[sink] = None
         self._changed.set()
 

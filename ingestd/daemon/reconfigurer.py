@@ -11,7 +11,7 @@ from ingestd.client.service import ServiceClient
 from ingestd.core.errors import ConfigurationError, MirrorFull, Mistake
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import ConfigurationChanges
-from ingestd.daemon.kept_files import remove_unused
+from ingestd.daemon.kept_files import move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import ReloadImpossible
@@ -157,6 +157,8 @@ class Reconfigurer:
         settings, status = found.settings, self._mirror.status
         sources = source_digests(settings.pipelines)
         reconfigured = self._mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended)
+        for before, name in reconfigured.renamed:
+            move_kept(settings.state, before, name)
         remove_unused(settings.state, sources)
         return reconfigured, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings)))
 

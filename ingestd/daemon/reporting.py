@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ingestd.core.clock import moment
+from ingestd.core.phrases import counted
 from ingestd.daemon.control.requests import Explained
 from ingestd.mirror.history import History
-from ingestd.mirror.port import HeldRun
+from ingestd.mirror.port import HeldRun, RunSummary
+from ingestd.telemetry.catalogue.intake import PartitionRead
 
 
 def held_line(held: HeldRun) -> str:
@@ -20,7 +22,7 @@ def held_line(held: HeldRun) -> str:
         )
     return (
         f"run {held.run} of {held.partition} (pipeline {held.pipeline}) is held since {moment(held.since)}: "
-        f"{_counted(held.records, 'new record')}; entries: {changes}. {' '.join(held.reasons)} {todo}"
+        f"{counted(held.records, 'new record')}; entries: {changes}. {' '.join(held.reasons)} {todo}"
     )
 
 
@@ -45,15 +47,24 @@ def partition_sentence(
     return f"{name} {_read(pipeline, history)}; {_delivered(history)}{location}."
 
 
+def describe_changes(run: RunSummary | PartitionRead) -> str:
+    """Return the entries of a run by kind of change.
+
+    Records that the last reading had, too, are not mapped, so their entries are not counted. A run with such records only would
+    otherwise report "0 unchanged".
+    """
+    unchanged = f", {run.unchanged} unchanged" if run.unchanged else ""
+    return f"{run.created} created, {run.updated} updated, {run.removed} removed{unchanged}"
+
+
 def _read(pipeline: str, history: History) -> str:
     run = history.reading
     if run is None:
         return ""
     owner = history.facts.get("file.owner", "")
-    changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
-    text = f"was read {moment(history.read_at)} by pipeline {pipeline}: {_counted(run.records, 'record')}"
+    text = f"was read {moment(history.read_at)} by pipeline {pipeline}: {counted(run.records, 'record')}"
     text += f", file owner {owner}" if owner else ""
-    text += f", entries: {changes}"
+    text += f", entries: {describe_changes(run)}"
     if history.same_as:
         other = (
             "its own earlier content" if history.same_as == history.name else f"the earlier one of {history.same_as}"
@@ -69,7 +80,3 @@ def _delivered(history: History) -> str:
     if history.rejected:
         rest.append(f"{history.rejected} rejected ('ingestd rejected list --file {history.name}')")
     return " and ".join(rest) if rest else "all of it is delivered"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -5,27 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.kept_files import remove_unused
+from ingestd.daemon.kept_files import read_kept, remove_unused, restore_kept
 from ingestd.mirror.sqlite import back_up_state, restore_state
 
 
 def back_up(configuration: Configuration, target: Path) -> int:
-    """Copy the state file to a new file. Return its size in bytes.
+    """Copy the state file and the kept files of the connectors to a new file. Return its size in bytes.
 
     Raises:
         MirrorError: see `back_up_state`.
     """
-    return back_up_state(configuration.settings.state, target)
+    state = configuration.settings.state
+    return back_up_state(state, target, kept=lambda: read_kept(state))
 
 
 def restore(configuration: Configuration, backup: Path) -> Path | None:
     """Replace the state file by a backup. Return the path of the former one, if there was one.
 
-    The connectors' kept files are deleted, because they belong to the former one. They only save work.
+    The kept files of the connectors are written again. Their caches are deleted, because they belong to the former one.
 
     Raises:
         MirrorError: see `restore_state`.
     """
-    replaced = restore_state(configuration.settings.state, backup)
-    remove_unused(configuration.settings.state, ())
+    state = configuration.settings.state
+    replaced = restore_state(state, backup, restore_kept=lambda files: restore_kept(state, files))
+    remove_unused(state, ())
     return replaced

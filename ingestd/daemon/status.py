@@ -14,7 +14,7 @@ from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
 from ingestd.daemon.work_counter import WorkCounts
-from ingestd.intake.notice import OperatorNotice
+from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
@@ -27,7 +27,8 @@ class Status:
 
     ``exists``: False before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
     ``forgotten``: rejections deleted because of the configured limits. ``failed_parts``: parts of the running daemon that
-    failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved. Both are
+    failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved.
+    ``health``: the states of sources with a connection. They are
     empty if no daemon runs. ``held``: runs that wait for an approval. ``since_start``: the work of the running daemon.
     """
 
@@ -44,6 +45,7 @@ class Status:
     forgotten: Forgotten | None = None
     failed_parts: tuple[FailedPart, ...] = ()
     notices: tuple[OperatorNotice, ...] = ()
+    health: tuple[SourceHealth, ...] = ()
     held: tuple[HeldRun, ...] = ()
     since_start: WorkCounts | None = None
 
@@ -76,8 +78,9 @@ def read_status(configuration: Configuration) -> Status:
         )
     pid = holder(state)
     with observe(configuration) as mirror:
+        found = read_notices(state) if pid is not None else SourceNotices(notices=())
         return compile_status(
-            mirror, configuration, pid=pid, notices=(lambda: read_notices(state)) if pid is not None else tuple
+            mirror, configuration, pid=pid, notices=lambda: found.notices, health=lambda: found.health
         )
 
 
@@ -87,6 +90,7 @@ def compile_status(
     *,
     pid: int | None,
     notices: Callable[[], tuple[OperatorNotice, ...]],
+    health: Callable[[], tuple[SourceHealth, ...]] = tuple,
     since_start: WorkCounts | None = None,
 ) -> Status:
     """Return the status of an open state file that the process ``pid`` holds. Blocks."""
@@ -107,11 +111,12 @@ def compile_status(
         held=tuple(mirror.held_runs()),
         failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
         notices=notices(),
+        health=health(),
         since_start=since_start,
     )
 
 
-def read_notices(state: Path) -> tuple[OperatorNotice, ...]:
+def read_notices(state: Path) -> SourceNotices:
     """Return the running daemon's notices about its sources, or one that says why it did not respond."""
 
     async def request() -> Response:
@@ -121,14 +126,15 @@ def read_notices(state: Path) -> tuple[OperatorNotice, ...]:
     try:
         response = asyncio.run(request())
     except NoDaemon:
-        return ()
+        return SourceNotices(notices=())
     except TimeoutError:
         reason = f"no response within {_RESPONSE_SECONDS:.0f} seconds"
     except (RequestRefused, OSError) as error:
         reason = str(error)
     else:
-        return response.notices if isinstance(response, SourceNotices) else ()
-    return (OperatorNotice(pipeline="", sentence=f"The daemon could not report the state of its sources: {reason}"),)
+        return response if isinstance(response, SourceNotices) else SourceNotices(notices=())
+    sentence = f"The daemon could not report the state of its sources: {reason}"
+    return SourceNotices(notices=(OperatorNotice(pipeline="", sentence=sentence),))
 
 
 @contextmanager

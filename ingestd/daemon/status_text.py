@@ -7,18 +7,21 @@ import json
 from collections.abc import Iterator
 
 from ingestd.core.clock import moment
+from ingestd.core.phrases import counted
 from ingestd.daemon.location import format_origin
-from ingestd.daemon.reporting import held_line
+from ingestd.daemon.reporting import describe_changes, held_line
 from ingestd.daemon.status import Status
+from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.port import PipelineStatus, SinkStatus
+from ingestd.process.redaction import redact, redact_text
 
 
 def format_status(found: Status, *, as_json: bool) -> str:
-    """Return the status as lines, or as one JSON object."""
+    """Return the status without secrets as lines, or as one JSON object."""
     if as_json:
-        return json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2)
-    return "\n".join(_status_lines(found))
+        return json.dumps(redact(dataclasses.asdict(found)), ensure_ascii=False, indent=2)
+    return redact_text("\n".join(_status_lines(found)))
 
 
 def _status_lines(found: Status) -> Iterator[str]:
@@ -27,12 +30,10 @@ def _status_lines(found: Status) -> Iterator[str]:
     yield f"{found.pending} pending, {found.rejected} rejected."
     for failed in found.failed_parts:
         yield (
-            f"{failed.part} failed {failed.failures} times since {moment(failed.since)} and restarts "
+            f"{failed.part} failed {counted(failed.failures, 'time')} since {moment(failed.since)} and restarts "
             f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
         )
-    for notice in found.notices:
-        since = f" (since {moment(notice.since)})" if notice.since is not None else ""
-        yield f"{f'source {notice.pipeline}: ' if notice.pipeline else ''}{notice.sentence}{since}"
+    yield from _source_lines(found)
     for held in found.held:
         yield held_line(held)
     for pipeline in found.pipelines:
@@ -52,9 +53,29 @@ def _status_lines(found: Status) -> Iterator[str]:
         )
 
 
+def _source_lines(found: Status) -> Iterator[str]:
+    for source in found.health:
+        yield f"source {source.pipeline}: {health_sentence(source)}"
+    for notice in found.notices:
+        since = f" (since {moment(notice.since)})" if notice.since is not None else ""
+        yield f"{f'source {notice.pipeline}: ' if notice.pipeline else ''}{notice.sentence}{since}"
+
+
+def health_sentence(source: SourceHealth) -> str:
+    """Return the state of a source's connection with its numbers."""
+    facts = [
+        f"connected since {moment(source.connected_since)}" if source.connected_since is not None else "not connected"
+    ]
+    if source.lag_seconds is not None:
+        facts.append(f"{source.lag_seconds:.0f} s behind")
+    if source.dropped:
+        facts.append(f"{counted(source.dropped, 'message')} dropped since the start")
+    return f"{', '.join(facts)}. {source.sentence}"
+
+
 def sink_line(sink: SinkStatus) -> str:
     """Return the counts of a sink and, if its delivery is blocked, the reason, its begin, and what to do."""
-    line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} pending, {sink.rejected} rejected"
+    line = f"sink {sink.address}: {counted(sink.entries, 'entry')}, {sink.pending} pending, {sink.rejected} rejected"
     line += f"; {_drift(sink)}" if sink.drift is not None else ""
     line += f"; {_unexplained(sink)}" if sink.unexplained else ""
     line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
@@ -67,7 +88,7 @@ def sink_line(sink: SinkStatus) -> str:
 
 def _unexplained(sink: SinkStatus) -> str:
     if not sink.read:
-        return f"{sink.unexplained} entries that no source has named yet; some sources have not been read yet"
+        return f"{counted(sink.unexplained, 'entry')} that no source has named yet; some sources have not been read yet"
     return f"{sink.unexplained} that no source explains ('ingestd drift' lists them)"
 
 
@@ -93,8 +114,7 @@ def last_run_sentence(pipeline: PipelineStatus) -> str:
     run = pipeline.last_run
     if pipeline.last_run_at is None or run is None:
         return "no run has ended yet"
-    changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
     notice = f". {pipeline.notice}" if pipeline.notice else ""
     within = f", {pipeline.within_deadband} within the dead-band of the sent value" if pipeline.within_deadband else ""
-    read = f"{run.records} records, {changes}, {run.rejected} rejected{within}"
+    read = f"{counted(run.records, 'record')}, {describe_changes(run)}, {run.rejected} rejected{within}"
     return f"last run {moment(pipeline.last_run_at)}: {read}{notice}"

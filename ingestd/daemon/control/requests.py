@@ -9,7 +9,7 @@ import msgspec
 from ingestd.daemon.control.message import VERSION, ReadStatus, RequestMessage, ResponseMessage, StatusText
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.delivery.drift import DriftCheckResult
-from ingestd.intake.notice import OperatorNotice
+from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
@@ -53,9 +53,10 @@ class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices")
 
 
 class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
-    """The notices of all pipelines."""
+    """The notices of all pipelines, and the states of the sources with a connection."""
 
     notices: tuple[OperatorNotice, ...]
+    health: tuple[SourceHealth, ...] = ()
 
 
 class MoveCursor(msgspec.Struct, frozen=True, kw_only=True, tag="move_cursor"):

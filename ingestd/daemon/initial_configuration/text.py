@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from ingestd.core.contract import ColumnContract
 from ingestd.core.template import Field, TemplateError, parse_template
@@ -32,11 +32,14 @@ class InitialTable:
 class InitialSettings:
     """What the user chose. ``url`` and ``api_key`` of the service are texts of the configuration.
 
-    ``key``: the column that names a record. ``numbers`` and ``texts``: the columns with values.
+    ``state``: the state file, relative to the configuration.
+    ``key``: the column that names a record. ``numbers`` and ``texts``: the columns with values; ``commas``: those with
+    numbers that have a decimal comma, and whether points separate their thousands.
     """
 
     url: str
     api_key: str
+    state: str
     workspace: str
     sink: str
     pipeline: str
@@ -44,6 +47,7 @@ class InitialSettings:
     key: str
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
+    commas: Mapping[str, bool] = field(default_factory=dict)
 
 
 def configuration_text(chosen: InitialSettings) -> str:
@@ -56,7 +60,7 @@ def configuration_text(chosen: InitialSettings) -> str:
         f"  url: {chosen.url if '${' in chosen.url else _text(chosen.url)}",
         f'  api_key: "{chosen.api_key}"    # a reference: the key itself is not in this file',
         "",
-        "state: var/ingestd.db    # what was read and delivered; it contains values",
+        f"state: {_text(chosen.state)}    # what was read and delivered; it contains values",
         "",
         "pipelines:",
         f"  - name: {chosen.pipeline}",
@@ -65,9 +69,12 @@ def configuration_text(chosen: InitialSettings) -> str:
         "    entries:",
     ]
     if chosen.numbers:
-        lines.append(_entries_line(chosen.key, chosen.numbers, data_type=""))
+        lines.append(_entries_line(chosen.key, chosen.numbers, more=""))
+    for thousands, rules in ((False, 'decimal: ","'), (True, 'decimal: ",", group: "."')):
+        if columns := tuple(name for name, has_thousands in chosen.commas.items() if has_thousands is thousands):
+            lines.append(_entries_line(chosen.key, columns, more=f", values: {{{rules}}}"))
     if chosen.texts:
-        lines.append(_entries_line(chosen.key, chosen.texts, data_type=", type: text"))
+        lines.append(_entries_line(chosen.key, chosen.texts, more=", type: text"))
     lines += [f"    sink: {{workspace: {_text(chosen.workspace)}, label: {_text(chosen.sink)}}}", ""]
     return "\n".join(lines)
 
@@ -89,9 +96,9 @@ def _source_lines(source: InitialFolder | InitialTable) -> list[str]:
     ]
 
 
-def _entries_line(key: str, columns: tuple[str, ...], *, data_type: str) -> str:
+def _entries_line(key: str, columns: tuple[str, ...], *, more: str) -> str:
     template = json.dumps(f"{{{key}}}.{{column}}", ensure_ascii=False)
-    return f"      - {{key: {template}, columns: [{', '.join(map(_text, columns))}]{data_type}}}"
+    return f"      - {{key: {template}, columns: [{', '.join(map(_text, columns))}]{more}}}"
 
 
 def _text(text: str) -> str:
@@ -108,20 +115,24 @@ def is_possible_key(column: str) -> bool:
     return parts == (Field(column),) and column != "column" and "${" not in column
 
 
-def suggested_key(columns: Mapping[str, ColumnContract]) -> str | None:
+def suggested_key(columns: Mapping[str, ColumnContract], commas: Collection[str] = ()) -> str | None:
     """Return the column that probably names a record: the first one that is always filled, and no number if possible."""
     possible = [name for name, column in columns.items() if is_possible_key(name) and column.filled]
-    texts = [name for name in possible if columns[name].type not in _NUMERIC]
+    texts = [name for name in possible if not _is_numeric(name, columns, commas)]
     return next(iter([*texts, *possible]), None)
 
 
-def suggested_values(columns: Mapping[str, ColumnContract], key: str) -> tuple[str, ...]:
+def suggested_values(columns: Mapping[str, ColumnContract], key: str, commas: Collection[str] = ()) -> tuple[str, ...]:
     """Return the columns of numbers without the key; every other column if there is none."""
     others = [name for name in columns if name != key]
-    return tuple([name for name in others if columns[name].type in _NUMERIC] or others)
+    return tuple([name for name in others if _is_numeric(name, columns, commas)] or others)
 
 
 def by_type(columns: Mapping[str, ColumnContract], chosen: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the chosen columns of numbers, and the others."""
     numbers = tuple(name for name in chosen if columns[name].type in _NUMERIC)
     return numbers, tuple(name for name in chosen if name not in numbers)
+
+
+def _is_numeric(name: str, columns: Mapping[str, ColumnContract], commas: Collection[str]) -> bool:
+    return columns[name].type in _NUMERIC or name in commas

@@ -69,6 +69,8 @@ class LogFile:
 class GrowingFile:
     """An open log file that is read to its end, and then further through rotation and truncation.
 
+    A renamed file is read beside its successor until it is deleted, or until the next rotation, because the daemon writes to the
+    file that it has open.
     A line is yielded when it is complete. No line is lost or repeated between `until_now` and `from_now`. Both raise `OSError`
     if the file can't be read.
     """
@@ -77,11 +79,14 @@ class GrowingFile:
         self._path = path
         self._pending = _PendingLine()
         self._file = self._opened()
+        self._renamed: tuple[BufferedReader, _PendingLine] | None = None
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the files."""
         if self._file is not None:
             self._file.close()
+        if self._renamed is not None:
+            self._renamed[0].close()
 
     def until_now(self) -> Iterator[str]:
         """Yield the complete lines that were written and not yielded yet."""
@@ -91,16 +96,36 @@ class GrowingFile:
     def from_now(self, *, wait: Wait = time.sleep) -> Iterator[str]:
         """Yield lines when they are written, without an end. A missing file is awaited."""
         while True:
+            yield from self._renamed_lines()
             yield from self.until_now()
             if self._is_truncated():
                 self._pending = _PendingLine()
             elif self._is_replaced():
-                yield from self.until_now()  # what was written until it was renamed
-                yield from self._pending.rest()
-                self.close()
-                self._file = self._opened()
+                yield from self._end_renamed()
+                if self._file is not None:
+                    self._renamed = self._file, self._pending
+                self._file, self._pending = self._opened(), _PendingLine()
             else:
                 wait(POLL_SECONDS)
+
+    def _renamed_lines(self) -> Iterator[str]:
+        """Yield what was written to the renamed file; close it if it is deleted."""
+        if self._renamed is None:
+            return
+        file, pending = self._renamed
+        yield from pending.add_all(file)
+        if os.fstat(file.fileno()).st_nlink == 0:
+            yield from self._end_renamed()
+
+    def _end_renamed(self) -> Iterator[str]:
+        """Close the renamed file after its last lines."""
+        if self._renamed is None:
+            return
+        file, pending = self._renamed
+        self._renamed = None
+        with file:
+            yield from pending.add_all(file)
+            yield from pending.rest()
 
     def _opened(self) -> BufferedReader | None:
         with suppress(FileNotFoundError):

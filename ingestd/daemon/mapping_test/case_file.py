@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.core.errors import ConfigurationError
+from ingestd.core.phrases import nearest
 from ingestd.settings.configuration_file import load_document, mistake_at
-from ingestd.settings.node import ListNode, MappingNode, Node, Scalar, described, nearest
+from ingestd.settings.node import ListNode, MappingNode, Node, Scalar, described
 
 _CASE = ("name", "pipeline", "rows", "columns", "sample", "facts", "entries", "rejected", "broken", "partial")
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import msgspec
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 TEXT, SECRET, PATH, NUMBER = "<text>", "<secret>", "<path>", "<number>"
@@ -65,12 +66,14 @@ def event_fields(
     }
 
 
-def field_types(kind: type) -> dict[str, object]:
-    """Return the declared types of the fields of a dataclass; None for one that can't be resolved."""
+def field_types(kind: type[Any]) -> dict[str, object]:
+    """Return the declared types of the fields of a dataclass or struct; None for one that can't be resolved."""
     try:
         hints: dict[str, Any] = get_type_hints(kind)
     except NameError:  # a type that is imported for type checkers only
         hints = {}
+    if issubclass(kind, msgspec.Struct):
+        return {name: hints.get(name) for name in kind.__struct_fields__}
     return {field.name: hints.get(field.name) for field in dataclasses.fields(kind)}
 
 

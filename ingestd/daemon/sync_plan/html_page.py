@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from ingestd.core.phrases import counted
 from ingestd.core.record import Position
 from ingestd.daemon.sync_plan.values import PartitionPlan, SyncPlan
 
@@ -68,7 +69,7 @@ def plan_page(plan: SyncPlan) -> str:
 def _section(body: Element, one: PartitionPlan) -> None:
     section = SubElement(body, "section")
     _text(section, "h2", f"{one.partition} (pipeline {one.pipeline}) → {one.sink}")
-    _text(section, "p", f"{one.records} records read, {one.rejected} rejected. Entries: {one.counts}.")
+    _text(section, "p", f"{counted(one.records, 'record')} read, {one.rejected} rejected. Entries: {one.counts}.")
     for reason in one.held:
         _text(section, "p", f"The guard holds it: {reason}", {"class": "held"})
     if one.failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ingestd.core.phrases import counted
 from ingestd.daemon.sync_plan.values import PartitionPlan, PipelinePlan, SyncPlan
 
 
@@ -46,7 +47,7 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
             yield f"The state has changed: the sink {planned.name} was delivered to since the plan was made."
     if saved.pending != now.pending:
         before, after = (sum(one.pending for one in plan.sinks) for plan in (saved, now))
-        yield f"The state has changed: {after} entries are pending, and the plan has {before} or other ones."
+        yield f"The state has changed: pending are {counted(after, 'entry')}, and in the plan {before} or other ones."
 
 
 def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
@@ -62,18 +63,19 @@ def _partition(planned: PartitionPlan | None, found: PartitionPlan | None) -> st
     if planned is None and found is not None:
         return (
             f"The source has changed: {found.partition} (pipeline {found.pipeline}) is not in the plan. It has new "
-            f"content: {found.records} records; entries: {found.counts}."
+            f"content: {counted(found.records, 'record')}; entries: {found.counts}."
         )
     if planned is not None and found is None:
         return (
             f"The source has changed: {planned.partition} (pipeline {planned.pipeline}) has nothing to read any more. The plan "
-            f"has {planned.records} records of it."
+            f"has {counted(planned.records, 'record')} of it."
         )
     if planned is None or found is None:
         return ""
     named = f"{planned.partition} (pipeline {planned.pipeline})"
     if (planned.content, planned.failure) != (found.content, found.failure):
-        difference = f"{found.records} instead of {planned.records} records; entries: {found.counts}, instead of {planned.counts}"
+        records = f"{found.records} instead of {counted(planned.records, 'record')}"
+        difference = f"{records}; entries: {found.counts}, instead of {planned.counts}"
         if (planned.records, planned.counts) == (found.records, found.counts):
             difference = "as many records and changed entries, but other values"
         return f"The source has changed: {named} has other content than in the plan: {difference}."

@@ -69,12 +69,14 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
             lambda: assembly.configuration,
             pid=os.getpid(),
             notices=assembly.supervisor.notices,
+            health=assembly.supervisor.health,
             passes=assembly.passes,
             waiting=lambda: {
                 reader.pipeline: reader.connector
                 for reader in assembly.readers
                 if isinstance(reader.connector, ListsWaiting)
             },
+            throughput=counts.throughput,
         )
         site = Site(
             pages,

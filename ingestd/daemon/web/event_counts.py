@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -37,10 +39,16 @@ class EventTotals:
     retries: Counter[str] = field(default_factory=Counter)
 
 
-class EventCounts:
-    """EventTotals events. Thread-safe. ``changes`` is notified of each event."""
+THROUGHPUT_MINUTES = 30
+"""The minutes of which the deliveries are kept for each sink."""
 
-    def __init__(self) -> None:
+
+class EventCounts:
+    """EventTotals events. Thread-safe. ``changes`` is notified of each event. ``clock`` returns monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._by_minute: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self.changes = ChangeSignal()
         self._guard = threading.Lock()
         self._counts = EventTotals()
@@ -50,10 +58,23 @@ class EventCounts:
         with self._guard:
             return deepcopy(self._counts)
 
+    def throughput(self, sink: str) -> Sequence[int]:
+        """Return the entries that were delivered to a sink in each of the last minutes, the present one last."""
+        minute = int(self._clock() // 60)
+        with self._guard:
+            counts = self._by_minute.get(sink, Counter())
+            return [counts[one] for one in range(minute - THROUGHPUT_MINUTES + 1, minute + 1)]
+
     def note(self, event: Event) -> None:
         """Count an event."""
         with self._guard:
             self._note(self._counts, event)
+            if isinstance(event, EntriesDelivered):
+                minute = int(self._clock() // 60)
+                counts = self._by_minute[event.sink]
+                counts[minute] += event.entries
+                for past in [one for one in counts if one <= minute - THROUGHPUT_MINUTES]:
+                    del counts[past]
         self.changes.notify()
 
     def _note(self, counts: EventTotals, event: Event) -> None:

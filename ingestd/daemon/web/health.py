@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ingestd.core.clock import moment
+from ingestd.core.phrases import counted
 from ingestd.daemon.web.metrics import DaemonLevels
 
 
@@ -29,7 +30,7 @@ def _reasons(levels: DaemonLevels) -> Iterator[str]:
     if levels.unwritable:
         yield levels.unwritable
     for part in levels.failed_parts:
-        yield f"{part.part} failed {part.failures} times and restarts {moment(part.retry_at)}: {part.sentence}"
+        yield f"{part.part} failed {counted(part.failures, 'time')} and restarts {moment(part.retry_at)}: {part.sentence}"
     for name in levels.pipelines:
         if failure := levels.passes.failure(name):
             yield f"The source of {name} cannot be read: {failure}"

@@ -48,6 +48,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
                 if isinstance(reader.connector, ListsWaiting)
                 for reason, count in reader.connector.count_waiting().items()
             },
+            health=assembly.supervisor.health(),
             state=state,
             unwritable=assembly.mirror.unwritable,
             backlog=backlog,

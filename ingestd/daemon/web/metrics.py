@@ -22,9 +22,11 @@ from ingestd.client.request_counts import RequestCounts
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.web.event_counts import EventTotals
 from ingestd.delivery.report import LaneReport
+from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
 from ingestd.process.logs import dropped_lines
+from ingestd.telemetry.export import DROPPED
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 
@@ -144,6 +146,24 @@ METRICS: Mapping[str, MetricDescription] = {
             help="How long ago the last pass began that read the whole source; absent before the first one of this process.",
         ),
         MetricDescription(
+            name="ingestd_source_connected",
+            kind="gauge",
+            labels=("pipeline",),
+            help="1 if a source that holds a connection has one, else 0.",
+        ),
+        MetricDescription(
+            name="ingestd_source_behind_seconds",
+            kind="gauge",
+            labels=("pipeline",),
+            help="The age of the oldest message of a connection that was not read yet; absent if that is unknown.",
+        ),
+        MetricDescription(
+            name="ingestd_source_dropped_total",
+            kind="counter",
+            labels=("pipeline",),
+            help="Messages that a source with a connection could not give to its connector.",
+        ),
+        MetricDescription(
             name="ingestd_files_waiting",
             kind="gauge",
             labels=("pipeline", "reason"),
@@ -166,6 +186,12 @@ METRICS: Mapping[str, MetricDescription] = {
         ),
         MetricDescription(
             name="ingestd_log_lines_dropped_total", kind="counter", help="Lines of the log that could not be written."
+        ),
+        MetricDescription(
+            name="ingestd_telemetry_dropped_total",
+            kind="counter",
+            labels=("signal",),
+            help="Spans (traces) and log records (logs) that no collector of OpenTelemetry accepted.",
         ),
     )
 }  # fmt: skip
@@ -190,6 +216,7 @@ class DaemonLevels:
     lanes: Sequence[LaneReport]
     passes: SourcePasses
     waiting: Mapping[tuple[str, str], int]
+    health: Sequence[SourceHealth]
     state: Path
     unwritable: str
     backlog: Sequence[SinkBacklog] | None
@@ -222,6 +249,8 @@ def _families(levels: DaemonLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_state_size_bytes", {(): _size(levels.state)})
     yield _gauge("ingestd_state_writable", {(): int(not levels.unwritable)})
     yield _counter("ingestd_log_lines_dropped_total", {(): dropped_lines()})
+    dropped = {(str(signal),): count for signal, count in DROPPED.read().items()}
+    yield _counter("ingestd_telemetry_dropped_total", dropped)
     if levels.backlog is None:
         return
     waits = {
@@ -275,6 +304,12 @@ def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
     yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
+    yield _gauge(
+        "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in levels.health}
+    )
+    lags = {one.pipeline: one.lag_seconds for one in levels.health if one.lag_seconds is not None}
+    yield _gauge("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})
+    yield _counter("ingestd_source_dropped_total", {(one.pipeline,): one.dropped for one in levels.health})
     yield _gauge("ingestd_files_waiting", levels.waiting)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import export_rejections
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status, observe
-from ingestd.daemon.status_text import last_run_sentence
+from ingestd.daemon.status_text import health_sentence, last_run_sentence
 from ingestd.daemon.trace import trace_entry
+from ingestd.daemon.web.configuration_view import file_state, setting_groups
 from ingestd.daemon.why import why
-from ingestd.intake.notice import OperatorNotice
+from ingestd.intake.notice import OperatorNotice, SourceHealth
+from ingestd.mirror.drift import START
 from ingestd.mirror.port import SinkStatus
 from ingestd.mirror.rejections import Selection
 from ingestd.sdk import ListsWaiting
@@ -25,6 +28,7 @@ from ingestd.settings.model import PipelineSettings
 _PAGE = 50
 _RUNS = 50
 _WAITING = 200
+_UNEXPLAINED = 50
 EXPORT_ROWS = 100_000
 """The most rejections that a download holds; `ingestd rejected export` has no limit."""
 
@@ -45,7 +49,10 @@ class PageContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRow:
-    """A pipeline in the overview. ``state``: a word for its colour. ``notices``: sentences of its source."""
+    """A pipeline in the overview. ``state``: a word for its colour. ``notices``: sentences of its source.
+
+    ``throughput``: the entries that were delivered to its sink in each of the last minutes.
+    """
 
     name: str
     source: str
@@ -59,10 +66,15 @@ class PipelineRow:
     held: int
     waiting: int
     notices: tuple[str, ...]
+    throughput: Sequence[int]
 
 
 class PageContents:
-    """Reads the pages of one daemon. All methods block. ``notices`` returns the notices about sources."""
+    """Reads the pages of one daemon. All methods block.
+
+    ``notices`` returns the notices about sources, ``health`` the states of their connections, and ``throughput`` the deliveries
+    to a sink by minute.
+    """
 
     def __init__(
         self,
@@ -70,12 +82,16 @@ class PageContents:
         *,
         pid: int,
         notices: Callable[[], tuple[OperatorNotice, ...]],
+        health: Callable[[], tuple[SourceHealth, ...]] = tuple,
         passes: SourcePasses,
         waiting: Callable[[], Mapping[str, ListsWaiting]],
+        throughput: Callable[[str], Sequence[int]],
     ) -> None:
+        self._throughput = throughput
         self._configuration = configuration
         self._pid = pid
         self._notices = notices
+        self._health = health
         self._passes = passes
         self._waiting = waiting
 
@@ -111,20 +127,68 @@ class PageContents:
         return PageContent(template="pipeline.html", title=name, section="pipelines", values=values)
 
     def file(self, name: str) -> PageContent:
-        """Return what `ingestd why` says about a file or a table."""
+        """Return what `ingestd why` says about a file or a table, with the receipt of its last reading."""
         configuration = self._configuration()
         found = asyncio.run(why(configuration, name, cwd=configuration.base)) if name else []
+        with observe(configuration) as mirror:
+            explained = [(one, mirror.history(one.pipeline, one.partition)) for one in found]
         return PageContent(
             template="file.html",
             title="Why a file waits",
             section="files",
-            values={"name": name, "sentences": [one.sentence for one in found]},
+            values={"name": name, "explained": explained},
         )
+
+    def drift(self, pipeline: str, *, after: tuple[int, str] = START) -> PageContent:
+        """Return the last checks of the sinks of a pipeline or of all, and a page of the keys that differ."""
+        names = [one.name for one in self._configuration().settings.pipelines]
+        chosen = [name for name in names if name == pipeline or not pipeline]
+        with observe(self._configuration()) as mirror:
+            page = mirror.drift(chosen, after=after, limit=_PAGE)
+            unexplained = mirror.unexplained(chosen, limit=_UNEXPLAINED)
+            checks = mirror.drift_checks(chosen)
+        values = {
+            "pipeline": pipeline,
+            "pipelines": names,
+            "checks": checks,
+            "findings": page.findings,
+            "next": page.next,
+            "is_later": after != START,
+            "unexplained": unexplained.entries,
+            "more_unexplained": unexplained.next is not None,
+        }
+        return PageContent(template="drift.html", title="Drift", section="drift", values=values)
+
+    def pipeline_names(self, name: str) -> tuple[str, ...]:
+        """Return the pipeline's name, or those of all pipelines if it is empty.
+
+        Raises:
+            PageMissing: there is no such pipeline.
+        """
+        names = tuple(one.name for one in self._configuration().settings.pipelines)
+        if name and name not in names:
+            raise PageMissing(f"There is no pipeline {name}.")
+        return (name,) if name else names
+
+    def configuration(self) -> PageContent:
+        """Return the settings in use, and what the check says of the file on disk."""
+        running = self._configuration()
+        values = {
+            "path": str(running.path),
+            "file": file_state(running),
+            "groups": setting_groups(running.settings),
+        }
+        return PageContent(template="configuration.html", title="Configuration", section="configuration", values=values)
 
     def trace(self, key: str, *, steps: bool) -> PageContent:
         """Return what `ingestd trace` says about a key."""
         entries = trace_entry(self._configuration(), key, steps=steps) if key else []
-        values = {"key": key, "entries": entries, "steps": steps}
+        reasons: dict[tuple[str, str], str] = {}
+        if any(one.origin is not None and one.origin.rejected for one in entries):
+            with observe(self._configuration()) as mirror:
+                found = mirror.selected(Selection(key=glob.escape(key)), after=0, limit=_PAGE)
+            reasons = {(one.workspace, one.sink): one.reason for one in found}
+        values = {"key": key, "entries": entries, "steps": steps, "reasons": reasons}
         return PageContent(template="trace.html", title="Trace a key", section="trace", values=values)
 
     def rejected(self, selection: Selection, *, after: int) -> PageContent:
@@ -184,7 +248,9 @@ class PageContents:
 
     def _status(self) -> Status:
         with observe(self._configuration()) as mirror:
-            return compile_status(mirror, self._configuration(), pid=self._pid, notices=self._notices)
+            return compile_status(
+                mirror, self._configuration(), pid=self._pid, notices=self._notices, health=self._health
+            )
 
     def _row(self, pipeline: PipelineSettings, status: Status) -> PipelineRow:
         found = next((one for one in status.pipelines if one.name == pipeline.name), None)
@@ -192,7 +258,10 @@ class PageContents:
         held = sum(one.pipeline == pipeline.name for one in status.held)
         source = self._waiting().get(pipeline.name)
         counts = source.count_waiting() if source is not None else {}
-        notices = tuple(notice.sentence for notice in status.notices if notice.pipeline == pipeline.name)
+        notices = (
+            *(health_sentence(source) for source in status.health if source.pipeline == pipeline.name),
+            *(notice.sentence for notice in status.notices if notice.pipeline == pipeline.name),
+        )
         rejected = found.rejected if found is not None else 0
         failure = self._passes.failure(pipeline.name)
         blocker = sink.trouble if sink is not None and sink.pending else None
@@ -221,6 +290,7 @@ class PageContents:
             held=held,
             waiting=sum(counts.values()),
             notices=notices,
+            throughput=self._throughput(str(pipeline.sink)),
         )
 
 

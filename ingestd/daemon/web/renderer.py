@@ -1,15 +1,18 @@
-"""Renders the pages as HTML. All values are escaped."""
+"""Renders the pages as HTML. All values are escaped, and secrets in them are masked."""
 
 from __future__ import annotations
 
 import time
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.filters import do_urlencode
+from markupsafe import Markup
 
 from ingestd.core.clock import moment
 from ingestd.daemon.location import format_location
 from ingestd.process.pages.assets import PageAssets
 from ingestd.process.pages.text import counted, exact
+from ingestd.process.redaction import redact_text
 
 
 class PageRenderer:
@@ -22,13 +25,25 @@ class PageRenderer:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=_without_secrets,
         )
         self._environment.globals.update(asset=assets.address, location=format_location)
-        self._environment.filters.update(moment=moment, counted=counted, exact=exact, duration=duration, age=_age)
+        self._environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age)
+        # A quoted secret would not be recognised in the finished text.
+        self._environment.filters["urlencode"] = lambda text: do_urlencode(redact_text(text))
 
     def render(self, template: str, **values: object) -> str:
         """Render a template with its values."""
         return self._environment.get_template(template).render(**values)
+
+
+def _without_secrets(value: object) -> object:
+    """Return the value of an expression as it may be shown. The result of a macro was masked inside it."""
+    return redact_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _exact(text: str) -> Markup:
+    return exact(redact_text(text))
 
 
 def duration(seconds: float) -> str:

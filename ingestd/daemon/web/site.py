@@ -10,21 +10,36 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from ingestd.core.errors import IngestdError
-from ingestd.daemon.control.requests import DecideRun, Request, Response, RetryRejected, RunDecided
+from ingestd.core.phrases import counted
+from ingestd.daemon.control.requests import (
+    CheckDrift,
+    DecideRun,
+    Reload,
+    Reloaded,
+    Request,
+    Response,
+    RetryRejected,
+    RunDecided,
+)
 from ingestd.daemon.web.forms import Forms
 from ingestd.daemon.web.live import LiveRows
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.daemon.web.pages import PageContent, PageContents, PageMissing, selection_of
 from ingestd.daemon.web.renderer import PageRenderer
+from ingestd.mirror.drift import START
 from ingestd.mirror.rejections import Retried
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.pages.assets import CACHED, PageAssets
+from ingestd.settings.drift import Mode
 
 T = TypeVar("T")
 
 _HTML = "text/html; charset=utf-8"
 _ACTOR = "web page"
 _IDS_AT_MOST = 90
+_DRIFT_SECONDS = 20.0
+"""How long the response to a check for drift waits for its end. The check goes on after that."""
+_MODES: Mapping[str, Mode] = {"": "report", "repair": "repair", "adopt": "adopt"}
 
 
 class Site:
@@ -50,6 +65,7 @@ class Site:
         self._renderer = PageRenderer(self._assets)
         self._forms = Forms()
         self._live = LiveRows(changes, self._rows)
+        self._drift_checks: set[asyncio.Future[Response]] = set()
         self._routes: list[tuple[str, re.Pattern[str], Callable[..., Awaitable[WebResponse]]]] = [
             ("GET", re.compile(r"/"), self._overview),
             ("GET", re.compile(r"/live"), self._stream),
@@ -60,6 +76,10 @@ class Site:
             ("GET", re.compile(r"/rejected"), self._rejected),
             ("GET", re.compile(r"/rejected\.csv"), self._export),
             ("POST", re.compile(r"/rejected/retry"), self._retry),
+            ("GET", re.compile(r"/drift"), self._drift),
+            ("POST", re.compile(r"/drift/check"), self._check_drift),
+            ("GET", re.compile(r"/configuration"), self._configuration),
+            ("POST", re.compile(r"/configuration/reload"), self._reload),
             ("GET", re.compile(r"/held"), self._held_runs),
             ("GET", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})"), self._held_run),
             ("POST", re.compile(r"/held/(?P<number>[1-9][0-9]{0,17})/(?P<verb>approve|discard)"), self._decide),
@@ -118,8 +138,16 @@ class Site:
 
     async def _rejected(self, request: WebRequest) -> WebResponse:
         fields = request.parameters
-        after = int(fields.get("after", "0"))
+        after = _row_number(fields.get("after", "0"))
         return await self._page(request, lambda: self._pages.rejected(selection_of(fields), after=after))
+
+    async def _drift(self, request: WebRequest) -> WebResponse:
+        fields = request.parameters
+        after = (_row_number(fields["after"]), fields.get("key", "")) if "after" in fields else START
+        return await self._page(request, lambda: self._pages.drift(fields.get("pipeline", ""), after=after))
+
+    async def _configuration(self, request: WebRequest) -> WebResponse:
+        return await self._page(request, self._pages.configuration)
 
     async def _held_runs(self, request: WebRequest) -> WebResponse:
         return await self._page(request, self._pages.held_runs)
@@ -182,7 +210,8 @@ class Site:
             raise TypeError(f"the response to a retry is {done!r}")
         return self._done(
             "/rejected",
-            f"{done.entries} entries are pending again; {done.records} records are mapped again when their source is read.",
+            f"Pending again: {counted(done.entries, 'entry')}. Mapped again when their source is read: "
+            f"{counted(done.records, 'record')}.",
         )
 
     async def _decide(self, request: WebRequest, number: str, verb: str) -> WebResponse:  # noqa: ARG002 - a handler
@@ -201,5 +230,65 @@ class Site:
             f"{done.removed} removed. The daemon sends them now.",
         )
 
+    async def _check_drift(self, request: WebRequest) -> WebResponse:
+        fields = request.form
+        pipeline, mode = fields.get("pipeline", ""), _MODES.get(fields.get("mode", ""))
+        if mode is None:
+            raise ValueError("the form has an unknown mode")
+        names = await self._in_thread(lambda: self._pages.pipeline_names(pipeline))
+        page = f"/drift?pipeline={quote(pipeline)}&"
+        if self._drift_checks:
+            return self._done(page, "A check is running already. Reload this page to see its result.")
+        check = asyncio.ensure_future(self._perform(CheckDrift(pipelines=names, mode=mode), _ACTOR))
+        self._drift_checks.add(check)
+        check.add_done_callback(self._end_drift_check)
+        ended, _ = await asyncio.wait({check}, timeout=_DRIFT_SECONDS)
+        if not ended:
+            return self._done(page, "The check takes longer and goes on. Reload this page to see its result.")
+        results = check.result()
+        if not isinstance(results, tuple):
+            raise TypeError(f"the response to a check for drift is {results!r}")
+        compared = sum(one.status is not None and not one.status.failure for one in results)
+        handled = sum(one.handled for one in results)
+        what = {"report": "", "repair": f" Entries sent again: {handled}.", "adopt": f" Entries adopted: {handled}."}
+        return self._done(page, f"Data sinks compared: {compared} of {len(results)}.{what[mode]}")
+
+    def _end_drift_check(self, check: asyncio.Future[Response]) -> None:
+        self._drift_checks.discard(check)
+        if not check.cancelled():
+            check.exception()  # the response reports it if it still waits; a failed check is in the log and on the page
+
+    async def _reload(self, request: WebRequest) -> WebResponse:  # noqa: ARG002 - a handler
+        done = await asyncio.shield(self._perform(Reload(), _ACTOR))
+        if not isinstance(done, Reloaded):
+            raise TypeError(f"the response to a reload is {done!r}")
+        if done.mistakes:
+            return self._done("/configuration", "Nothing was changed, because the file has mistakes.")
+        counts = (
+            ("added", done.added),
+            ("removed", done.removed),
+            ("renamed", done.renamed),
+            ("restarted", done.restarted),
+        )
+        changed = ", ".join(f"{len(names)} {verb}" for verb, names in counts if names) or "none changed"
+        return self._done("/configuration", f"Reloaded. Pipelines: {changed}, {done.unchanged} unchanged.")
+
     def _done(self, path: str, sentence: str) -> WebResponse:
-        return WebResponse(status=303, headers=(("Location", f"{path}?done={quote(self._forms.remember(sentence))}"),))
+        return WebResponse(
+            status=303,
+            headers=(
+                ("Location", f"{path}{'' if path.endswith('&') else '?'}done={quote(self._forms.remember(sentence))}"),
+            ),
+        )
+
+
+def _row_number(text: str) -> int:
+    """Return a number of a row.
+
+    Raises:
+        ValueError: it is none, or the state file can't have one so large.
+    """
+    number = int(text)
+    if not 0 <= number < 2**62:
+        raise ValueError("the number is out of range")
+    return number
