@@ -41,6 +41,7 @@ class DaemonVerbs(Verbs):
         "cursor": "Show or move the cursors of partitions.",
         "backfill": "Read a whole table again while its changes continue to arrive.",
         "database": "Show what the administrator of a database may install.",
+        "connector": "Write a package with a connector of your own, or check one.",
         "approve": "Deliver a run that the guard or the contract holds.",
         "discard": "Delete a run that the guard or the contract holds, and keep what is delivered.",
         "backup": "Copy the state file to the new FILE, while the daemon runs or not.",

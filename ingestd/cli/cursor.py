@@ -11,13 +11,13 @@ import click
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
+from ingestd.core.phrases import counted, nearest
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
 from ingestd.daemon.control_client import execute
 from ingestd.daemon.status import observe
 from ingestd.mirror.cursors import StoredCursor
 from ingestd.process.logs import configure_logs
-from ingestd.settings.node import nearest
 from ingestd.telemetry import log_event
 
 
@@ -123,9 +123,8 @@ def _move(
     configure_logs(level="warning")
     response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
     moved = response.partitions if isinstance(response, CursorsMoved) else ()
-    count = f"{len(moved)} cursor{'' if len(moved) == 1 else 's'}"
     then = "The daemon reads from there." if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads from there."
-    click.echo(f"{count} of pipeline '{pipeline}' moved. {then}")
+    click.echo(f"{counted(len(moved), 'cursor')} of pipeline '{pipeline}' moved. {then}")
 
 
 def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, ...]) -> list[StoredCursor]:

@@ -13,6 +13,7 @@ import click
 
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.control_client import execute
@@ -148,10 +149,10 @@ def _summary(checked: DriftCheckResult, mode: Mode, *, by_daemon: bool) -> str:
         return f"{checked.sink}: not compared. {status.failure}{last}"
     unexplained = f"{status.unexplained} that no source explains" if status.unexplained else ""
     if not status.found:
-        return f"{checked.sink}: {status.entries} entries{f'; {unexplained}' if unexplained else ', as delivered'}."
+        return f"{checked.sink}: {counted(status.entries, 'entry')}{f'; {unexplained}' if unexplained else ', as delivered'}."
     counts = f"{status.added} added, {status.changed} changed, {status.removed} removed by others"
     reaction = _reaction(checked.handled, mode, by_daemon=by_daemon)
-    return f"{checked.sink}: {status.entries} entries; {counts}{reaction}{f'; {unexplained}' if unexplained else ''}."
+    return f"{checked.sink}: {counted(status.entries, 'entry')}; {counts}{reaction}{f'; {unexplained}' if unexplained else ''}."
 
 
 def _reaction(count: int, mode: Mode, *, by_daemon: bool) -> str:

@@ -13,6 +13,7 @@ import click
 from ingestd.cli.options import json_option, with_configuration
 from ingestd.core.contract import Contract
 from ingestd.core.errors import SourceError
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.source_profile import read_profile
@@ -55,7 +56,7 @@ def infer(configuration: Configuration, pipeline: str, as_json: bool) -> None:
         document = {"pipeline": pipeline, "records": profile.records, "contract": dataclasses.asdict(contract)}
         click.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
-    click.echo(f"# from {profile.records} records; below the pipeline '{pipeline}'")
+    click.echo(f"# from {counted(profile.records, 'record')}; below the pipeline '{pipeline}'")
     for line in _lines(contract):
         click.echo(line)
 

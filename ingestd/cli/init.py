@@ -18,6 +18,7 @@ from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
 from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.errors import ConfigurationError, SourceError
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import read_configuration
 from ingestd.daemon.configuration_check import check_access, check_configuration
 from ingestd.daemon.exit_codes import ExitCode
@@ -159,10 +160,13 @@ def init(  # noqa: PLR0917 - click names them
             table = ask.value(table, "Table", option="--table")
             source, profile, name = _table_source(str(database), table, new, base)
         key, chosen = _columns(profile, key, columns, ask)
-        numbers, texts = by_type(profile.contract(), chosen)
+        commas = {name: thousands for name, thousands in profile.decimal_commas().items() if name in chosen}
+        numbers, texts = by_type(profile.contract(), tuple(name for name in chosen if name not in commas))
         settings = InitialSettings(
             url=url,
             api_key=reference,
+            # Two configurations of a folder must not share a state file.
+            state=f"var/{output.stem}.db",
             workspace=workspace,
             pipeline=ask.value(pipeline, "Name of the pipeline", option="--pipeline", default=name),
             sink=ask.value(sink, "Label of the data sink", option="--sink", default=name),
@@ -170,14 +174,16 @@ def init(  # noqa: PLR0917 - click names them
             key=key,
             numbers=numbers,
             texts=texts,
+            commas=commas,
         )
         new.write(output, configuration_text(settings), mode=0o644)
         _check(output)
     except BaseException:
         new.remove()
         raise
+    program = "ingestd" if output == Path("ingestd.yaml") else f"ingestd -c {output}"
     click.echo(
-        f"{' and '.join(map(str, new.paths))} written. Next: 'ingestd plan', then 'ingestd sync' or 'ingestd run'."
+        f"{' and '.join(map(str, new.paths))} written. Next: '{program} plan', then '{program} sync' or '{program} run'."
     )
 
 
@@ -255,11 +261,12 @@ def _columns(
     profile: ColumnProfile, key: str | None, columns: Sequence[str], ask: _Dialogue
 ) -> tuple[str, tuple[str, ...]]:
     """Return the column of keys, and those with values."""
-    contract = profile.contract()
-    click.echo(f"{profile.records} records. Columns:", err=True)
+    contract, commas = profile.contract(), profile.decimal_commas()
+    click.echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
     for name, column in contract.items():
-        click.echo(f"  {name}: {column.type}{', always filled' if column.filled else ''}", err=True)
-    key = ask.value(key, "Column that names a record", option="--key", default=suggested_key(contract))
+        kind = "decimal with a comma" if name in commas else column.type
+        click.echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
+    key = ask.value(key, "Column that names a record", option="--key", default=suggested_key(contract, commas))
     for name in (key, *columns):
         if name not in contract:
             raise InitFailed(f"The sample has no column '{name}'. Its columns are: {', '.join(contract)}.")
@@ -269,7 +276,7 @@ def _columns(
         )
     if columns:
         return key, tuple(columns)
-    suggested = suggested_values(contract, key)
+    suggested = suggested_values(contract, key, commas)
     if not suggested:
         raise InitFailed(f"The sample has no column with values besides '{key}'. Name a sample with two columns.")
     if not ask.interactive:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ingestd.cli.progress import event_line
+from ingestd.core.phrases import counted
 from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -39,13 +40,17 @@ class _LiveDisplay:
             case PartitionRead():
                 self._records += event.records
                 self._changed += event.created + event.updated + event.removed
-                self._display.update(self._reading, count=f"{self._records} records, {self._changed} changes")
+                self._display.update(
+                    self._reading, count=f"{counted(self._records, 'record')}, {counted(self._changed, 'change')}"
+                )
             case EntriesDelivered() | EntriesParked():
                 self._arrived += event.entries
             case SinkAdopted():
                 self._arrived += event.settled
         # Entries from before this sync, or of a file that is still being read, are in no total.
         total = self._changed if self._arrived <= self._changed else None
-        self._display.update(self._delivering, completed=self._arrived, total=total, count=f"{self._arrived} entries")
+        self._display.update(
+            self._delivering, completed=self._arrived, total=total, count=counted(self._arrived, "entry")
+        )
         if event.level in {"warning", "error"}:
             log_event(event)

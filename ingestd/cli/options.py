@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVa
 
 import click
 
+from ingestd.process.cycle_collection import paused
+
 if TYPE_CHECKING:
     from ingestd.daemon.configuration import Configuration
 
@@ -65,9 +67,10 @@ def with_configuration_without_secrets(verb: Verb[P, R]) -> Callable[..., R]:
 def _with_configuration(verb: Verb[P, R], *, secrets: bool) -> Callable[..., R]:
     @functools.wraps(verb)
     def read_first(path: Path | None, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415 - most verbs' help needs none of it
+        with paused():  # the connectors are imported
+            from ingestd.daemon.configuration import read_configuration  # noqa: PLC0415 - most verbs' help needs none of it
 
-        configuration = read_configuration(path, environment=os.environ, cwd=Path.cwd(), secrets=secrets)
+            configuration = read_configuration(path, environment=os.environ, cwd=Path.cwd(), secrets=secrets)
         return verb(configuration, *args, **kwargs)
 
     return with_configuration_path(read_first)

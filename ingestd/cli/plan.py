@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import json_option, with_configuration
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
@@ -119,11 +120,11 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
                 "already are then not sent."
             )
         if sink.pending:
-            click.echo(f"{sink.pending} entries of the sink {sink.name} are pending from before.")
+            click.echo(f"Pending in the sink {sink.name} from before: {counted(sink.pending, 'entry')}.")
         if sink.unexplained:
             click.echo(
-                f"{sink.unexplained} entries of the sink {sink.name} are named by no source any more. A sync removes them after "
-                "it has compared the sink; 'sync --plan' keeps them."
+                f"No source names {counted(sink.unexplained, 'entry')} of the sink {sink.name} any more. A sync removes such "
+                "entries after it has compared the sink; 'sync --plan' keeps them."
             )
     changing = [one for one in made.partitions if one.has_changes]
     created, changed, removed = (
@@ -132,14 +133,16 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
     )
     held = sum(bool(one.held) for one in made.partitions)
     click.echo(
-        f"A sync would create {created}, change {changed} and remove {removed} entries, reject "
-        f"{sum(one.rejected for one in made.partitions)}, and hold {held} runs. Nothing was written."
+        f"A sync would create {created}, change {changed} and remove {counted(removed, 'entry')}, reject "
+        f"{sum(one.rejected for one in made.partitions)}, and hold {counted(held, 'run')}. Nothing was written."
     )
 
 
 def _print_partition(one: PartitionPlan, rows: int) -> None:
     verdict = "would be held; " if one.held else ""
-    click.echo(f"  {one.partition}: {one.records} records, {one.rejected} rejected; {verdict}entries: {one.counts}")
+    click.echo(
+        f"  {one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
+    )
     for reason in one.held:
         click.echo(f"    held: {reason}")
     for change in one.changes:

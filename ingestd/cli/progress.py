@@ -12,6 +12,8 @@ from contextlib import contextmanager
 
 import click
 
+from ingestd.core.phrases import counted
+from ingestd.daemon.reporting import describe_changes
 from ingestd.process.line_writer import LineWriter
 from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated
@@ -61,11 +63,12 @@ def event_line(event: Event) -> str:
         case SinkCreated():
             return f"{event.sink}: created"
         case SinkAdopted():
-            return f"{event.sink}: found with {event.entries} entries, {event.settled} of them already correct"
+            return (
+                f"{event.sink}: found with {counted(event.entries, 'entry')}, {event.settled} of them already correct"
+            )
     return ""
 
 
 def _read(event: PartitionRead) -> str:
-    changes = f"{event.created} created, {event.updated} updated, {event.removed} removed, {event.unchanged} unchanged"
     rejected = f", {event.rejected} rejected" if event.rejected else ""
-    return f"{event.pipeline}: {event.partition}: {event.records} records read: {changes}{rejected}"
+    return f"{event.pipeline}: {event.partition}: {counted(event.records, 'record')} read: {describe_changes(event)}{rejected}"

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 import click
 
 from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Reload, Reloaded
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.redaction import redact_text
 
 
 @click.command()
@@ -38,7 +40,7 @@ def reload(configuration: Configuration) -> None:
     if not isinstance(response, Reloaded):
         raise TypeError(f"the response to a reload is {response!r}")
     for mistake in response.mistakes:
-        click.echo(mistake, err=True)
+        click.echo(redact_text(mistake), err=True)
     if response.mistakes:
         click.echo("Nothing was changed. The daemon keeps the configuration in use.", err=True)
         sys.exit(ExitCode.CONFIGURATION)
@@ -58,7 +60,7 @@ def _changes(reloaded: Reloaded) -> Iterator[str]:
     for kind, names in named.items():
         if names:
             yield f"{kind}: {', '.join(names)}"
-    yield f"Unchanged: {reloaded.unchanged} {'pipeline' if reloaded.unchanged == 1 else 'pipelines'}"
+    yield f"Unchanged: {counted(reloaded.unchanged, 'pipeline')}"
     if reloaded.api_key:
         yield "The new API key is in use."
     elif reloaded.service:

@@ -13,6 +13,7 @@ from ingestd.daemon.loop import run_to_end
 from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.telemetry import log_event
+from ingestd.telemetry.export import exported_telemetry
 
 
 @click.command()
@@ -33,4 +34,5 @@ def run(configuration: Configuration, log_level: Level) -> None:
     Example: ingestd run --log-level warning
     """
     configure_logs(level=log_level)
-    run_to_end(run_daemon(configuration, emit=log_event, notifier=Notifier.from_environment()))
+    with exported_telemetry(log_event) as emit:
+        run_to_end(run_daemon(configuration, emit=emit, notifier=Notifier.from_environment()))

@@ -9,6 +9,7 @@ import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.cli.progress import progress
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.loop import run_to_end
@@ -113,4 +114,4 @@ def _print_report(report: SyncReport) -> None:
         click.echo(redact_text(str(lane)), err=True)
     if report.interrupted == "timeout":
         click.echo("The timeout has expired. The next sync or run continues from here.", err=True)
-    click.echo(f"{report.delivered} entries delivered, {report.pending} pending, {report.rejected} rejected.")
+    click.echo(f"{counted(report.delivered, 'entry')} delivered, {report.pending} pending, {report.rejected} rejected.")

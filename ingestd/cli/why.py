@@ -14,6 +14,7 @@ from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.why import printable
 from ingestd.daemon.why import why as ask_why
+from ingestd.process.redaction import redact, redact_text
 
 
 @click.command()
@@ -32,10 +33,10 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
     """
     known = asyncio.run(ask_why(configuration, path, cwd=Path.cwd()))
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(one) for one in known], ensure_ascii=False, indent=2))
+        click.echo(json.dumps(redact([dataclasses.asdict(one) for one in known]), ensure_ascii=False, indent=2))
     else:
         for one in known:
-            click.echo(one.sentence)
+            click.echo(redact_text(one.sentence))
     if not known:
         click.echo(
             f"No pipeline of {configuration.path} knows '{printable(path)}': it is not in any of their folders, and never was.",

@@ -8,6 +8,7 @@ import click
 
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.selection import all_option, require_explicit, with_selection
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DropRejected
 from ingestd.daemon.control_client import execute
@@ -32,9 +33,7 @@ def drop(selection: Selection, configuration: Configuration, everything: bool) -
     request = DropRejected(selection=require_explicit(selection, everything=everything))
     configure_logs()
     count, _ = asyncio.run(execute(configuration, request, emit=log_event))
-    if not count:
+    if not isinstance(count, int) or not count:
         click.echo("No rejection matches.")
     else:
-        click.echo(
-            f"{count} rejection{'' if count == 1 else 's'} dropped. The service keeps its values until the source changes."
-        )
+        click.echo(f"{counted(count, 'rejection')} dropped. The service keeps its values until the source changes.")

@@ -8,6 +8,7 @@ import click
 
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.selection import with_selection
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import ExportFormat, SeveralTables, export_rejections
 from ingestd.daemon.status import observe
@@ -36,4 +37,4 @@ def export(selection: Selection, configuration: Configuration, form: ExportForma
         except SeveralTables as error:
             raise click.UsageError(str(error)) from error
     rest = f"; {without} more have no record to export" if without else ""
-    click.echo(f"{written} record{'' if written == 1 else 's'} written{rest}.", err=True)
+    click.echo(f"{counted(written, 'record')} written{rest}.", err=True)

@@ -8,6 +8,7 @@ import click
 
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.selection import all_option, require_explicit, with_selection
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import RetryRejected
 from ingestd.daemon.control_client import execute
@@ -41,15 +42,11 @@ def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
     if done.entries:
         them = "it" if done.entries == 1 else "them"
         when = f"The daemon sends {them} now." if by_daemon else f"The next run or sync sends {them}."
-        lines.append(f"{_counted(done.entries, 'entry', 'entries')} pending again. {when}")
+        lines.append(f"Pending again: {counted(done.entries, 'entry')}. {when}")
     if done.records:
         names = ", ".join(done.pipelines)
         lines.append(
-            f"{_counted(done.records, 'record', 'records')} mapped again when {names} is read next. "
+            f"Mapped again when {names} is read next: {counted(done.records, 'record')}. "
             "Archived files must be put back for that."
         )
     return lines or ["No rejection matches."]
-
-
-def _counted(count: int, one: str, more: str) -> str:
-    return f"{count} {one} is" if count == 1 else f"{count} {more} are"
