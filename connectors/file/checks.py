@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from connectors.filesystem import describe_error
-from ingestd.sdk import SourceBroken, Step
+from connectors.formats import Format
+from ingestd.sdk import SourceBroken, SourceUnavailable, Step
 
 
-def run_checks(path: Path, resolve_format: Callable[[], object]) -> Iterator[Step]:
+def run_checks(path: Path, resolve_format: Callable[[], Format]) -> Iterator[Step]:
     """Yield the result of each check in order. If the file does not exist, no other check follows."""
     try:
         path.parent.stat()
@@ -27,8 +28,8 @@ def run_checks(path: Path, resolve_format: Callable[[], object]) -> Iterator[Ste
     else:
         yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: allow ingestd's user to read it.")
     try:
-        resolve_format()
-    except SourceBroken as error:
+        resolve_format().check_usable()
+    except (SourceBroken, SourceUnavailable) as error:
         yield Step(name="format", outcome="failed", sentence=str(error))
     if sentence := describe_office_lock(path):
         yield Step(name="in use", outcome="skipped", sentence=sentence)

@@ -24,18 +24,19 @@ from connectors.files.notices import NoticeLog
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import ConnectorWatch
 from connectors.formats import Format, resolve_format
-from connectors.formats.parser_process import Parsers
 from ingestd.sdk import (
     Batch,
     Connector,
     Cursor,
     FileClaim,
+    LoadSections,
     Partition,
     SourceBroken,
     SourceContext,
     SourceUnavailable,
     Step,
 )
+from ingestd.sdk.formats.parser_process import Parsers
 
 
 class FileConnector(Connector):
@@ -76,33 +77,33 @@ class FileConnector(Connector):
             SourceUnavailable: the file is missing, or its status can't be read.
         """
         self._watch.rearm()
-        now = self.context.now()
-        seen, self._seen = self._seen, self._read_identity(now)
+        elapsed = self.context.elapsed()
+        seen, self._seen = self._seen, self._read_identity(elapsed)
         if self._seen is None:
-            if seen is None and not self._is_being_saved(now):
+            if seen is None and not self._is_being_saved(elapsed):
                 raise SourceUnavailable(self._describe_missing())
             return []
-        if self._name not in self._stability.update({self._name: self._seen}, now):
+        if self._name not in self._stability.update({self._name: self._seen}, self.context.now(), elapsed=elapsed):
             return []
         if self._broken is not None and self._broken[0] == self._seen:
             return []
         return [Partition(name=self._name, deletes=self.options.deletes)]
 
-    def _read_identity(self, now: float) -> Identity | None:
+    def _read_identity(self, elapsed: float) -> Identity | None:
         try:
             identity = Identity.from_status(self._path.stat())
         except FileNotFoundError:
             if self._seen is not None:
-                self._missing_since = now
+                self._missing_since = elapsed
             return None
         except OSError as error:
             raise SourceUnavailable(f"{self._path} can't be examined: {describe_error(error)}") from error
         self._missing_since = None
         return identity
 
-    def _is_being_saved(self, now: float) -> bool:
+    def _is_being_saved(self, elapsed: float) -> bool:
         """Return True if the file existed a moment ago."""
-        return self._missing_since is not None and now - self._missing_since < self.options.settle_seconds
+        return self._missing_since is not None and elapsed - self._missing_since < self.options.settle_seconds
 
     def _describe_missing(self) -> str:
         if os.path.isdir(self._path.parent):  # noqa: PTH112 - raises nothing
@@ -119,6 +120,14 @@ class FileConnector(Connector):
         with the content that the cursor describes.
         """
         del partition  # a file has only one partition
+        return self._read_once(cursor, None)
+
+    def read_sections(self, partition: Partition, cursor: Cursor | None, known: LoadSections) -> Iterator[Batch]:
+        """Yield what `read` yields, without known sections; see `connectors.files.file_batches.read_batches`."""
+        del partition  # a file has only one partition
+        return self._read_once(cursor, known)
+
+    def _read_once(self, cursor: Cursor | None, known: LoadSections | None) -> Iterator[Batch]:
         try:
             if Identity.from_status(self._path.stat()).matches_cursor(cursor):
                 return
@@ -136,25 +145,25 @@ class FileConnector(Connector):
                 return
             self._last_read = opened.identity
             try:
-                yield from self._read(opened, cursor)
+                yield from self._read(opened, cursor, known)
             except SourceBroken as error:
                 self._broken = (opened.identity, str(error))
                 raise
             except OSError as error:
                 raise SourceUnavailable(f"{self._path} can't be read: {describe_error(error)}") from error
 
-    def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
+    def _read(self, opened: OpenFile, cursor: Cursor | None, known: LoadSections | None) -> Iterator[Batch]:
         if not opened.identity.size:
             raise SourceBroken(
                 f"{self._name} is empty. Nothing that came from it is removed. Save it again with its content."
             )
         sha256, is_known = opened.compare_content(cursor)
         if is_known:
-            yield unchanged_batch(opened, sha256)
+            yield unchanged_batch(opened, sha256, cursor)
             return
         rows = 0
-        for batch in read_batches(opened, sha256, self._resolve_format(), notices=self._notices):
-            rows += batch.records.height + len(batch.rejects)
+        for batch in read_batches(opened, sha256, self._resolve_format(), notices=self._notices, known=known):
+            rows += batch.record_count
             if batch.last and not rows and self.options.deletes == "remove":
                 raise SourceBroken(
                     f"{self._name} has no rows, so every entry that came from it would be removed (deletes: remove). It is"
@@ -195,11 +204,11 @@ class FileConnector(Connector):
 
         The result is None if there is nothing to wait for.
         """
-        now = self.context.now()
+        elapsed = self.context.elapsed()
         if self._seen is None:
             since = self._missing_since
-            return None if since is None else max(0.0, since + self.options.settle_seconds - now)
-        return self._stability.next_seconds(now)
+            return None if since is None else max(0.0, since + self.options.settle_seconds - elapsed)
+        return self._stability.next_seconds(elapsed)
 
     @property
     def rescan_seconds(self) -> float:
@@ -229,7 +238,7 @@ class FileConnector(Connector):
         broken = self._broken
         if broken is not None and broken[0] == identity:
             return f"{name} can't be read as it is. {broken[1]}"
-        left = self._stability.seconds_left(name, self.context.now())
+        left = self._stability.seconds_left(name, self.context.elapsed())
         if left is None:
             reason = f"{name} was saved just now; the next check considers it."
         elif left > 0:

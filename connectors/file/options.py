@@ -7,13 +7,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.formats import ConfiguredFormat, FormatName
+from connectors.formats import FormatSetting
 
 
 class FileOptions(BaseModel):
     """One file, such as a workbook on a share; a relative path starts at the configuration file's folder."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: Path = Field(description="The file. While it is missing, the source is unavailable and no entry is removed.")
     settle_seconds: float = Field(
@@ -41,7 +41,7 @@ class FileOptions(BaseModel):
         min_length=1,
         description="Which members of a zip file are read: a glob of names, or of paths if it has a slash.",
     )
-    format: FormatName | ConfiguredFormat | None = Field(
+    format: FormatSetting = Field(
         default=None,
         description=(
             "The file's format, by its name or with its own settings, such as {type: excel, sheet: Masses}. Default: by the"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 _NAME_BYTES = 222
 """Leaves room in 255 bytes for the longest addition: ``.``, ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``, ``.part``."""
 _SUFFIX_BYTES = 20
+_SYNCED_AT_A_TIME = 8
 
 
 def write(path: Path, parts: Iterable[bytes]) -> None:
@@ -33,6 +36,40 @@ def write_hidden(path: Path, parts: Iterable[bytes]) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return hidden
+
+
+def write_unsynced(path: Path, data: bytes) -> Path:
+    """Write the content of ``path`` under a hidden name beside it, and return that name. It is not durable yet."""
+    hidden = hidden_name(path)
+    hidden.write_bytes(data)
+    return hidden
+
+
+def sync_files(paths: Sequence[Path]) -> list[OSError | None]:
+    """Make the content of files durable; return the error or None for each.
+
+    Several at a time, because the file system then writes its journal once for all that wait.
+    """
+    if len(paths) == 1:
+        return [_sync_file(paths[0])]
+    with ThreadPoolExecutor(_SYNCED_AT_A_TIME, thread_name_prefix="sync") as threads:
+        return list(threads.map(_sync_file, paths))
+
+
+def _sync_file(path: Path) -> OSError | None:
+    try:
+        _sync(path)
+    except OSError as error:
+        return error
+    return None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def shorten_name(path: PurePosixPath) -> PurePosixPath:
@@ -59,17 +96,49 @@ def hidden_name(path: Path) -> Path:
 def reserve(target: Path) -> Path:
     """Create an empty file as ``target`` or its first free numbered variant, and return that name.
 
-    An empty file under such a name is a reservation that a crash left, and is used again.
+    An empty file under such a name is a reservation that a crash left, and is used again, unless another caller in this process
+    has it until its `release`.
     """
+    folder = target.parent.stat()
     for candidate in _candidates(target):
-        try:
-            os.close(os.open(candidate, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
-        except FileExistsError:
-            status = candidate.lstat()
-            if status.st_size or not candidate.is_file():
+        name = (folder.st_dev, folder.st_ino, candidate.name)
+        with _RESERVING:
+            if name in _RESERVED:
                 continue
-        return candidate
+            _RESERVED.add(name)
+            _NAMES[candidate] = name
+        is_reserved = False
+        try:
+            is_reserved = _create_empty(candidate)
+        finally:
+            if not is_reserved:
+                release(candidate)
+        if is_reserved:
+            return candidate
     raise AssertionError("there is always a next number")
+
+
+def release(reserved: Path) -> None:
+    """End a reservation, whether its name was used or not."""
+    with _RESERVING:
+        name = _NAMES.pop(reserved, None)
+        if name is not None:
+            _RESERVED.discard(name)
+
+
+def _create_empty(path: Path) -> bool:
+    """Return True if there is an empty file with this name now."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
+    except FileExistsError:
+        return not path.lstat().st_size and path.is_file()
+    return True
+
+
+_RESERVING = threading.Lock()
+_RESERVED: set[tuple[int, int, str]] = set()
+"""The reservations of this process: device and inode of the folder, and the name. Two pipelines may have one archive."""
+_NAMES: dict[Path, tuple[int, int, str]] = {}
 
 
 def existing_names(target: Path) -> Iterator[Path]:

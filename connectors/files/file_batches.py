@@ -20,22 +20,29 @@ from connectors.files.file_head import FileHead
 from connectors.files.identity import Identity
 from connectors.files.notices import NoticeLog
 from connectors.files.read_ahead import read_ahead
-from connectors.files.resubmission import split_by_origin
+from connectors.files.resubmission import is_resubmitted, split_by_origin
 from connectors.formats import Format, RecordChunk
-from connectors.formats.record_chunk import BLOCK_BYTES, row_positions
-from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
+from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 
 _BLOCK_BYTES = 2**20
+
+SECTIONS_BYTES = 2**20
+"""A smaller file is always read as a whole, which takes less time than the comparison of its sections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFile:
-    """An open regular file: its name below the folder, its identity at opening, and its owner."""
+    """An open regular file: its name below the folder, its identity at opening, and its owner.
+
+    ``is_private``: ``file`` is a copy that no other program can write to.
+    """
 
     name: str
     file: io.FileIO
     identity: Identity
     owner: str
+    is_private: bool = False
 
     def sha256(self) -> str:
         """Return the hash of the whole content. The file is at its start afterwards."""
@@ -59,6 +66,8 @@ class OpenFile:
         Raises:
             SourceUnavailable: the file was written to.
         """
+        if self.is_private:
+            return
         if not Identity.from_status(os.fstat(self.file.fileno())).has_same_content(self.identity):
             raise SourceUnavailable(
                 f"{self.name} was written to while it was read; it is read again once it is stable."
@@ -89,13 +98,20 @@ def open_file(path: Path, name: str) -> OpenFile:
 
 
 def read_batches(
-    opened: OpenFile, sha256: str, file_format: Format, *, notices: NoticeLog, end: int | None = None
+    opened: OpenFile,
+    sha256: str,
+    file_format: Format,
+    *,
+    notices: NoticeLog,
+    end: int | None = None,
+    known: LoadSections | None = None,
 ) -> Iterator[Batch]:
     """Yield the whole file.
 
     The last batch comes only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
     records (None: all). ``notices`` receives what was guessed or left out. A cursor before the last one has an ``offset``,
-    which means that the file was not read to its end.
+    which means that the file was not read to its end. ``known`` returns the sections of a large file that need not
+    be read; see `ingestd.sdk.ReadsSections`. None: everything is read.
 
     Raises:
         SourceUnavailable: the file changed meanwhile.
@@ -107,7 +123,10 @@ def read_batches(
     part = source if end is None else FileHead(cast("BinaryIO", source), end)
     chunk: RecordChunk | None = None
     try:
-        chunks = file_format.read(cast("BinaryIO", part), opened.name)
+        if known is None or opened.identity.size < SECTIONS_BYTES or is_resubmitted(opened.name):
+            chunks = file_format.read(cast("BinaryIO", part), opened.name)
+        else:
+            chunks = file_format.read_sections(cast("BinaryIO", part), opened.name, known())
         if opened.identity.size > BLOCK_BYTES:  # a smaller file is one chunk
             chunks = read_ahead(chunks)
         for following in split_by_origin(chunks, opened.name):
@@ -128,12 +147,19 @@ def read_batches(
     yield chunk.to_batch(final_cursor, facts, last=True)
 
 
-def unchanged_batch(opened: OpenFile, sha256: str) -> Batch:
-    """Return the batch of a file that was touched, or dropped again, with the same content."""
+def unchanged_batch(opened: OpenFile, sha256: str, cursor: Cursor | None) -> Batch:
+    """Return the batch of a file that was touched, or dropped again, with the content that ``cursor`` describes.
+
+    If not even its identity changed, the new cursor counts that, because only a new cursor is acknowledged again.
+    """
+    end = opened.identity.to_cursor(sha256)
+    if cursor is not None and opened.identity.matches_cursor(cursor):
+        repeated = cursor.get("repeated")
+        end["repeated"] = repeated + 1 if isinstance(repeated, int) else 1
     return Batch(
         records=pl.DataFrame(),
         positions=row_positions([]),
-        cursor=opened.identity.to_cursor(sha256),
+        cursor=end,
         facts=_facts(opened, sha256),
         last=True,
         unchanged=True,

@@ -11,7 +11,8 @@ from ingestd.sdk import Cursor
 class Identity(NamedTuple):
     """Device, inode, size in bytes, and times in nanoseconds since the epoch.
 
-    If only ``ctime_ns`` differs, the permissions changed and the content did not.
+    If only ``ctime_ns`` differs, the permissions changed and the content did not. ``version`` is what a server states about the
+    content, such as an ETag; of a file on disk it is empty.
     """
 
     device: int
@@ -19,6 +20,7 @@ class Identity(NamedTuple):
     size: int
     mtime_ns: int
     ctime_ns: int
+    version: str = ""
 
     @classmethod
     def from_status(cls, status: os.stat_result) -> Identity:
@@ -28,18 +30,22 @@ class Identity(NamedTuple):
     def has_same_content(self, other: Identity | None) -> bool:
         """Return True if nothing suggests another content: everything except ``ctime_ns`` is equal."""
         # The first comparison is the usual case, and a scan makes it for every file of a folder.
-        return self == other or (other is not None and self[:4] == other[:4])
+        return self == other or (other is not None and self[:4] == other[:4] and self.version == other.version)
 
     def matches_cursor(self, cursor: Cursor | None) -> bool:
         """Return True if the cursor is from a complete reading of the file, which did not change since then."""
-        return cursor is not None and cursor == self.to_cursor(str(cursor.get("sha256")))
+        if cursor is None:
+            return False
+        expected = self.to_cursor(str(cursor.get("sha256")))
+        return cursor == expected or ("repeated" in cursor and cursor == {**expected, "repeated": cursor["repeated"]})
 
     def to_cursor(self, sha256: str) -> dict[str, object]:
         """Return the cursor of a reading to the end of the file."""
-        return {
+        cursor: dict[str, object] = {
             "device": self.device,
             "inode": self.inode,
             "size": self.size,
             "mtime_ns": self.mtime_ns,
             "sha256": sha256,
         }
+        return {**cursor, "version": self.version} if self.version else cursor

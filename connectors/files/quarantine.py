@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 from connectors.files.durable_write import (
     existing_names,
     make_folder,
+    release,
     reserve,
     shorten_name,
     sync_folder,
@@ -86,7 +87,10 @@ def _publish(hidden: Path, target: Path) -> Path:
             hidden.unlink()
             return candidate
     reserved = reserve(target)
-    hidden.rename(reserved)
+    try:
+        hidden.rename(reserved)
+    finally:
+        release(reserved)
     sync_folder(reserved.parent)
     return reserved
 

@@ -17,8 +17,8 @@ from connectors.formats.csv.writer import RowWriter, delimiter_by_name
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.writer import encode_line
 
-_WITH_ABSENT_FIELDS = frozenset({"json", "yaml", "toml", "ini", "xml", "parquet", "arrow"})
-"""Formats in which an absent field differs from an empty one. CSV can't express that."""
+_WITHOUT_ABSENT_FIELDS = frozenset({"excel", "fixed_width"})
+"""Formats in which no field is absent. In others, an absent field differs from an empty one, which CSV can't express."""
 _BYTE_ORDER_MARKS = {
     "utf-16-le": codecs.BOM_UTF16_LE,
     "utf-16-be": codecs.BOM_UTF16_BE,
@@ -86,7 +86,7 @@ def choose_layout(source: QuarantineSource, first: RecordChunk) -> QuarantineLay
         return QuarantineLayout(suffix=suffix or ".csv", codec=codec, mark=mark, dialect=dialect, units=units)
     if isinstance(file_format, Ndjson):
         return QuarantineLayout(suffix=suffix or ".ndjson", codec=codec, mark=mark)
-    if str(type(file_format).model_fields["type"].default) in _WITH_ABSENT_FIELDS:
+    if str(type(file_format).model_fields["type"].default) not in _WITHOUT_ABSENT_FIELDS:
         sentence = f"Rows of {suffix or 'such'} files are written as NDJSON."
         return QuarantineLayout(suffix=".ndjson", sentence=sentence)
     sentence = f"Rows of {suffix or 'such'} files are written as CSV in UTF-8."

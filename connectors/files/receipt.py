@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from itertools import islice
 
-from ingestd.sdk import NOTICE, Rejected, Settlement
+from ingestd.sdk import NOTICE, Rejected, Settlement, counted
 
 SUFFIX = ".receipt.json"
 MOST_LISTED = 1_000
@@ -73,8 +73,7 @@ def _summarize(settlement: Settlement, *, name: str, disposition: str, quarantin
             for what in ("created", "updated", "unchanged", "removed")
             if getattr(settlement, what)
         ]
-        rows = "1 row" if settlement.records == 1 else f"{settlement.records} rows"
-        parts = [f"{name}: {rows} read, entries: {', '.join(counts) or 'none'}"]
+        parts = [f"{name}: {counted(settlement.records, 'row')} read, entries: {', '.join(counts) or 'none'}"]
     if settlement.rejected:
         parts.append(f"{settlement.rejected} rejected")
     line = f"{'; '.join(parts)}. {disposition}"

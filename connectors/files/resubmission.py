@@ -98,14 +98,14 @@ def origin_name(name: str) -> str | None:
 
 def is_resubmitted(name: str) -> bool:
     """Return True if the path's name says that the file holds rejected rows."""
-    return origin_name(PurePosixPath(name).name) is not None
+    return origin_name(name.rpartition("/")[2]) is not None
 
 
 def format_for(name: str, configured: str | Format | None, member: str) -> Format:
     """Return the format of a file that may hold rejected rows."""
     if is_resubmitted(name):
         return resubmitted_format(name, configured)
-    return resolve_format(name, configured, member=member)  # type: ignore[arg-type]
+    return resolve_format(name, configured, member=member)
 
 
 def resubmitted_format(name: str, configured: str | Format | None) -> Format:
@@ -122,7 +122,7 @@ def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[Record
 
     A chunk with resubmitted rows becomes one chunk for each origin.
     """
-    named_origin = origin_name(PurePosixPath(name).name)
+    named_origin = origin_name(name.rpartition("/")[2])
     for chunk in chunks:
         if ORIGIN in chunk.records.columns or any(ORIGIN in reject.record for reject in chunk.rejects):
             yield from _split(chunk, named_origin or name, name)

@@ -10,31 +10,36 @@ from connectors.files.identity import Identity
 class StabilityTracker:
     """Records since when each file is unchanged.
 
-    Pure: the time is a parameter, in seconds since the epoch. At the first update (the daemon's start), a file that was not
-    written for ``settle_seconds`` is stable at once. A file that appears later, or has a time in the future, is stable only
-    after it was observed unchanged for ``settle_seconds``.
+    Pure: the times are parameters. ``now`` is in seconds since the epoch, and compared with the times of files only. ``elapsed``
+    only passes, whatever is done to the clock; without it, ``now`` is used.
+
+    At the first update (the daemon's start), a file that was not written for ``settle_seconds`` is stable at once. A file that
+    appears later, or has a time in the future, is stable only after it was observed unchanged for ``settle_seconds``. So is every
+    file if ``trusts_times`` is False, because the clock of another machine made its time.
     """
 
-    def __init__(self, settle_seconds: float) -> None:
+    def __init__(self, settle_seconds: float, *, trusts_times: bool = True) -> None:
         self._settle_seconds = settle_seconds
         self._since: dict[str, tuple[Identity, float]] = {}
         self._waiting: list[str] = []
-        self._is_first = True
+        self._is_first = trusts_times
 
-    def update(self, files: Mapping[str, Identity], now: float) -> list[str]:
+    def update(self, files: Mapping[str, Identity], now: float, *, elapsed: float | None = None) -> list[str]:
         """Record the files that the folder holds now. Return the names of the stable ones."""
+        passed = now if elapsed is None else elapsed
         known, self._since, self._waiting = self._since, {}, []
         stable: list[str] = []
         for name, identity in files.items():
             seen = known.get(name)
-            if seen is not None and seen[0].has_same_content(identity) and seen[1] <= now:
+            # Equal in all but a few files of a folder, where the comparison without a call counts.
+            if seen is not None and (seen[0] == identity or seen[0].has_same_content(identity)) and seen[1] <= passed:
                 since = seen[1]
             elif self._is_first and identity.mtime_ns / 1e9 <= now:
-                since = identity.mtime_ns / 1e9
+                since = passed - (now - identity.mtime_ns / 1e9)
             else:
-                since = now
+                since = passed
             self._since[name] = (identity, since)
-            (stable if now - since >= self._settle_seconds else self._waiting).append(name)
+            (stable if passed - since >= self._settle_seconds else self._waiting).append(name)
         self._is_first = False
         return stable
 
@@ -43,15 +48,15 @@ class StabilityTracker:
         """The files that were not stable at the last update; a later update does not change the list."""
         return self._waiting
 
-    def seconds_left(self, name: str, now: float) -> float | None:
+    def seconds_left(self, name: str, elapsed: float) -> float | None:
         """Return how many more seconds the file must be unchanged: 0 if stable, None if unknown."""
         seen = self._since.get(name)
-        return None if seen is None else max(0.0, seen[1] + self._settle_seconds - now)
+        return None if seen is None else max(0.0, seen[1] + self._settle_seconds - elapsed)
 
-    def next_seconds(self, now: float) -> float | None:
+    def next_seconds(self, elapsed: float) -> float | None:
         """Return in how many seconds the next file becomes stable; None if every file is stable.
 
         The result is 0 if a file became stable after the last update, for example while others were read.
         """
-        left = (self.seconds_left(name, now) for name in self._waiting)
+        left = (self.seconds_left(name, elapsed) for name in self._waiting)
         return min((seconds for seconds in left if seconds is not None), default=None)

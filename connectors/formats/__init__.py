@@ -1,15 +1,13 @@
 """File formats: each reads an open file as chunks of records, with exact text and bounded memory."""
 
-from connectors.formats.format import Format
-from connectors.formats.record_chunk import RecordChunk, RecordLocation
-from connectors.formats.registry import FORMATS, PATTERNS, ConfiguredFormat, FormatName, resolve_format
+from connectors.formats.registry import PATTERNS, SUFFIXES, resolve_format
+from ingestd.sdk.formats import Format, FormatSetting, RecordChunk, RecordLocation
 
 __all__ = [
-    "FORMATS",
     "PATTERNS",
-    "ConfiguredFormat",
+    "SUFFIXES",
     "Format",
-    "FormatName",
+    "FormatSetting",
     "RecordChunk",
     "RecordLocation",
     "resolve_format",

@@ -17,10 +17,10 @@ from typing import BinaryIO, ClassVar, Protocol, cast
 import polars as pl
 from backports import zstd
 
-from connectors.formats.format import Format
-from connectors.formats.parser_process import Parsers
-from connectors.formats.record_chunk import RecordChunk
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.parser_process import Parsers
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""
@@ -45,6 +45,7 @@ _TEMPORARY = ("__MACOSX/", ".", "~$")
 _ENCRYPTED = 0x1
 
 PACKED_SUFFIXES = (*_OPENERS, ".zip")
+_ZIP_SUFFIXES = (".zip", ".reqifz")
 
 
 def inner_name(name: str) -> str:
@@ -54,7 +55,12 @@ def inner_name(name: str) -> str:
 
 def packed_suffix(name: str) -> str:
     """Return the suffix of a file's compression; empty if it is not packed."""
-    return next((suffix for suffix in PACKED_SUFFIXES if name.lower().endswith(suffix)), "")
+    return next((suffix for suffix in (*_OPENERS, *_ZIP_SUFFIXES) if name.lower().endswith(suffix)), "")
+
+
+def is_zip(name: str) -> bool:
+    """Return whether a file's name is that of a zip file, which may have several members."""
+    return packed_suffix(name) in _ZIP_SUFFIXES
 
 
 def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
@@ -104,7 +110,7 @@ class Packed(Format):
             SourceBroken: the content is damaged, encrypted, too large, or not of its format.
         """
         try:
-            if packed_suffix(name) == ".zip":
+            if is_zip(name):
                 yield from self._read_members(file, name)
                 return
             with _OPENERS[packed_suffix(name)](file) as unpacked:
@@ -148,7 +154,7 @@ class Packed(Format):
         yield from self._format_for(name, inner).read(bounded, inner)
 
     def _format_for(self, name: str, inner: str) -> Format:
-        if packed_suffix(inner) == ".zip":
+        if is_zip(inner):
             raise SourceBroken(
                 f"{name}: {inner} is a zip file within a zip file, which is not supported. Unpack it first, or set member to"
                 " a glob of the other files."
@@ -156,7 +162,7 @@ class Packed(Format):
         try:
             return self.inner_format(inner)
         except SourceBroken as error:
-            if packed_suffix(name) != ".zip":
+            if not is_zip(name):
                 raise
             raise SourceBroken(
                 f"{name}: {error} Or set member to a glob of the files to read, such as '*.csv'."
@@ -164,7 +170,7 @@ class Packed(Format):
 
     def with_parsers(self, parsers: Parsers) -> Packed:
         """Return the same format; the content is parsed by one of ``parsers``."""
-        return self.model_copy(update={"inside": lambda inner: self.inner_format(inner).with_parsers(parsers)})
+        return self.model_copy(update={"inner_format": lambda inner: self.inner_format(inner).with_parsers(parsers)})
 
 
 class _BoundedReader:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from connectors.formats.column_names import next_name
-from connectors.formats.record_chunk import escape_stray_bytes
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
 PREAMBLE = "file.preamble."
 """The prefix of the facts, such as ``file.preamble.Operator``."""

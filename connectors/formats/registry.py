@@ -1,43 +1,60 @@
-"""The registry of formats: by configuration, else by the suffix of a file.
+"""The format of a file: as configured, else by the suffix of its name.
 
-A new format is added here, in three places.
+A new format has a package beside this module, an entry point in ``pyproject.toml``, and a line here if a suffix selects it. The
+suffixes are listed here and not asked of the classes, so that no format is imported before it is used. Installing another
+package must not change which files a folder reads, so the formats of other packages are selected by configuration only.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
 
-from pydantic import Field
-
-from connectors.formats.columnar import Arrow, Parquet
 from connectors.formats.compression import PACKED_SUFFIXES, Packed, packed_suffix
-from connectors.formats.csv import Csv
-from connectors.formats.documents import Ini, Toml, Yaml
-from connectors.formats.excel import Excel
-from connectors.formats.fixed_width import FixedWidth
-from connectors.formats.format import Format
-from connectors.formats.json import Json
-from connectors.formats.ndjson import Ndjson
-from connectors.formats.xml import Xml
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats import Format, configured_format, format_names
 
-FormatName: TypeAlias = Literal["csv", "ndjson", "json", "yaml", "toml", "ini", "excel", "xml", "parquet", "arrow"]
-ConfiguredFormat: TypeAlias = Annotated[
-    Csv | Ndjson | Json | FixedWidth | Yaml | Toml | Ini | Excel | Xml | Parquet | Arrow, Field(discriminator="type")
-]
-FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Excel, Xml, Parquet, Arrow)
+_TABLES: Mapping[str, tuple[str, ...]] = {
+    "csv": (".csv", ".tsv", ".tab"),
+    "ndjson": (".ndjson", ".jsonl"),
+    "json": (".json",),
+    "yaml": (".yaml", ".yml"),
+    "toml": (".toml",),
+    "ini": (".ini", ".cfg"),
+    "excel": (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
+    "xml": (".xml",),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+}
+"""What a folder reads if no pattern is set."""
+_OTHERS: Mapping[str, tuple[str, ...]] = {
+    "tdms": (".tdms",),
+    "hdf5": (".h5", ".hdf5", ".hdf"),
+    "reqif": (".reqif", ".reqifz"),
+    "mat": (".mat",),
+    "mf4": (".mf4",),
+}
+"""What a folder reads if its pattern or its format says so. They may need an extra, or be stored beside other files."""
 
-_SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
-PATTERNS = (
-    [f"*{suffix}" for suffix in _SUFFIXES]
-    + [f"*{suffix}{packed}" for suffix in _SUFFIXES for packed in PACKED_SUFFIXES if packed != ".zip"]
-    + ["*.zip"]
-)
-"""Globs for every known suffix."""
-_BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
+SUFFIXES: Mapping[str, str] = {
+    suffix: name for names in (_TABLES, _OTHERS) for name, suffixes in names.items() for suffix in suffixes
+}
+"""The names of formats by suffix."""
 
 
-def resolve_format(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
+def globs_of(suffixes: Iterable[str]) -> tuple[str, ...]:
+    """Return the globs of names with these suffixes, also of packed files."""
+    suffixes = tuple(suffixes)
+    return (
+        *(f"*{suffix}" for suffix in suffixes),
+        *(f"*{suffix}{packed}" for suffix in suffixes for packed in PACKED_SUFFIXES if packed != ".zip"),
+    )
+
+
+PATTERNS = [*globs_of(suffix for suffixes in _TABLES.values() for suffix in suffixes), "*.zip"]
+"""Globs for every suffix that a folder reads by default."""
+
+
+def resolve_format(name: str, configured: str | Format | None, *, member: str = "*") -> Format:
     """Return the format of the file ``name``.
 
     ``member``: a glob of the members that are read of a zip file.
@@ -46,14 +63,13 @@ def resolve_format(name: str, configured: FormatName | Format | None, *, member:
         SourceBroken: no format is configured, and the suffix of the name is not known.
     """
     if packed_suffix(name):
-        return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=member)
-    if isinstance(configured, Format):
-        return configured
+        of_reqif = "*.reqif" if name.lower().endswith(".reqifz") and member == "*" else member  # beside pictures
+        return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=of_reqif)
     if configured is not None:
-        return _BY_NAME[configured]()
-    for suffix, kind in _SUFFIXES.items():
+        return configured_format(configured)
+    for suffix, kind in SUFFIXES.items():
         if name.lower().endswith(suffix):
-            return kind()
+            return configured_format(kind)
     raise SourceBroken(
-        f"{name}: its suffix is none of {', '.join(_SUFFIXES)}. Set format to one of {', '.join(_BY_NAME)}."
+        f"{name}: its suffix is none of {', '.join(SUFFIXES)}. Set format to one of {', '.join(format_names())}."
     )

@@ -7,8 +7,8 @@ from typing import BinaryIO, ClassVar, Literal
 
 import polars as pl
 
-from connectors.formats.parser_process import IsolatedFormat
-from connectors.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.parser_process import IsolatedFormat
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 
 class Parquet(IsolatedFormat):

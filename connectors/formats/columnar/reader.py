@@ -9,8 +9,8 @@ from typing import IO, BinaryIO, TypeAlias
 import polars as pl
 
 from connectors.formats.columnar.text import ColumnNotText, columns_as_text
-from connectors.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 ROWS = 50_000
 

@@ -5,6 +5,9 @@ escaped quote is an empty piece outside. The csv module reads the block in the s
 quotes is even. Every opening quote is at the start of a field. Every closing quote is before a comma, a line end or the end of
 the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends a field. So the
 pieces outside contain exactly the real commas and line ends. All places where polars could differ are counted or excluded.
+
+Most blocks have no escaped quote. There one pattern proves the same, and the commas need not be counted: every byte is
+text of a field, a quote, a line end or a real comma, so the bytes of the text that polars returns give their number.
 """
 
 from __future__ import annotations
@@ -38,21 +41,26 @@ def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
     return end + 1
 
 
-def read_fast(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> pl.DataFrame | None:
+def read_fast(
+    block: bytes, names: Sequence[str], dialect: Dialect = COMMA, *, lines: int | None = None
+) -> pl.DataFrame | None:
     """Return the block's records as columns of text; None if the csv module could read it differently.
 
-    ``block`` holds whole records and is not empty. The result is None, too, if a record has another number of fields than
-    ``names``.
+    ``block`` holds whole records and is not empty; ``lines``: the number of its lines, if known. The result is None, too, if a
+    record has another number of fields than ``names``.
     """
-    outside = _outside_quotes(block, dialect)
+    is_plain = _is_plainly_quoted(block, dialect)
+    outside = block if is_plain else _outside_quotes(block, dialect)
     if outside is None or not _has_plain_line_ends(outside) or block.startswith(_BOM) or b"\0" in block:
         return None
     if dialect.comment and (block.startswith(dialect.comment.encode()) or f"\n{dialect.comment}".encode() in block):
         return None
     if len(names) == 1 and (outside.startswith(b"\n") or b"\n\n" in outside):
         return None  # a blank line; with more columns, the count of commas shows it
-    rows = outside.count(b"\n") + (not outside.endswith(b"\n"))
-    if outside.count(dialect.delimiter.encode()) != rows * (len(names) - 1) or not is_utf8(block):
+    rows = count_lines(block, 0, len(block)) if lines is None else lines  # none of them ends inside quotes
+    delimiters = rows * (len(names) - 1)
+    is_counted = is_plain or outside.count(dialect.delimiter.encode()) == delimiters
+    if not (is_counted and is_utf8(block)):
         return None
     try:
         frame = pl.read_csv(
@@ -68,7 +76,39 @@ def read_fast(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> p
         )
     except pl.exceptions.PolarsError:  # a record with too many fields; the tolerant path reports it
         return None
-    return frame if frame.height == rows else None
+    is_whole = not is_plain or _text_bytes(frame) == _unquoted_bytes(block, dialect) - delimiters
+    return frame if frame.height == rows and is_whole else None
+
+
+def count_lines(block: bytes, start: int, end: int) -> int:
+    """Return the number of lines between two offsets; the last one may have no line feed."""
+    return block.count(b"\n", start, end) + (block[end - 1 : end] != b"\n")
+
+
+def _is_plainly_quoted(block: bytes, dialect: Dialect) -> bool:
+    """Return True if the block is clean, has no escaped quote, and no line end inside quotes."""
+    quote = dialect.quote.encode()
+    return not quote or quote not in block or _plain_quotes(dialect).fullmatch(block) is not None
+
+
+@lru_cache(maxsize=64)
+def _plain_quotes(dialect: Dialect) -> re.Pattern[bytes]:
+    """Return the pattern of such a block. It never tries a byte twice."""
+    quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
+    field = rb"(?<![^%s\n])%s[^%s\r\n]*+%s(?![^%s\r\n])" % (delimiter, quote, quote, quote, delimiter)
+    return re.compile(rb"[^%s]*+(?:%s[^%s]*+)*+" % (quote, field, quote))
+
+
+def _text_bytes(frame: pl.DataFrame) -> int:
+    """Return the number of bytes of all values."""
+    return sum(frame.select(pl.all().str.len_bytes().cast(pl.Int64).sum()).row(0))
+
+
+def _unquoted_bytes(block: bytes, dialect: Dialect) -> int:
+    """Return the number of bytes of a plainly quoted block without quotes and line ends."""
+    quotes = block.count(dialect.quote.encode()) if dialect.quote else 0
+    returns = block.count(b"\r") if b"\r" in block else 0
+    return len(block) - quotes - returns - block.count(b"\n")
 
 
 def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:

@@ -19,9 +19,9 @@ from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, iter_records
 from connectors.formats.preamble import preamble_facts
-from connectors.formats.record_chunk import RecordLocation, escape_stray_bytes
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import RecordLocation, escape_stray_bytes
 
 _FIRST_BYTES = 64 * 2**10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -10,10 +10,10 @@ from pydantic import Field, StringConstraints, model_validator
 from connectors.formats.column_names import Naming
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
-from connectors.formats.format import Format
 from connectors.formats.preamble import DESCRIPTION
-from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 _Mark = Annotated[str, StringConstraints(pattern=r"^[!-/:-@\[-`{-~\t ]$")]
 
@@ -108,3 +108,9 @@ class Csv(Format):
         from connectors.formats.csv.reader import read_csv  # noqa: PLC0415 - imported for a file that is read
 
         return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding)
+
+    def read_sections(self, file: BinaryIO, name: str, known: Mapping[bytes, int]) -> Iterator[RecordChunk]:
+        """See `connectors.formats.csv.sections`."""
+        from connectors.formats.csv.reader import read_csv  # noqa: PLC0415 - imported for a file that is read
+
+        return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding, known=known)

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
-from connectors.formats.record_chunk import escape_stray_bytes
-from ingestd.sdk import Reject
+from ingestd.sdk import Reject, counted
+from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
 _ADVICE = "Save the file as UTF-8, or set encoding."
 
@@ -101,7 +101,7 @@ def describe_extra_lines(record: bytes) -> str:
     The result is empty if there are none.
     """
     lines = count_extra_lines(record)
-    return f"; it spans {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
+    return f"; it spans {counted(lines, 'more line')}" if lines else ""
 
 
 def find_fault(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
@@ -110,7 +110,7 @@ def find_fault(fields: Sequence[str], columns: int, row: int, encoding: str = "u
     ``encoding``: the name of the file's encoding.
     """
     if len(fields) != columns:
-        return f"Row {row} has {_count(len(fields))} but the header names {columns}."
+        return f"Row {row} has {counted(len(fields), 'field')} but the header names {columns}."
     text = "".join(fields)
     if "\0" in text:
         return f"Row {row} holds a NUL byte, which is not allowed in text."
@@ -129,7 +129,3 @@ def build_reject(fields: Sequence[str], names: Sequence[str], row: int, reason: 
         label: escape_stray_bytes(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)
     }
     return Reject(position=row, reason=reason, record=record)
-
-
-def _count(fields: int) -> str:
-    return "1 field" if fields == 1 else f"{fields} fields"

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from connectors.formats.documents.flat_record import flatten
 from connectors.formats.documents.parser import DocumentInvalid, Parser, parse_ini, parse_toml, parse_yaml
-from connectors.formats.format import Format
 from connectors.formats.frames import records_to_frame
-from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 
 
 class _Document(Format):

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field, model_validator
 from connectors.formats.column_names import Naming
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.excel.limits import FILE_BYTES
-from connectors.formats.parser_process import IsolatedFormat
 from connectors.formats.preamble import DESCRIPTION
-from connectors.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.parser_process import IsolatedFormat
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 
 def _check_area(text: str) -> str:

@@ -14,8 +14,8 @@ from connectors.formats.excel.details import ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import MOST_ROWS, preamble_facts
-from connectors.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 from ingestd.sdk import NOTICE, Reject, SourceBroken
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 _ROWS = 10_000
 _CELLS = 2_000_000

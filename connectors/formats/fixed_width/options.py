@@ -7,16 +7,15 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from connectors.formats.fixed_width.reader import Column, read_fixed_width
-from connectors.formats.format import Format
-from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 
 class FixedColumn(BaseModel):
     """A field of a fixed-width file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str = Field(min_length=1, description="The field's name.")
     start: int = Field(ge=1, description="The position of its first character, from 1.")
@@ -48,6 +47,9 @@ class FixedWidth(Format):
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """See `connectors.formats.fixed_width.reader.read_fixed_width`."""
+        # Imported for a file that is read.
+        from connectors.formats.fixed_width.reader import Column, read_fixed_width  # noqa: PLC0415
+
         columns = [Column(column.name, column.start, column.width) for column in self.columns]
         return read_fixed_width(
             file,

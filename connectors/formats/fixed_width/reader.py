@@ -8,7 +8,9 @@ from typing import BinaryIO, NamedTuple
 
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import preamble_facts
-from connectors.formats.record_chunk import (
+from connectors.formats.text import DETECT, open_text
+from ingestd.sdk import Reject, SourceBroken
+from ingestd.sdk.formats.record_chunk import (
     BLOCK_BYTES,
     RECORD_BYTES,
     RecordChunk,
@@ -16,8 +18,6 @@ from connectors.formats.record_chunk import (
     escape_stray_bytes,
     row_positions,
 )
-from connectors.formats.text import DETECT, open_text
-from ingestd.sdk import Reject, SourceBroken
 
 _SHOWN = 1000
 _GAP = re.compile(r"\t| {2,}")

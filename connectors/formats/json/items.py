@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 
 _TOKEN = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+)', re.DOTALL)
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|"|[\[\]{},]', re.DOTALL)

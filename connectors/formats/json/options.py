@@ -7,9 +7,9 @@ from typing import BinaryIO, ClassVar, Literal
 
 from pydantic import Field
 
-from connectors.formats.format import Format
-from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 
 class Json(Format):

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 from connectors.formats.json.items import Items
 from connectors.formats.ndjson.block import CELLS, read_texts
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.text import DETECT, open_text
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation
 
 
 def read_json(

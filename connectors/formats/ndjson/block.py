@@ -9,8 +9,8 @@ import polars as pl
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
 from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
-from connectors.formats.record_chunk import RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 from ingestd.sdk import Reject
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 
 CELLS = 4_000_000
 """The limit of records times names in a frame: objects without common names would otherwise need quadratic memory."""

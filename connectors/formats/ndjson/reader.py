@@ -9,9 +9,9 @@ from typing import BinaryIO
 import polars as pl
 
 from connectors.formats.ndjson.block import CELLS, read_block
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 
 
 def read_ndjson(

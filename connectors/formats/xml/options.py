@@ -7,8 +7,8 @@ from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import Field
 
-from connectors.formats.format import Format
-from connectors.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.format import Format
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 
 class Xml(Format):

@@ -5,8 +5,8 @@ It rejects entities, which can make a small file endless.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError
 
 import polars as pl
@@ -14,13 +14,16 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from connectors.formats.frames import field_names, records_to_frame
-from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.xml.record import XmlRecord, flatten_element, local_name
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
 
 ROWS = 10_000
 CELLS = 4_000_000
 _MAX_DEPTH = 200
+
+RecordOf: TypeAlias = Callable[[Sequence[Element], Element], XmlRecord | None]
+"""Returns the record of an element, if it is one."""
 
 
 def read_xml(
@@ -40,14 +43,53 @@ def read_xml(
     Raises:
         SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
     """
-    bounded = _BoundedXml(file, name, record_bytes)
     names = frozenset(one.replace("/", ".") for one in lists)
+    wanted = tuple(path) or ("*",)
+
+    def record(above: Sequence[Element], element: Element) -> XmlRecord | None:
+        if len(above) != len(wanted) or not _fits(above[1:], element, wanted):
+            return None
+        return flatten_element(element, names)
+
+    yield from read_elements(
+        file,
+        name,
+        record,
+        is_kept=lambda above, _: len(above) > len(wanted),
+        advice=" Set records to the path of the elements that are records.",
+        rows=rows,
+        record_bytes=record_bytes,
+    )
+
+
+def read_elements(
+    file: BinaryIO,
+    name: str,
+    record: RecordOf,
+    *,
+    is_kept: Callable[[Sequence[Element], Element], bool],
+    discarded_restarts: bool = False,
+    advice: str = "",
+    rows: int = ROWS,
+    record_bytes: int = RECORD_BYTES,
+) -> Iterator[RecordChunk]:
+    """Yield what ``record`` returns for elements, at least one chunk, in bounded memory.
+
+    ``record`` gets the elements around an element that ended, from the root on, and the element; it returns None if that is no
+    record. It gets the root when it begins, too, without content. ``is_kept``: whether an element that ended belongs to one
+    that is still needed; others are emptied. At most ``record_bytes`` are read between two records or, with
+    ``discarded_restarts``, between two elements that are not kept; ``advice`` says what to do if there are more.
+
+    Raises:
+        SourceBroken: the file is not well-formed (after the records before that), declares entities, or has a too large element.
+    """
+    bounded = _BoundedXml(file, name, record_bytes, advice)
     buffered: list[XmlRecord] = []
     row = 0
     try:
-        for element in _elements(bounded, tuple(path) or ("*",), name):
-            buffered.append(flatten_element(element, names))
-            bounded.record_taken()
+        for one in _records(bounded, name, record, is_kept, discarded_restarts=discarded_restarts):
+            buffered.append(one)
+            bounded.restart()
             if len(buffered) >= rows or len(buffered) * len(buffered[-1]) > CELLS:
                 row += len(buffered)
                 yield _chunk(buffered, row)
@@ -63,23 +105,32 @@ def read_xml(
     yield _chunk(buffered, row + len(buffered))
 
 
-def _elements(file: _BoundedXml, path: tuple[str, ...], name: str) -> Iterator[Element]:
-    """Yield the elements at the path; each is emptied after its record was taken."""
+def _records(
+    file: _BoundedXml,
+    name: str,
+    record: RecordOf,
+    is_kept: Callable[[Sequence[Element], Element], bool],
+    *,
+    discarded_restarts: bool,
+) -> Iterator[XmlRecord]:
     open_elements: list[Element] = []
     for event, element in iterparse(file, events=("start", "end")):
         if event == "start":
+            if not open_elements:
+                record((), element)
             open_elements.append(element)
             if len(open_elements) > _MAX_DEPTH:
                 raise SourceBroken(f"{name} has elements nested more than {_MAX_DEPTH} deep.")
             continue
         open_elements.pop()
-        depth = len(open_elements)
-        if depth == len(path) and _fits(open_elements[1:], element, path):
-            yield element
-        if depth <= len(path):
+        if open_elements and (found := record(open_elements, element)) is not None:
+            yield found
+        if not is_kept(open_elements, element):
             element.clear()
             if open_elements:
                 open_elements[-1].remove(element)
+            if discarded_restarts:
+                file.restart()
 
 
 def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bool:
@@ -90,24 +141,22 @@ def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bo
 class _BoundedXml:
     """A file with a limit for the bytes that are read without finding a record."""
 
-    def __init__(self, file: BinaryIO, name: str, most: int) -> None:
+    def __init__(self, file: BinaryIO, name: str, most: int, advice: str) -> None:
         self._file = file
         self._name = name
         self._most = most
+        self._advice = advice
         self._since = 0
 
-    def record_taken(self) -> None:
-        """Restart the count, because a record was found."""
+    def restart(self) -> None:
+        """Restart the count, because a record was found, or nothing of what was read is held."""
         self._since = 0
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
         self._since += len(data)
         if self._since > self._most + len(data):
-            raise SourceBroken(
-                f"{self._name}: {self._most} bytes were read without a record. Set records to the path of the elements that are"
-                " records."
-            )
+            raise SourceBroken(f"{self._name}: {self._most} bytes were read without a record.{self._advice}")
         return data
 
 

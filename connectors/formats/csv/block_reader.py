@@ -1,0 +1,202 @@
+"""The block reader of CSV: the records behind the header, block by block, by columns if that provably gives the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
+from connectors.formats.csv.header import Header
+from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.scanner import RecordScanner
+from connectors.formats.csv.tolerant import (
+    build_reject,
+    count_extra_lines,
+    describe_extra_lines,
+    find_fault,
+    is_cleanly_quoted,
+    is_unterminated,
+    iter_records,
+)
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.text import Encoding
+from ingestd.sdk import Reject
+from ingestd.sdk.formats.record_chunk import (
+    BLOCK_BYTES,
+    RecordChunk,
+    RecordLocation,
+    escape_stray_bytes,
+    row_positions,
+)
+
+SMALL_BYTES = 4 * 1024
+"""The rest of a file up to this size is read record by record: a call of polars costs more than so few records."""
+
+_SHOWN_BYTES = 1000
+
+
+class TextSource(Protocol):
+    """A text as UTF-8, such as `connectors.formats.text.TextFile`."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """The encoding of the file."""
+
+    def read(self, size: int) -> bytes:
+        """Read about ``size`` bytes; return nothing at the end."""
+
+
+class BlockReader:
+    """Reads blocks behind the header. It keeps only the columns' names."""
+
+    def __init__(self, file: TextSource, header: Header, layout: Layout, record_bytes: int) -> None:
+        self._file = file
+        self._names = header.names
+        self._dialect = header.dialect
+        self._fills = layout.ragged == "fill"
+        self._record_bytes = record_bytes
+
+    def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
+        """Yield the records from ``location``, where ``buffer`` begins, to the end of the file. Blocks have ``block_bytes``."""
+        final = False
+        while not final or buffer:
+            if not final:
+                more = self._file.read(block_bytes)
+                final = not more
+                buffer += more
+                if not buffer:
+                    return
+            chunk = self._read_fast(buffer, location, final=final) or self.read_tolerant(buffer, location, final=final)
+            if chunk is not None:
+                buffer = buffer[chunk.end.offset - location.offset :]
+            elif len(buffer) > self._record_bytes:
+                chunk, buffer = self.skip_record(buffer, location)
+            else:
+                continue
+            location = chunk.end
+            yield chunk
+
+    def _read_fast(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
+        if final and len(buffer) <= SMALL_BYTES:
+            return None
+        end = len(buffer) if final else end_of_last_record(buffer, self._dialect)
+        return self.read_by_columns(buffer[:end], location) if end > 0 else None
+
+    def read_by_columns(
+        self, block: bytes, location: RecordLocation, *, lines: int | None = None
+    ) -> RecordChunk | None:
+        """Read a block of whole records by columns; return None if that could differ from the csv module.
+
+        ``lines``: the number of its lines, if known.
+
+        If it succeeds, every line of the block is exactly one record, and no record is rejected.
+        """
+        if len(block) > self._record_bytes:  # in a larger block a record might be too large
+            return None
+        records = read_fast(block, self._names, self._dialect, lines=lines)
+        if records is None:
+            return None
+        row = location.row + records.height
+        positions = row_positions(range(location.row + 1, row + 1))
+        return RecordChunk(
+            records=records,
+            positions=positions,
+            rejects=(),
+            end=RecordLocation(offset=location.offset + len(block), row=row),
+            header=True,
+        )
+
+    def read_tolerant(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
+        """Read all whole records of the buffer, which begins at ``location``; return None if it holds none.
+
+        ``final``: nothing follows the buffer.
+        """
+        rows: list[Sequence[str | None]] = []
+        numbers: list[int] = []
+        rejects: list[Reject] = []
+        row, end, columns = location.row, 0, len(self._names)
+        sound = b"\0" not in buffer and is_utf8(buffer)
+        quoted = bool(self._dialect.quote) and self._dialect.quote.encode() in buffer
+        for fields, start, end in iter_records(buffer, final=final, dialect=self._dialect):
+            row += 1
+            if not fields:
+                continue
+            clean = not quoted or is_cleanly_quoted(buffer[start:end], self._dialect)
+            if sound and clean and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
+                rows.append(fields)  # the usual case comes first
+                numbers.append(row)
+            elif end - start > self._record_bytes:
+                rejects.append(
+                    self._reject_too_large(
+                        buffer[start : start + _SHOWN_BYTES], row, count_extra_lines(buffer[start:end])
+                    )
+                )
+            elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
+                lines = describe_extra_lines(buffer[start:])
+                reason = f"Row {row} opens a quote that is not closed before the end of the file{lines}."
+                rejects.append(build_reject(fields, self._names, row, reason))
+            elif not clean:
+                rejects.append(_reject_bad_quotes(buffer[start:end], row))
+            elif reason := find_fault(fields, self._expected_fields(fields), row, self._file.encoding.name):
+                rejects.append(build_reject(fields, self._names, row, reason))
+            else:
+                rows.append([*fields, *[None] * (columns - len(fields))])
+                numbers.append(row)
+        if not end:
+            return None
+        return RecordChunk(
+            records=rows_to_frame(rows, self._names),
+            positions=row_positions(numbers),
+            rejects=tuple(rejects),
+            end=RecordLocation(offset=location.offset + end, row=row),
+            header=True,
+        )
+
+    def _expected_fields(self, fields: Sequence[str]) -> int:
+        """Return how many fields this record should have."""
+        return min(len(fields), len(self._names)) if self._fills else len(self._names)
+
+    def skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
+        """Reject a record above the size limit, which begins at ``location`` with ``buffer``.
+
+        Its rest is read from the file. Return the chunk, and the bytes that were read beyond its end.
+        """
+        beginning = buffer[:_SHOWN_BYTES]
+        scanner = RecordScanner(self._dialect)
+        offset, lines = location.offset, 0
+        rest = b""
+        while buffer:
+            end = scanner.feed(buffer)
+            if end is not None:
+                offset, rest = offset + end, buffer[end:]
+                lines += buffer[: max(0, end - 2)].count(b"\n")  # without the one that ends the record
+                break
+            offset += len(buffer)
+            lines += buffer.count(b"\n")
+            buffer = self._file.read(BLOCK_BYTES)
+        reject = self._reject_too_large(beginning, location.row + 1, lines)
+        chunk = RecordChunk(
+            records=rows_to_frame([], self._names),
+            positions=row_positions([]),
+            rejects=(reject,),
+            end=RecordLocation(offset=offset, row=location.row + 1),
+            header=True,
+        )
+        return chunk, rest
+
+    def _reject_too_large(self, beginning: bytes, row: int, lines: int) -> Reject:
+        reason = (
+            f"Row {row} is larger than {self._record_bytes} bytes and spans {lines} more lines. Most often a quote was"
+            " opened and not closed; check the beginning of the row."
+        )
+        text = escape_stray_bytes(beginning.decode("utf-8", "surrogateescape"))
+        return Reject(position=row, reason=reason, record={"text": text})
+
+
+def _reject_bad_quotes(record: bytes, row: int) -> Reject:
+    reason = (
+        f"Row {row} has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
+        " twice, and close each field that begins with a quote."
+    )
+    text = escape_stray_bytes(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")
+    return Reject(position=row, reason=reason, record={"text": text})

@@ -1,0 +1,270 @@
+"""The sections of a CSV file: parts that begin and end between two lines, wherever rows are inserted or removed around them.
+
+A section is compared by a digest of its bytes. A known one is skipped without parsing, because that gives the same result:
+
+1. A section gets into `Section.digest` only if the file was read by columns there (`BlockReader.read_by_columns`). Then each
+   of its lines is exactly one record that is not rejected, and its last line ends outside quotes.
+2. A section is skipped only where a record begins. The csv module has no other state between two records, and reads the
+   same bytes from there as the same records. They end where the next record begins, so the next section starts there, too.
+3. The digest covers all that decides besides the bytes: columns, dialect, layout, facts of the file, limits and versions.
+
+A section that starts inside a record, such as behind a new quote, is never skipped. It is read together with what is before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from struct import Struct
+
+import polars as pl
+
+from connectors.formats.csv.block_reader import BlockReader, TextSource
+from connectors.formats.csv.fast import count_lines
+from connectors.formats.csv.header import Header
+from connectors.formats.csv.layout import Layout
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.text import Encoding
+from ingestd.sdk import Section
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
+
+SECTION_BYTES = 48 * 2**10
+"""A section has at least so many bytes, except the last one."""
+
+_LINES = 16
+"""Beyond the minimum, one line in so many ends a section. The bytes of the line decide, so an edit moves few ends."""
+
+_MOST = 4
+"""A section without such a line ends at so many times the minimum."""
+
+_KNOWN_BYTES = 256 * 2**20
+"""A chunk is yielded after so many known bytes, so that a reading can be stopped."""
+
+_SEEDS = (0, 1)
+_DIGEST = Struct("<8sQQ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """Consecutive sections: their bytes, and for each its end in them and its digest. ``final``: the file ends there."""
+
+    data: bytes
+    ends: list[int]
+    digests: list[bytes]
+    final: bool
+
+    def start(self, index: int) -> int:
+        return self.ends[index - 1] if index else 0
+
+
+class SectionCutter:
+    """A text source that is read in sections. ``context``: what the digests cover besides the bytes."""
+
+    def __init__(
+        self, text: TextSource, rest: bytes, context: bytes, *, section_bytes: int, block_bytes: int, record_bytes: int
+    ) -> None:
+        self._text = text
+        self._rest = rest
+        self._context = context
+        self._section_bytes = section_bytes
+        self._block_bytes = block_bytes
+        self._record_bytes = record_bytes
+
+    @property
+    def encoding(self) -> Encoding:
+        """See `TextSource.encoding`."""
+        return self._text.encoding
+
+    def read(self, size: int) -> bytes:
+        """See `TextSource.read`."""
+        if not self._rest:
+            return self._text.read(size)
+        piece, self._rest = self._rest[:size], self._rest[size:]
+        return piece
+
+    def unread(self, data: bytes) -> None:
+        """Put back bytes that were read; sections begin there again."""
+        self._rest = data + self._rest
+
+    def blocks(self) -> Iterator[_Block]:
+        """Yield the rest of the text, about ``block_bytes`` at a time."""
+        final = False
+        while not final or self._rest:
+            more = self._text.read(self._block_bytes)
+            final = not more
+            data = self._rest + more
+            ends: list[int] = []
+            while (end := self._end(data, ends[-1] if ends else 0, final=final)) is not None:
+                ends.append(end)
+            size = ends[-1] if ends else 0
+            self._rest = data[size:]
+            if ends:
+                yield _Block(data=data, ends=ends, digests=self._digests(data, ends), final=final)
+
+    def _end(self, data: bytes, start: int, *, final: bool) -> int | None:
+        """Return the end of the section at ``start``; None if more bytes decide it, or if there are none."""
+        at = data.find(b"\n", start + self._section_bytes)
+        while at >= 0:
+            line_end = data.find(b"\n", at + 1)
+            if line_end < 0:
+                break
+            is_long = line_end - start >= _MOST * self._section_bytes
+            if is_long or not zlib.crc32(data[at + 1 : line_end]) % _LINES:
+                return line_end + 1
+            at = line_end
+        if final:
+            return len(data) if start < len(data) else None
+        if len(data) - start > self._record_bytes + _MOST * self._section_bytes:
+            # The line is cut. The section is larger than a block that is read by columns, so it is never known.
+            return (data.rfind(b"\n", start) + 1) or len(data)
+        return None
+
+    def _digests(self, data: bytes, ends: list[int]) -> list[bytes]:
+        # The hash that compares records, with two seeds: 128 bits.
+        parts = pl.Series([data[start:end] for start, end in zip([0, *ends], ends, strict=False)], dtype=pl.Binary)
+        hashes = [parts.hash(seed).to_list() for seed in _SEEDS]
+        return [_DIGEST.pack(self._context, *pair) for pair in zip(*hashes, strict=True)]
+
+
+class SectionReader:
+    """Reads the records behind the header, except those of known sections.
+
+    ``known``: their numbers of records, by digest.
+    """
+
+    def __init__(
+        self,
+        cutter: SectionCutter,
+        header: Header,
+        layout: Layout,
+        known: Mapping[bytes, int],
+        *,
+        block_bytes: int,
+        record_bytes: int,
+    ) -> None:
+        self._cutter = cutter
+        self._known = known
+        self._names = header.names
+        self._location = header.end
+        self._left = b""
+        """The beginning of a record that continues in the next section."""
+        self._reader = BlockReader(cutter, header, layout, record_bytes)
+        self._block_bytes = block_bytes
+        self._record_bytes = record_bytes
+        self._chunks: list[RecordChunk] = []
+        self._sections: list[Section] = []
+        self._parsed_bytes = self._known_bytes = 0
+
+    def chunks(self) -> Iterator[RecordChunk]:
+        """Yield the records, with the sections that hold them; known sections are among these."""
+        for block in self._cutter.blocks():
+            self._read_block(block)
+            # Few new records of many blocks are one chunk, because each chunk is mapped with some overhead.
+            if self._parsed_bytes > self._known_bytes or self._known_bytes >= _KNOWN_BYTES:
+                yield self._take()
+        if self._left and (chunk := self._reader.read_tolerant(self._left, self._location, final=True)) is not None:
+            self._add(chunk)
+        if self._sections:
+            yield self._take()
+
+    def _read_block(self, block: _Block) -> None:
+        index, one_by_one, count = 0, 0, len(block.ends)
+        while index < count:
+            if not self._left and block.digests[index] in self._known:
+                self._skip(block, index)
+                index += 1
+                continue
+            end = index + 1
+            if self._left:  # as many bytes again, because all are read again if the record continues behind them
+                while end < count and block.ends[end - 1] - block.start(index) < len(self._left):
+                    end += 1
+            elif index >= one_by_one:
+                while end < count and block.digests[end] not in self._known:
+                    end += 1
+            if not self._left and self._read_by_columns(block, index, end):
+                index = end
+            elif end - index > 1 and not self._left:
+                one_by_one = end  # most of them may still be read by columns
+            elif self._read_tolerant(block, index, end):
+                index = end
+            else:
+                return
+
+    def _skip(self, block: _Block, index: int) -> None:
+        digest = block.digests[index]
+        records, size = self._known[digest], block.ends[index] - block.start(index)
+        self._location = RecordLocation(offset=self._location.offset + size, row=self._location.row + records)
+        self._sections.append(Section(digest=digest, records=records, known=True))
+        self._known_bytes += size
+
+    def _read_by_columns(self, block: _Block, index: int, end: int) -> bool:
+        """Read some sections at once; return False if that is not possible."""
+        lines = [count_lines(block.data, block.start(one), block.ends[one]) for one in range(index, end)]
+        data = block.data[block.start(index) : block.ends[end - 1]]
+        chunk = self._reader.read_by_columns(data, self._location, lines=sum(lines))
+        if chunk is None:
+            return False
+        digests = block.digests[index:end]
+        sections = (Section(digest=digest, records=count) for digest, count in zip(digests, lines, strict=True))
+        self._add(chunk, *sections)
+        return True
+
+    def _read_tolerant(self, block: _Block, index: int, end: int) -> bool:
+        """Read some sections record by record; return False if they end in a record above the limit.
+
+        The bytes behind that are put back.
+        """
+        final = block.final and end == len(block.ends)
+        buffer = self._left + block.data[block.start(index) : block.ends[end - 1]]
+        chunk = self._reader.read_tolerant(buffer, self._location, final=final)
+        if chunk is None and len(buffer) > self._record_bytes:
+            self._cutter.unread(block.data[block.ends[end - 1] : block.ends[-1]])
+            chunk, rest = self._reader.skip_record(buffer, self._location)
+            self._cutter.unread(rest)
+            self._left = b""
+            self._add(chunk)
+            return False
+        self._left = buffer if chunk is None else buffer[chunk.end.offset - self._location.offset :]
+        if chunk is not None:
+            self._add(chunk)
+        return True
+
+    def _add(self, chunk: RecordChunk, *sections: Section) -> None:
+        self._parsed_bytes += chunk.end.offset - self._location.offset
+        self._location = chunk.end
+        self._chunks.append(chunk)
+        self._sections += sections or [Section(digest=b"", records=chunk.records.height)]
+
+    def _take(self) -> RecordChunk:
+        """Return what was read since the last call as one chunk."""
+        chunks, sections = self._chunks, tuple(self._sections)
+        self._chunks, self._sections, self._parsed_bytes, self._known_bytes = [], [], 0, 0
+        if not chunks:
+            records, positions = rows_to_frame([], self._names), row_positions([])
+        elif len(chunks) == 1:
+            records, positions = chunks[0].records, chunks[0].positions
+        else:
+            records, positions = (
+                pl.concat([one.records for one in chunks]),
+                pl.concat([one.positions for one in chunks]),
+            )
+        rejects = tuple(reject for one in chunks for reject in one.rejects)
+        return RecordChunk(
+            records=records, positions=positions, rejects=rejects, end=self._location, header=True, sections=sections
+        )
+
+
+def digest_context(header: Header, layout: Layout, facts: Mapping[str, str], record_bytes: int) -> bytes:
+    """Return what the digests of a file's sections cover besides their bytes: all that decides what the bytes mean."""
+    content = (header.names, header.dialect, layout, sorted(facts.items()), record_bytes, _versions())
+    return hashlib.sha256(repr(content).encode(errors="surrogatepass")).digest()[:8]
+
+
+@cache
+def _versions() -> tuple[str, str]:
+    """Return the versions of the programs that read and hash a section."""
+    return version("ingestd"), version("polars")

@@ -1,0 +1,146 @@
+"""The reader of HDF5 files: datasets as channels, in pieces along their first axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import h5py
+import numpy as np
+
+from connectors.formats.hdf5.tree import Hdf5Tree, is_selected
+from connectors.formats.measurement.channels import (
+    PIECE_BYTES,
+    MeasuredChannel,
+    Properties,
+    Recording,
+    Samples,
+    property_text,
+)
+from ingestd.sdk import SourceBroken
+
+_CACHE_BYTES = 64 * 2**20
+"""The library unpacks a compressed block again for each piece if the block is larger than this."""
+_REFERENCES_BYTES = 64
+_INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
+"""Attributes of the library itself, and of MATLAB's old paths."""
+_PROPERTY_ITEMS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DatasetField:
+    """Where a channel's samples are: a dataset, and a field of it if it has a compound type."""
+
+    dataset: Any
+    field: str
+
+
+class Hdf5Recording(Recording):
+    """The datasets of an HDF5 file. The group of a channel is the path of its group; a compound dataset is one, too."""
+
+    def __init__(self, file: BinaryIO, name: str, select: str) -> None:
+        self._file = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)
+        self._sources: list[_DatasetField] = []
+        channels: list[MeasuredChannel] = []
+        group_properties: dict[str, Properties] = {}
+        for path, found in Hdf5Tree(self._file, name, select).walk():
+            if isinstance(found, h5py.Group):
+                group_properties[path] = _properties(found)
+                continue
+            if is_selected(path, select):
+                _refuse_other_files(found, path, name)
+            properties = _properties(found) | _shape(found)
+            fields = found.dtype.names
+            if fields:
+                group_properties[path] = properties
+            group, _, own = path.rpartition("/")
+            for field in fields or ("",):
+                self._sources.append(_DatasetField(dataset=found, field=field))
+                channels.append(
+                    MeasuredChannel(
+                        group=path if field else group,
+                        name=field or own,
+                        length=_length(found),
+                        properties={} if field else properties,
+                    )
+                )
+        super().__init__(channels, properties=_properties(self._file), group_properties=group_properties)
+
+    def stream(self, index: int) -> Iterator[Samples]:
+        """See `Recording.stream`. Samples of several dimensions are in the order of the file: the last index changes first."""
+        source = self._sources[index]
+        dataset = source.dataset
+        if not _length(dataset):
+            return
+        if not dataset.shape:
+            yield _flat(dataset[()], source, dataset)
+            return
+        item_bytes = dataset.dtype.itemsize if dataset.dtype.kind != "O" else _REFERENCES_BYTES
+        for selection in selections(dataset.shape, max(1, PIECE_BYTES // item_bytes)):
+            yield _flat(dataset[selection], source, dataset)
+
+
+def selections(shape: Sequence[int], most: int) -> Iterator[tuple[int | slice, ...]]:
+    """Yield selections of at most ``most`` items that cover an array of this shape in its order."""
+    axis = next((axis for axis in range(len(shape)) if math.prod(shape[axis + 1 :]) <= most), len(shape) - 1)
+    step = max(1, most // max(1, math.prod(shape[axis + 1 :])))
+    for outer in np.ndindex(*shape[:axis]):
+        for start in range(0, shape[axis], step):
+            yield (*outer, slice(start, min(start + step, shape[axis])))
+
+
+def _refuse_other_files(dataset: Any, path: str, name: str) -> None:
+    """Check that a dataset has its samples in the file itself.
+
+    Raises:
+        SourceBroken: it has them in others.
+    """
+    if dataset.external or dataset.is_virtual:
+        raise SourceBroken(
+            f"{name}: the samples of {path} are in other files, which are not read. Copy the data into the file."
+        )
+
+
+def _length(dataset: Any) -> int:
+    return 0 if dataset.shape is None else math.prod(dataset.shape)
+
+
+def _flat(read: Any, source: _DatasetField, dataset: Any) -> Samples:
+    array = np.asarray(read)
+    if source.field:
+        array = array[source.field]
+    if _is_matlab_text(dataset):
+        return np.array(["".join(chr(one) for one in array.reshape(-1, order="C"))], dtype=object)
+    return array.reshape(-1)
+
+
+def _is_matlab_text(dataset: Any) -> bool:
+    return _text(dataset.attrs.get("MATLAB_class", b"")) == "char" and dataset.dtype.kind == "u"
+
+
+def _properties(found: h5py.Group | h5py.Dataset) -> dict[str, str]:
+    """Return the attributes as text; those of the library itself, references and very long ones are left out."""
+    properties: dict[str, str] = {}
+    for name in found.attrs:
+        if name in _INTERNAL:
+            continue
+        identity = found.attrs.get_id(name)
+        if math.prod(identity.shape or ()) > _PROPERTY_ITEMS:
+            continue
+        value = found.attrs[name]
+        if isinstance(value, h5py.Empty):
+            properties[name] = ""
+        elif h5py.check_ref_dtype(identity.dtype) is None and identity.dtype.names is None:
+            properties[name] = _text(value) if isinstance(value, bytes) else property_text(value)
+    return properties
+
+
+def _shape(dataset: Any) -> dict[str, str]:
+    """Return the shape as a property if it has several dimensions."""
+    return {"shape": "x".join(map(str, dataset.shape))} if dataset.shape and len(dataset.shape) > 1 else {}
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

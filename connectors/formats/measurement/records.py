@@ -1,0 +1,164 @@
+"""The records of a recording: channels with statistics, samples, or properties."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from connectors.formats.column_names import next_name
+from connectors.formats.frames import field_names, records_to_frame
+from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples
+from connectors.formats.measurement.options import Statistic
+from connectors.formats.measurement.statistics import ChannelStatistics
+from connectors.formats.measurement.text import sample_texts
+from ingestd.sdk import NOTICE
+from ingestd.sdk.formats import RecordChunk, RecordLocation
+
+_RECORDS = 5_000
+_ROWS = 50_000
+_CELLS = 1_000_000
+
+
+def read_recording(
+    recording: Recording,
+    *,
+    records: Literal["channels", "samples", "properties"],
+    statistics: Collection[Statistic],
+    select: str,
+) -> Iterator[RecordChunk]:
+    """Yield the records of a recording, at least one chunk.
+
+    channels: fields ``group``, ``channel``, each statistic, and ``property.NAME`` of the channel or, if it has none of that name,
+    of its group or of the file. samples: ``group``, ``sample`` (its number from 1), and a field for each channel of the group.
+    properties: ``group``, ``channel``, ``name``, ``value``; the first two are empty for properties of the file.
+    Positions are paths of channels; for samples with their number.
+    """
+    wanted = [index for index, channel in enumerate(recording.channels) if fnmatch.fnmatchcase(channel.path, select)]
+    unmatched = "" if wanted or not recording.channels else f"No channel matches select '{select}'."
+    notice = recording.notice or unmatched
+    facts = {NOTICE: notice} if notice else {}
+    if records == "samples":
+        yield from _sample_chunks(recording, wanted, facts)
+    elif records == "properties":
+        yield from _chunks(_property_records(recording, wanted), facts)
+    else:
+        yield from _chunks(_channel_records(recording, wanted, statistics), facts)
+
+
+_Located = tuple[str, dict[str, str | None]]
+
+
+def _channel_records(
+    recording: Recording, wanted: Sequence[int], statistics: Collection[Statistic]
+) -> Iterator[_Located]:
+    found = {index: ChannelStatistics() for index in wanted}
+    if statistics:
+        for index, piece in recording.pieces(wanted):
+            found[index].add(piece)
+    for index in wanted:
+        channel = recording.channels[index]
+        inherited = {
+            **recording.properties,
+            **recording.group_properties.get(channel.group, {}),
+            **channel.properties,
+        }
+        yield (
+            channel.path,
+            {
+                "group": channel.group,
+                "channel": channel.name,
+                **found[index].texts(statistics),
+                **{f"property.{name}": value for name, value in inherited.items()},
+            },
+        )
+
+
+def _property_records(recording: Recording, wanted: Sequence[int]) -> Iterator[_Located]:
+    yield from _named("", "", "", recording.properties)
+    channels = [recording.channels[index] for index in wanted]
+    for group in dict.fromkeys(channel.group for channel in channels):
+        if group:
+            yield from _named(group, group, "", recording.group_properties.get(group, {}))
+    for channel in channels:
+        yield from _named(channel.path, channel.group, channel.name, channel.properties)
+
+
+def _named(path: str, group: str, channel: str, properties: Mapping[str, str]) -> Iterator[_Located]:
+    for name, value in properties.items():
+        yield f"{path}@{name}", {"group": group, "channel": channel, "name": name, "value": value}
+
+
+def _chunks(records: Iterator[_Located], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
+    row, is_empty = 0, True
+    while block := list(islice(records, _RECORDS)):
+        row, is_empty = row + len(block), False
+        fields = [record for _, record in block]
+        frame = records_to_frame(fields, field_names(fields))
+        yield _chunk(frame, [position for position, _ in block], row, facts)
+    if is_empty:
+        yield _chunk(pl.DataFrame(), [], 0, facts)
+
+
+def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
+    """Yield the samples of each group as rows. A channel that has fewer samples than another of its group ends earlier."""
+    row, is_empty = 0, True
+    by_group = sorted(wanted, key=lambda index: recording.channels[index].group)
+    for group, indexes in groupby(by_group, key=lambda index: recording.channels[index].group):
+        names: dict[str, _SampleCursor] = {}
+        channels: list[MeasuredChannel] = []
+        for index in indexes:
+            channels.append(recording.channels[index])
+            names[next_name(channels[-1].name, {*names, "group", "sample"})] = _SampleCursor(recording.stream(index))
+        total = max(channel.length for channel in channels)
+        step = max(1, min(_ROWS, _CELLS // (len(names) + 2)))
+        for start in range(0, total, step):
+            count = min(step, total - start)
+            numbers = np.arange(start + 1, start + count + 1)
+            columns = {name: _padded(cursor.take(count), count) for name, cursor in names.items()}
+            frame = pl.DataFrame(
+                {"group": pl.repeat(group, count, eager=True), "sample": sample_texts(numbers), **columns}
+            )
+            row, is_empty = row + count, False
+            yield _chunk(frame, [f"{group}:{number}" for number in numbers], row, facts)
+    if is_empty:
+        yield _chunk(pl.DataFrame(), [], 0, facts)
+
+
+class _SampleCursor:
+    """The samples of a channel that were not taken yet."""
+
+    def __init__(self, pieces: Iterator[Samples]) -> None:
+        self._pieces = pieces
+        self._rest: list[Samples] = []
+
+    def take(self, count: int) -> list[Samples]:
+        """Return the next samples as arrays; fewer than ``count`` in all at the end."""
+        taken: list[Samples] = []
+        while count:
+            piece = self._rest.pop() if self._rest else next(self._pieces, None)
+            if piece is None:
+                break
+            taken.append(piece[:count])
+            if piece.size > count:
+                self._rest.append(piece[count:])
+            count -= taken[-1].size
+        return taken
+
+
+def _padded(pieces: Sequence[Samples], count: int) -> pl.Series:
+    texts = pl.concat([pl.Series("sample", [], dtype=pl.String), *(sample_texts(piece) for piece in pieces)])
+    return texts.extend_constant(None, count - texts.len())
+
+
+def _chunk(frame: pl.DataFrame, positions: Sequence[str], row: int, facts: Mapping[str, str]) -> RecordChunk:
+    return RecordChunk(
+        records=frame,
+        positions=pl.Series("position", positions, dtype=pl.String),
+        end=RecordLocation(row=row),
+        facts=facts,
+    )

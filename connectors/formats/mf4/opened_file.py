@@ -1,0 +1,113 @@
+"""How asammdf opens an MF4 file without writing one: its scratch files and its repairs stay in memory.
+
+A parser process may not write files. asammdf keeps sorted records in a temporary file, and repairs a file that its recorder did
+not close in place.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
+
+import typing_extensions
+from asammdf import MDF
+from asammdf.blocks import mdf_v4
+
+from ingestd.sdk import SourceBroken
+
+_HEAD_BYTES = 64
+_FINISHED, _UNFINISHED = b"MDF     ", b"UnFinMF "
+_LINKS_AT = 24
+_DATA_OF_GROUP = 2
+"""The third link of a data group leads to its data; the first of each block used here leads to the next."""
+
+
+@contextmanager
+def _scratch_in_memory() -> Iterator[None]:
+    """Have asammdf create its scratch file in memory. It does so and sorts records when it opens a file."""
+    original = mdf_v4.NamedTemporaryFile
+    mdf_v4.NamedTemporaryFile = lambda **_: io.BytesIO()
+    try:
+        yield
+    finally:
+        mdf_v4.NamedTemporaryFile = original
+
+
+class _PrivateMapping(mmap.mmap):
+    """The bytes of a file. What is written to it changes neither the file nor what other processes see."""
+
+    def __iter__(self) -> Iterator[bytes]:  # type: ignore[override]  # a file has lines, a buffer has numbers
+        """Yield the lines, because asammdf recognises a file by this method."""
+        return iter(self.readline, b"")
+
+
+io.BufferedIOBase.register(_PrivateMapping)  # asammdf takes no other files
+typing_extensions.Buffer.register(
+    _PrivateMapping
+)  # asammdf copies what is none, as Python 3.11 can't find out by itself
+
+
+def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int) -> tuple[MDF, bool]:
+    """Return the opened file, and whether its recorder closed it. Samples are read in pieces of ``piece_bytes``.
+
+    Raises:
+        SourceBroken: it is no MF4 file, or can't be repaired.
+        MemoryError: the repair needs more memory than the process may use.
+    """
+    head = file.read(_HEAD_BYTES)
+    if len(head) < _HEAD_BYTES or head[:8] not in (_FINISHED, _UNFINISHED):
+        raise SourceBroken(f"{name} is no MF4 file: it does not begin with MDF.")
+    version = head[8:16].decode("latin-1").strip(" \0")
+    if not version.startswith("4."):
+        raise SourceBroken(f"{name} is an MDF file of version {version}, which is not read. Convert it to version 4.")
+    (flags,) = struct.unpack_from("<H", head, 60)
+    is_closed = not flags and head[:8] == _FINISHED
+    if not is_closed:
+        _refuse_chained_lists(file, name)
+    with _scratch_in_memory():
+        mdf = MDF(cast("Any", file if is_closed else _private_mapping(file)), process_bus_logging=False)
+    mdf.configure(read_fragment_size=piece_bytes)
+    return mdf, is_closed
+
+
+def _private_mapping(file: BinaryIO) -> _PrivateMapping:
+    try:
+        return _PrivateMapping(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except OSError as error:
+        raise MemoryError from error
+
+
+def _refuse_chained_lists(file: BinaryIO, name: str) -> None:
+    """Check that asammdf can repair the file: it never ends if the data of a group are in several lists.
+
+    Raises:
+        SourceBroken: it can't.
+    """
+    group = _link(file, _HEAD_BYTES, 0)
+    seen: set[int] = set()
+    while group and group not in seen:
+        seen.add(group)
+        data = _link(file, group, _DATA_OF_GROUP)
+        if _tag(file, data) == b"##HL":
+            data = _link(file, data, 0)
+        if _tag(file, data) == b"##DL" and _link(file, data, 0):
+            raise SourceBroken(
+                f"{name} was not closed by its recorder, and its samples are in several lists, which can't be repaired here. Open"
+                " it with the program of the recorder and save it."
+            )
+        group = _link(file, group, 0)
+
+
+def _tag(file: BinaryIO, address: int) -> bytes:
+    file.seek(address)
+    return file.read(4)
+
+
+def _link(file: BinaryIO, address: int, number: int) -> int:
+    """Return a link of the block at an address; 0 behind the end of the file."""
+    file.seek(address + _LINKS_AT + 8 * number)
+    return int.from_bytes(file.read(8), "little")

@@ -1,0 +1,27 @@
+"""The options of MF4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
+
+from connectors.formats.measurement import MeasurementFormat
+
+if TYPE_CHECKING:
+    from connectors.formats.measurement.channels import Recording
+
+
+class Mf4(MeasurementFormat):
+    """An MF4 file (ASAM MDF 4): channel groups with channels, also of a recorder that was not closed."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".mf4",)
+    needs: ClassVar[Mapping[str, str]] = {"asammdf": "ingestd[mf4]"}
+    title: ClassVar[str] = "MF4"
+
+    type: Literal["mf4"] = "mf4"
+
+    def open(self, file: BinaryIO, name: str) -> Recording:
+        """See `connectors.formats.mf4.reader.Mf4Recording`."""
+        from connectors.formats.mf4.reader import Mf4Recording  # noqa: PLC0415 - imported for a file that is read
+
+        return Mf4Recording(file, name)

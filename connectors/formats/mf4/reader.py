@@ -1,0 +1,162 @@
+"""The reader of MF4 files: asammdf reads the structure and the records of a group, once for all of its channels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
+from typing import Any, BinaryIO
+
+import numpy as np
+from asammdf.blocks import v4_constants
+
+from connectors.formats.column_names import next_name
+from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Properties, Recording, Samples
+from connectors.formats.mf4.opened_file import open_mdf
+from ingestd.sdk import SourceBroken
+
+_VIRTUAL = (v4_constants.CHANNEL_TYPE_VIRTUAL, v4_constants.CHANNEL_TYPE_VIRTUAL_MASTER)
+_NUMBERS = (
+    *range(v4_constants.DATA_TYPE_REAL_MOTOROLA + 1),
+    v4_constants.DATA_TYPE_COMPLEX_INTEL,
+    v4_constants.DATA_TYPE_COMPLEX_MOTOROLA,
+)
+_ENCODINGS: Mapping[int, str] = {
+    v4_constants.DATA_TYPE_STRING_LATIN_1: "latin-1",
+    v4_constants.DATA_TYPE_STRING_UTF_8: "utf-8",
+    v4_constants.DATA_TYPE_STRING_UTF_16_LE: "utf-16-le",
+    v4_constants.DATA_TYPE_STRING_UTF_16_BE: "utf-16-be",
+}
+_HEADER_PROPERTIES = ("author", "department", "project", "subject", "description")
+
+
+class Mf4Recording(Recording):
+    """The channel groups of an MF4 file. A group without a name has its number; a repeated name has a number.
+
+    Structures, arrays and raw bytes are left out; the members of a structure are channels. A channel with a formula is left out
+    and named by the notice, because asammdf evaluates formulas as code, and returns the unconverted samples if that fails.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file_name = name
+        self._mdf, is_closed = open_mdf(file, name, piece_bytes=PIECE_BYTES)
+        self._sources: list[tuple[int, int]] = []
+        channels: list[MeasuredChannel] = []
+        group_properties: dict[str, Properties] = {}
+        formulas: list[str] = []
+        for number, group in enumerate(self._mdf.groups):
+            block = group.channel_group
+            group_name = next_name(block.acq_name or f"group {number + 1}", group_properties)
+            source = block.acq_source
+            group_properties[group_name] = _stated({"comment": block.comment, "source": source.name if source else ""})
+            taken: set[str] = set()
+            for index, channel in enumerate(group.channels):
+                own = next_name(channel.name, taken)
+                taken.add(own)
+                if group.channel_dependencies[index] or channel.data_type not in (*_NUMBERS, *_ENCODINGS):
+                    continue
+                if _has_formula(channel.conversion):
+                    formulas.append(f"{group_name}/{own}")
+                    continue
+                unit = (channel.conversion and channel.conversion.unit) or channel.unit
+                self._sources.append((number, index))
+                channels.append(
+                    MeasuredChannel(
+                        group=group_name,
+                        name=own,
+                        length=block.cycles_nr,
+                        properties=_stated({"unit": unit, "comment": channel.comment}),
+                    )
+                )
+        notices = [] if is_closed else [f"{name} was not closed by its recorder; what it has was read."]
+        if formulas:
+            notices.append(f"Channels with a formula are not read: {', '.join(formulas)}.")
+        header = self._mdf.header
+        super().__init__(
+            channels,
+            properties={
+                "start_time": header.start_time.isoformat(),
+                **_stated({name: getattr(header, name) for name in _HEADER_PROPERTIES}),
+            },
+            group_properties=group_properties,
+            notice=" ".join(notices),
+        )
+
+    def stream(self, index: int) -> Iterator[Samples]:
+        """See `Recording.stream`."""
+        return (piece for _, piece in self.pieces([index]))
+
+    def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
+        """See `Recording.pieces`. Samples that the file marks as invalid are masked.
+
+        Raises:
+            SourceBroken: a channel has fewer or more samples than the file states.
+        """
+        for number, indexes in groupby(sorted(wanted), key=lambda index: self._sources[index][0]):
+            counts = dict.fromkeys(indexes, 0)
+            for index, piece in self._group_pieces(number, list(counts)):
+                counts[index] += piece.size
+                yield index, piece
+            for index, count in counts.items():
+                channel = self.channels[index]
+                if count != channel.length:
+                    raise SourceBroken(
+                        f"{self._file_name}: {channel.path} has {count} samples, and the file states {channel.length}."
+                        " It is damaged or incomplete."
+                    )
+
+    def _group_pieces(self, number: int, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
+        group = self._mdf.groups[number]
+        reader: Any = self._mdf._mdf  # noqa: SLF001 - the public methods read a group again for each channel
+        stored = []
+        for index in wanted:
+            channel = group.channels[self._sources[index][1]]
+            if channel.channel_type in _VIRTUAL:
+                yield from ((index, piece) for piece in _virtual_pieces(channel, self.channels[index].length))
+            else:
+                stored.append(index)
+        if not stored or not group.channel_group.cycles_nr:
+            return
+        for fragment in reader._load_data(group):  # noqa: SLF001
+            for index in stored:
+                at = self._sources[index][1]
+                samples, invalid = reader.get(
+                    group=number, index=at, data=fragment, samples_only=True, ignore_invalidation_bits=True
+                )
+                texts = _decoded(samples, group.channels[at])
+                yield index, texts if invalid is None else np.ma.MaskedArray(texts, mask=invalid)
+            reader._invalidation_cache.clear()  # noqa: SLF001 - it would keep the bits of every piece
+
+
+def _virtual_pieces(channel: Any, length: int) -> Iterator[Samples]:
+    """Yield samples that are computed from their number, which asammdf counts wrongly from the second piece on."""
+    step = PIECE_BYTES // 8
+    for start in range(0, length, step):
+        numbers = np.arange(start, min(start + step, length), dtype=np.uint64)
+        yield channel.conversion.convert(numbers) if channel.conversion else numbers
+
+
+def _decoded(samples: Samples, channel: Any) -> Samples:
+    """Return the samples, text as an array of objects. A conversion has UTF-8 as its result."""
+    if samples.dtype.kind != "S":
+        return samples
+    encoding = "utf-8" if channel.conversion else _ENCODINGS.get(channel.data_type, "utf-8")
+    texts = np.empty(samples.size, dtype=object)
+    for at, sample in enumerate(samples.tolist()):
+        # numpy removes zero bytes at the end, also the half of a character
+        whole = sample + b"\0" if encoding.startswith("utf-16-le") and len(sample) % 2 else sample
+        texts[at] = whole.decode(encoding, "backslashreplace").split("\0", 1)[0]
+    return texts
+
+
+def _has_formula(conversion: Any) -> bool:
+    """Return whether a conversion, or one that it refers to, has a formula."""
+    if conversion is None or not hasattr(conversion, "conversion_type"):
+        return False
+    referred = (conversion.referenced_blocks or {}).values()
+    is_formula: bool = conversion.conversion_type == v4_constants.CONVERSION_TYPE_ALG
+    return is_formula or any(_has_formula(one) for one in referred)
+
+
+def _stated(properties: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the properties that have a text."""
+    return {name: text for name, text in properties.items() if text}
