@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from connectors.directory.archiver import AcknowledgedFile, Archiver
+from connectors.directory.archiver import AcknowledgedFile
+from connectors.directory.drop_folder import Disposer
 from connectors.directory.folder_state import FolderState
-from connectors.files.identity import Identity
-from connectors.filesystem import describe_error
-from ingestd.sdk import Cursor, SettleLater, Settlement, SourceUnavailable
+from connectors.filesystem import describe_error, translate_errors
+from ingestd.sdk import Cursor, SettleLater, Settlement, SourceError, SourceUnavailable
 
 
 class Acknowledger:
@@ -20,7 +17,7 @@ class Acknowledger:
     A crash must leave all files of a group or none: the others would wait forever for a file that was removed.
     """
 
-    def __init__(self, state: FolderState, archiver: Archiver) -> None:
+    def __init__(self, state: FolderState, archiver: Disposer) -> None:
         self._state = state
         self._archiver = archiver
         self._keeps_files = state.options.after == "keep"
@@ -38,57 +35,77 @@ class Acknowledger:
             return
         held = self._state.held
         held[name] = (cursor, settlement)
-        members = [member for member in group.members if (self._state.folder / member).is_file()]
+        members = [member for member in group.members if self._state.drop.kind(member) == "file"]
         if pending := [member for member in members if not self._is_held(member)]:
             raise SettleLater(f"{name} leaves the folder together with {', '.join(pending)}, not acknowledged yet.")
         for member in members:
-            self._archiver.check_removable(self._state.path(member), member, held[member][1])
+            self._archiver.check_removable(self._state.drop.file(member).path, member, held[member][1])
         for number, member in enumerate(members, start=1):
             list_file = [group.companion] if number == len(members) and group.companion else []
             self._remove(member, *held[member], [*readiness.companions(member), *list_file])
         for member in (name, *members):
             held.pop(member, None)
 
+    def acknowledge_together(self, items: Sequence[tuple[str, Cursor, Settlement]]) -> list[Exception | None]:
+        """Do what `acknowledge` does for several files; return its error or None for each.
+
+        Files without companions and without a group leave the folder together.
+        """
+        failures: list[Exception | None] = [None] * len(items)
+        files: dict[int, AcknowledgedFile] = {}
+        for number, (name, cursor, settlement) in enumerate(items):
+            try:
+                with translate_errors(self._state.folder / name):
+                    is_grouped = not self._keeps_files and self._state.find_group(name) is not None
+                    if is_grouped or self._state.readiness.companions(name):
+                        self.acknowledge(name, cursor, settlement)
+                    elif (file := self._removable(name, cursor, settlement)) is not None:
+                        files[number] = file
+            except (SettleLater, SourceError) as error:
+                failures[number] = error
+        disposed = self._archiver.dispose_together([*files.values()])
+        for (number, file), failure in zip(files.items(), disposed, strict=True):
+            failures[number] = failure
+            if failure is None:
+                self._note_kept(file)
+        return failures
+
     def _is_held(self, name: str) -> bool:
         """Return True if the file as it is now is acknowledged and waits for the rest of its group."""
         try:
             held = self._state.held.get(name)
-            return held is not None and Identity.from_status((self._state.folder / name).stat()).matches_cursor(held[0])
+            return held is not None and self._state.drop.file(name).status().matches_cursor(held[0])
         except OSError:
             return False
 
     def _remove(self, name: str, cursor: Cursor, settlement: Settlement, companions: Iterable[str]) -> None:
-        path = self._state.path(name)
-        try:
-            identity = Identity.from_status(path.stat())
-        except FileNotFoundError:
+        file = self._removable(name, cursor, settlement)
+        if file is None:
             return
-        except OSError as error:
-            raise SourceUnavailable(f"The status of {path} can't be read: {describe_error(error)}") from error
-        if not identity.matches_cursor(cursor):
-            return
-        self._archiver.check_removable(path, name, settlement)
         if not self._keeps_files:
             # Companions come first: a marker without its file would make the next file of that name ready too early.
             for companion in companions:
-                self._remove_companion(companion, settlement.ended)
-        sha256 = str(cursor["sha256"])
-        self._archiver.dispose(
-            AcknowledgedFile(path=path, name=name, identity=identity, sha256=sha256, settlement=settlement)
-        )
-        if self._keeps_files:
-            self._state.read_files.mark_acknowledged(name, identity)
+                self._archiver.dispose_companion(companion, settlement.ended)
+        self._archiver.dispose(file)
+        self._note_kept(file)
 
-    def _remove_companion(self, name: str, ended: float) -> None:
-        path = self._state.path(name)
+    def _note_kept(self, file: AcknowledgedFile) -> None:
+        if self._keeps_files:
+            self._state.read_files.mark_acknowledged(file.name, file.identity)
+        else:
+            self._state.read_files.mark_removed(file.name)
+
+    def _removable(self, name: str, cursor: Cursor, settlement: Settlement) -> AcknowledgedFile | None:
+        """Return the file that the cursor describes; None if it does not exist any more, or changed."""
+        file = self._state.drop.file(name)
         try:
-            if not stat.S_ISREG(path.lstat().st_mode):
-                return
-            with path.open("rb") as file:
-                identity = Identity.from_status(os.fstat(file.fileno()))
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            identity = file.status()
         except FileNotFoundError:
-            return
+            return None
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
-        self._archiver.dispose_companion(path, name, identity, sha256, ended)
+            raise SourceUnavailable(f"The status of {file.path} can't be read: {describe_error(error)}") from error
+        if not identity.matches_cursor(cursor):
+            return None
+        self._archiver.check_removable(file.path, name, settlement)
+        sha256 = str(cursor["sha256"])
+        return AcknowledgedFile(path=file.path, name=name, identity=identity, sha256=sha256, settlement=settlement)

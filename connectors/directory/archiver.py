@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from connectors.directory import disposal
-from connectors.directory.disposal import Note
+from connectors.directory.disposal import Move, Note
 from connectors.directory.options import DirectoryOptions
 from connectors.files import receipt as receipts
 from connectors.files.durable_write import shorten_name, write
@@ -24,12 +25,13 @@ from connectors.files.file_batches import open_file
 from connectors.files.identity import Identity
 from connectors.files.quarantine import QuarantineFile, write_quarantine
 from connectors.files.rejected_rows import QuarantineSource
-from connectors.filesystem import describe_error
+from connectors.filesystem import describe_error, translate_errors
 from connectors.formats import Format
-from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceUnavailable
+from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceError, SourceUnavailable
 
 REASON_SUFFIX = ".reason.txt"
-_DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
+DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
+"""The sub-folders of an archive by the setting ``archive_folders``, as formats of a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +95,46 @@ class Archiver:
         Raises:
             SourceUnavailable: something can't be written or moved. The call can be repeated.
         """
-        rows = self._write_quarantine(file)
-        match self._options.after:
-            case "keep":
-                self._write_receipt(file, rows, "It stays in its folder.")
-            case "archive":
-                self._archive(file, rows)
-            case "delete":
-                self._write_receipt(file, rows, "It is deleted.")
-                disposal.delete(file.path, identity=file.identity)
+        (failure,) = self.dispose_together([file])
+        if failure is not None:
+            raise failure
 
-    def dispose_companion(self, path: Path, name: str, identity: Identity, sha256: str, ended: float) -> None:
-        """Archive or delete a companion as its file will be."""
+    def dispose_together(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
+        """Do what `dispose` does for several files; return its error or None for each. Archived ones move together."""
+        failures: list[SourceError | None] = [None] * len(files)
+        moves: dict[int, Move] = {}
+        for number, file in enumerate(files):
+            try:
+                with translate_errors(file.path):
+                    rows = self._write_quarantine(file)
+                    match self._options.after:
+                        case "keep":
+                            self._write_receipt(file, rows, "It stays in its folder.")
+                        case "archive":
+                            moves[number] = self._move(file, rows)
+                        case "delete":
+                            self._write_receipt(file, rows, "It is deleted.")
+                            disposal.delete(file.path, identity=file.identity)
+            except SourceError as error:
+                failures[number] = error
+        for number, result in zip(moves, disposal.archive_together([*moves.values()]), strict=True):
+            if isinstance(result, SourceUnavailable):
+                failures[number] = result
+        return failures
+
+    def dispose_companion(self, name: str, ended: float) -> None:
+        """Archive or delete a companion as its file will be; do nothing if there is none."""
+        path = self._base / self._options.path / name
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return
+            with path.open("rb") as file:
+                identity = Identity.from_status(os.fstat(file.fileno()))
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
         if self._options.after == "archive":
             disposal.archive(path, self._archive_folder(ended), name, identity=identity, sha256=sha256)
         elif self._options.after == "delete":
@@ -136,19 +166,21 @@ class Archiver:
         )
         return disposal.archive(path, self.failed, name, identity=identity, sha256=sha256, note=note)
 
-    def _archive(self, file: AcknowledgedFile, rows: QuarantineFile | None) -> None:
+    def _move(self, file: AcknowledgedFile, rows: QuarantineFile | None) -> Move:
         def content(archived: Path) -> bytes:
             return self._receipt(file, rows, f"It is archived as {self._display_path(archived)}.")
 
         note = Note(path_for=self._receipt_path, content_for=content) if self._options.receipt else None
         folder = self._archive_folder(file.settlement.ended)
-        disposal.archive(file.path, folder, file.name, identity=file.identity, sha256=file.sha256, note=note)
+        return Move(
+            path=file.path, folder=folder, name=file.name, identity=file.identity, sha256=file.sha256, note=note
+        )
 
     def _archive_folder(self, ended: float) -> Path:
         if self.archive is None:
             raise SourceBroken("after: archive needs a folder: set archive.")
         # By the date of the reading, not of today: a repetition after midnight must find the same folder.
-        return self.archive / datetime.fromtimestamp(ended).astimezone().strftime(_DATES[self._options.archive_folders])
+        return self.archive / datetime.fromtimestamp(ended).astimezone().strftime(DATES[self._options.archive_folders])
 
     def _receipt_path(self, archived: Path) -> Path:
         if self.receipts is not None and self.archive is not None:
@@ -173,7 +205,7 @@ class Archiver:
             sha256=file.sha256,
             size=file.identity.size,
             quarantine=self._display_path(rows.path) if rows is not None and rows.path is not None else "",
-            remark=_remark(rows),
+            remark=describe_remark(rows),
         )
 
     def _write_quarantine(self, file: AcknowledgedFile) -> QuarantineFile | None:
@@ -211,7 +243,8 @@ def _output_folder(base: Path, configured: Path | None, archive: Path | None, na
     return archive / name if archive is not None else None
 
 
-def _remark(rows: QuarantineFile | None) -> str:
+def describe_remark(rows: QuarantineFile | None) -> str:
+    """Return what a receipt says about rejected rows besides their number; empty: nothing."""
     if rows is None:
         return ""
     missing = f"{rows.missing} are of an earlier content; `ingestd rejected list` has them." if rows.missing else ""

@@ -7,27 +7,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from connectors.directory.archiver import Archiver
-from connectors.directory.folder_state import FolderState
+from connectors.directory.drop_options import DropOptions
+from connectors.directory.local_folder import LocalFolder
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness.not_open import NotOpen
+from connectors.directory.scan import ScanResult
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import FolderWatch
-from ingestd.sdk import SourceUnavailable, Step
+from ingestd.sdk import SourceUnavailable, Step, counted
 
 _NAMED = 5
 
 
-def run_checks(state: FolderState, archiver: Archiver) -> Iterator[Step]:
+def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver) -> Iterator[Step]:
     """Yield the result of each check in order. If the folder can't be listed, it is the only one."""
-    folder, options = state.folder, state.options
+    folder = drop.root
     try:
-        state.guard.check()
-        found = state.scanner.scan()
+        found = drop.scan()
     except SourceUnavailable as error:
         yield Step(name="folder", outcome="failed", sentence=str(error))
         return
     yield Step(name="folder", outcome="passed", sentence=f"{folder} can be listed.")
     yield from _check_watch(folder, options)
+    yield from _check_format(options)
     if options.after == "keep":
         yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
     elif os.access(folder, os.W_OK | os.X_OK):
@@ -41,9 +43,16 @@ def run_checks(state: FolderState, archiver: Archiver) -> Iterator[Step]:
         yield _check_output_folder(name, path)
     unreadable = [name for name in found.files if not os.access(folder / name, os.R_OK)]
     if unreadable:
-        sentence = f"{len(unreadable)} files can't be read ({_list(unreadable)}): allow reading them."
+        sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
-    sentence = f"{len(found.files)} files match {options.patterns_in_words}; {len(found.empty)} are still empty."
+    yield from describe_scan(found, options)
+
+
+def describe_scan(found: ScanResult, options: DropOptions) -> Iterator[Step]:
+    """Yield what a scan found."""
+    sentence = (
+        f"Matching {options.patterns_in_words}: {counted(len(found.files), 'file')}; still empty: {len(found.empty)}."
+    )
     yield Step(name="files", outcome="passed", sentence=sentence)
     if found.unmatched:
         yield Step(name="skipped files", outcome="skipped", sentence=found.unmatched_sentence)
@@ -55,6 +64,14 @@ def describe_skipped(skipped: Mapping[str, str]) -> str:
     """Return a sentence on files that a scan skipped, with the reasons of the first of them."""
     named = _list([f"{name}: {reason}" for name, reason in sorted(skipped.items())])
     return f"{len(skipped)} are skipped ({named})."
+
+
+def _check_format(options: DirectoryOptions) -> Iterator[Step]:
+    if options.format is not None:
+        try:
+            options.format.check_usable()
+        except SourceUnavailable as error:
+            yield Step(name="format", outcome="failed", sentence=str(error))
 
 
 def _check_watch(folder: Path, options: DirectoryOptions) -> Iterator[Step]:

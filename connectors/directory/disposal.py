@@ -6,6 +6,8 @@ empty files are never archived, an empty file in the archive is a reservation th
 it. The text about the file (`Note`) is written beside the reserved name before the rename, so an archived file always has
 its note. If the archive is on another file system, the content is copied to a hidden name, hashed on the way, made durable
 and renamed. After a crash before the original is deleted, the equal copy is recognised.
+
+Files that are archived together take each step together, so that each folder is made durable once for all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -22,10 +24,13 @@ from connectors.files.durable_write import (
     existing_names,
     hidden_name,
     make_folder,
+    release,
     reserve,
     shorten_name,
+    sync_files,
     sync_folder,
     write,
+    write_unsynced,
 )
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error
@@ -50,6 +55,18 @@ class Note:
         self.path_for(archived).unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A file ``path`` that moves to ``name`` below ``folder``, or to a name like it. ``note``: the text about it."""
+
+    path: Path
+    folder: Path
+    name: str
+    identity: Identity
+    sha256: str
+    note: Note | None = None
+
+
 def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: str, note: Note | None = None) -> bool:
     """Move ``path`` to ``name`` below ``folder``, or to a name like it; return True if it was moved.
 
@@ -58,24 +75,27 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
     Raises:
         SourceUnavailable: the archive can't be written, or the disk is full. The call can be repeated.
     """
-    if not _is_same_file(path, identity):
-        return False
-    target = folder / shorten_name(PurePosixPath(name))
+    move = Move(path=path, folder=folder, name=name, identity=identity, sha256=sha256, note=note)
+    (result,) = archive_together([move])
+    if isinstance(result, SourceUnavailable):
+        raise result
+    return result
+
+
+def archive_together(moves: Sequence[Move]) -> list[bool | SourceUnavailable]:
+    """Do what `archive` does for several files; return its result or its error for each."""
+    transfers = [_Transfer(move) for move in moves]
     try:
-        make_folder(target.parent)
-        if target.parent.stat().st_dev == identity.device:
-            try:
-                return _rename(path, target, identity, note)
-            except OSError as error:
-                if error.errno != errno.EXDEV:  # between two mounts of one file system, rename fails, too
-                    raise
-        return _move_across(path, target, identity, sha256, note)
-    except OSError as error:
-        if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
-            return False  # another program removed it
-        raise SourceUnavailable(
-            f"{path} can't be archived in {folder}: {describe_error(error)} It stays until that is possible."
-        ) from error
+        _take_step(transfers, _Transfer.prepare)
+        _sync_notes([transfer for transfer in transfers if transfer.is_open and transfer.hidden_note is not None])
+        _take_step(transfers, _Transfer.publish_note)
+        _sync_folders(transfers, lambda one: [] if one.note_path is None else [one.note_path.parent])
+        _take_step(transfers, _Transfer.rename)
+        _sync_folders(transfers, lambda one: [one.target.parent, one.move.path.parent])
+    finally:
+        for transfer in transfers:
+            transfer.release()
+    return [transfer.result for transfer in transfers]
 
 
 def delete(path: Path, *, identity: Identity) -> bool:
@@ -105,25 +125,133 @@ def _is_same_file(path: Path, identity: Identity) -> bool:
         raise SourceUnavailable(f"The status of {path} can't be read: {describe_error(error)}") from error
 
 
-def _rename(path: Path, target: Path, identity: Identity, note: Note | None) -> bool:
-    archived = reserve(target)
-    try:
-        if note is not None:
-            note.write(archived)
-        path.rename(archived)
-    except OSError:
-        if note is not None:
-            note.remove(archived)
-        archived.unlink()
-        raise
-    if not Identity.from_status(archived.lstat()).has_same_content(identity):
-        if note is not None:
-            note.remove(archived)
-        _move_back(archived, path)
-        return False
-    sync_folder(archived.parent)
-    sync_folder(path.parent)
-    return True
+class _Transfer:
+    """A file on its way to the archive. ``result`` is final unless ``is_open``."""
+
+    def __init__(self, move: Move) -> None:
+        self.move = move
+        self.result: bool | SourceUnavailable = False
+        self.is_open = True
+        self.is_moved = False
+        self.archived: Path | None = None
+        self.note_path: Path | None = None
+        self.target = move.folder / shorten_name(PurePosixPath(move.name))
+        self.hidden_note: Path | None = None
+
+    def prepare(self) -> None:
+        """Reserve a name in the archive, and write the note under a hidden name beside it."""
+        move = self.move
+        if not _is_same_file(move.path, move.identity):
+            self._end(moved=False)
+            return
+        make_folder(self.target.parent)
+        if self.target.parent.stat().st_dev != move.identity.device:
+            self._end(moved=_move_across(move, self.target))
+            return
+        self.archived = reserve(self.target)
+        if move.note is not None:
+            note_path = move.note.path_for(self.archived)
+            make_folder(note_path.parent)
+            self.hidden_note = write_unsynced(note_path, move.note.content_for(self.archived))
+            self.note_path = note_path
+
+    def publish_note(self) -> None:
+        """Give the note its name; it is durable after its folder is."""
+        if self.hidden_note is not None and self.note_path is not None:
+            self.hidden_note.rename(self.note_path)
+
+    def rename(self) -> None:
+        """Move the file."""
+        move, archived = self.move, self.archived
+        if archived is None:
+            return
+        try:
+            move.path.rename(archived)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._undo()  # between two mounts of one file system, rename fails, too
+            self._end(moved=_move_across(move, self.target))
+            return
+        if Identity.from_status(archived.lstat()).has_same_content(move.identity):
+            self.is_moved = self.result = True
+            return
+        if move.note is not None:
+            move.note.remove(archived)
+        _move_back(archived, move.path)
+        self._end(moved=False)
+
+    def fail(self, error: OSError) -> None:
+        """End the transfer because of an error; a file that was not moved stays, without a note."""
+        path, folder = self.move.path, self.move.folder
+        if not self.is_moved:
+            try:
+                self._undo()
+            except OSError as other:
+                error = other
+            if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
+                self._end(moved=False)  # another program removed it
+                return
+        self.is_open = False
+        self.result = SourceUnavailable(
+            f"{path} can't be archived in {folder}: {describe_error(error)} It stays until that is possible."
+        )
+        self.result.__cause__ = error
+
+    def refuse(self, error: SourceUnavailable) -> None:
+        """End the transfer with the error of a step."""
+        self.is_open = False
+        self.result = error
+
+    def release(self) -> None:
+        """End the reservation of the name."""
+        if self.archived is not None:
+            release(self.archived)
+
+    def _end(self, *, moved: bool) -> None:
+        self.is_open = False
+        self.result = moved
+
+    def _undo(self) -> None:
+        if self.archived is not None:
+            if self.move.note is not None:
+                self.move.note.remove(self.archived)
+            self.archived.unlink(missing_ok=True)
+
+
+def _take_step(transfers: Iterable[_Transfer], step: Callable[[_Transfer], None]) -> None:
+    for transfer in transfers:
+        if transfer.is_open:
+            try:
+                step(transfer)
+            except OSError as error:
+                transfer.fail(error)
+            except SourceUnavailable as error:
+                transfer.refuse(error)
+
+
+def _sync_notes(transfers: Sequence[_Transfer]) -> None:
+    hidden = [transfer.hidden_note for transfer in transfers if transfer.hidden_note is not None]
+    if hidden:
+        for transfer, error in zip(transfers, sync_files(hidden), strict=True):
+            if error is not None:
+                transfer.fail(error)
+
+
+def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfer], Iterable[Path]]) -> None:
+    """Make the names in the folders durable; an error is that of each file there."""
+    waiting: dict[Path, list[_Transfer]] = {}
+    for transfer in transfers:
+        if transfer.is_open:
+            for folder in dict.fromkeys(folders_of(transfer)):
+                waiting.setdefault(folder, []).append(transfer)
+    for folder, concerned in waiting.items():
+        try:
+            sync_folder(folder)
+        except OSError as error:
+            for transfer in concerned:
+                if transfer.is_open:
+                    transfer.fail(error)
 
 
 def _move_back(archived: Path, path: Path) -> None:
@@ -138,17 +266,21 @@ def _move_back(archived: Path, path: Path) -> None:
             archived.unlink()
 
 
-def _move_across(path: Path, target: Path, identity: Identity, sha256: str, note: Note | None) -> bool:
-    if not any(_is_copy(candidate, identity, sha256) for candidate in existing_names(target)):
+def _move_across(move: Move, target: Path) -> bool:
+    path, identity = move.path, move.identity
+    if not any(_is_copy(candidate, identity, move.sha256) for candidate in existing_names(target)):
         hidden = hidden_name(target)
-        if _copy(path, hidden) != sha256:
+        if _copy(path, hidden) != move.sha256:
             hidden.unlink()
             return False
         os.utime(hidden, ns=(identity.mtime_ns, identity.mtime_ns))
         archived = reserve(target)
-        if note is not None:
-            note.write(archived)
-        hidden.rename(archived)
+        try:
+            if move.note is not None:
+                move.note.write(archived)
+            hidden.rename(archived)
+        finally:
+            release(archived)
         sync_folder(target.parent)
     return delete(path, identity=identity)
 

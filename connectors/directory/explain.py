@@ -5,11 +5,9 @@ It scans again, changes nothing, and any thread may ask for it.
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from connectors.directory.drop_options import DropOptions
 from connectors.directory.folder_state import FolderState
-from connectors.directory.options import DirectoryOptions
-from connectors.directory.scan import is_inside, is_temporary
+from connectors.directory.name_filter import is_temporary
 from connectors.files.identity import Identity
 from connectors.formats import PATTERNS
 from ingestd.sdk import Cursor, SourceUnavailable, WaitingFile
@@ -22,14 +20,13 @@ def explain_file(state: FolderState, name: str, cursor: Cursor | None) -> str | 
         OSError: its file system does not respond.
     """
     try:
-        state.guard.check()
-        found = state.scanner.scan()
+        found = state.drop.scan()
     except SourceUnavailable as error:
         return str(error)
     if name in found.skipped:
         return f"{name} is skipped: {found.skipped[name]}."
     if state.readiness.is_companion(name):
-        exists = name in found.files or name in found.empty or (state.folder / name).exists()
+        exists = name in found.files or name in found.empty or state.drop.kind(name) != "absent"
         return f"{name} belongs to other files and is not read itself (ready)." if exists else None
     if name in found.empty:
         return _explain_empty(state, name, found.empty[name])
@@ -58,7 +55,7 @@ def explain_waiting(state: FolderState, limit: int) -> list[WaitingFile]:
 def _explain_empty(state: FolderState, name: str, identity: Identity) -> str:
     if state.read_files.broken_reason(name, identity) is not None:
         return f"{name} is rejected because it is still empty; it is read once it has content."
-    left = state.empty_stability.seconds_left(name, state.now())
+    left = state.empty_stability.seconds_left(name, state.context.elapsed())
     limit = f", and rejected if it is still empty in {left:.0f} seconds" if left else ""
     return f"{name} is empty; it is read once it has content and is stable{limit}."
 
@@ -74,7 +71,7 @@ def _explain_matched(state: FolderState, name: str, identity: Identity, cursor: 
 
 
 def _explain_waiting(state: FolderState, name: str) -> str:
-    left = state.stability.seconds_left(name, state.now())
+    left = state.stability.seconds_left(name, state.context.elapsed())
     if left is None:
         return f"{name} has just arrived; the next scan considers it."
     if left > 0:
@@ -87,14 +84,12 @@ def _explain_waiting(state: FolderState, name: str) -> str:
 
 
 def _explain_unmatched(state: FolderState, name: str) -> str | None:
-    path = state.folder / name
-    if not is_inside(path, state.folder) or not path.exists():
-        return None
-    return f"{name} is skipped: {_mismatch(state.options, name, path)}."
+    kind = state.drop.kind(name)
+    return None if kind == "absent" else f"{name} is skipped: {_mismatch(state.options, name, kind)}."
 
 
-def _mismatch(options: DirectoryOptions, name: str, path: Path) -> str:
-    if not path.is_file():
+def _mismatch(options: DropOptions, name: str, kind: str) -> str:
+    if kind != "file":
         return "it is not a regular file"
     if is_temporary(name):
         return (

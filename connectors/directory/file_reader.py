@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
 from connectors.directory.folder_state import FolderState
-from connectors.files.file_batches import OpenFile, open_file, read_batches, unchanged_batch
-from connectors.files.identity import Identity
+from connectors.files.file_batches import OpenFile, read_batches, unchanged_batch
 from connectors.files.notices import NoticeLog
 from connectors.files.resubmission import is_resubmitted
 from connectors.filesystem import describe_error
 from connectors.formats import Format
-from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
+from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
 
 
 class FileReader:
@@ -23,8 +22,8 @@ class FileReader:
         self._format_for = format_for
         self._notices = notices
 
-    def read(self, name: str, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole file.
+    def read(self, name: str, cursor: Cursor | None, sections: LoadSections | None = None) -> Iterator[Batch]:
+        """Yield the whole file, except known ``sections``; see `connectors.files.file_batches.read_batches`.
 
         Yields nothing if the file did not change since the cursor was made. Yields nothing if the file changed since it
         was found stable, because it must become stable again. Yields one ``unchanged`` batch if the file was written again
@@ -35,17 +34,17 @@ class FileReader:
             SourceBroken: the file can't be read as it is.
         """
         known = self._state.read_files
-        path = self._state.path(name)
+        file = self._state.drop.file(name)
         try:
-            identity = Identity.from_status(path.stat())
-            if identity.matches_cursor(cursor):
+            identity = file.status()
+            if self._state.was_read(name, identity, cursor):
                 known.mark_read(name, identity)
                 return
-            opened = open_file(path, name)
+            opened = file.open()
         except FileNotFoundError:
             return  # removed since the scan, so nothing was read
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
+            raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
         except SourceBroken as error:
             known.mark_broken(name, self._state.found.files.get(name), str(error))
             raise
@@ -55,12 +54,13 @@ class FileReader:
             known.begin(name, opened.identity)
             try:
                 self._check_readable(opened)
-                yield from self._read(opened, cursor)
+                yield from self._read(opened, cursor, sections)
+                known.end(name, opened.identity)
             except SourceBroken as error:
                 known.mark_broken(name, opened.identity, str(error))
                 raise
             except OSError as error:
-                raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
+                raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
 
     def _check_readable(self, opened: OpenFile) -> None:
         if not opened.identity.size:
@@ -71,15 +71,16 @@ class FileReader:
         if reason := self._state.take_rejection(opened.name):
             raise SourceBroken(reason)
 
-    def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
+    def _read(self, opened: OpenFile, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
         sha256, is_known = opened.compare_content(cursor)
         if is_known:
-            yield unchanged_batch(opened, sha256)
+            yield unchanged_batch(opened, sha256, cursor)
             return
         trailer = self._state.options.trailer if not is_resubmitted(opened.name) else None
         end = trailer.find_start(cast("BinaryIO", opened.file)) if trailer is not None else None
         try:
-            yield from read_batches(opened, sha256, self._format_for(opened.name), notices=self._notices, end=end)
+            file_format = self._format_for(opened.name)
+            yield from read_batches(opened, sha256, file_format, notices=self._notices, end=end, known=sections)
         except SourceBroken:
             self._state.read_files.mark_unreadable(opened.name, opened.identity)
             raise

@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from connectors.directory.options import DirectoryOptions
+from connectors.directory.drop_folder import DropFolder
+from connectors.directory.drop_options import DropOptions
 from connectors.directory.read_files import ReadFiles
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.file_groups import Group
-from connectors.directory.scan import Scanner, ScanResult, is_inside
+from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
+from connectors.files.identity import Identity
 from connectors.files.resubmission import is_resubmitted
 from connectors.files.stability import StabilityTracker
-from connectors.filesystem import translate_errors
-from connectors.formats import Format
-from connectors.mounts import MountGuard
-from ingestd.sdk import Cursor, Settlement, SourceBroken, WaitingReason
+from ingestd.sdk import Cursor, Settlement, SourceContext, WaitingReason
 
 
 class FolderState:
     """Everything that the connector knows about its folder.
 
     Kept in memory only; rebuilt by scanning and reading. ``found``: the last scan. ``held``: acknowledged files of groups,
-    by name, until the whole group is acknowledged.
+    by name, until the whole group is acknowledged. ``trusts_status``: the times of files are of this machine's clock, and no
+    two files have one identity.
     """
 
     def __init__(
-        self,
-        options: DirectoryOptions,
-        folder: Path,
-        *,
-        excluded: Iterable[Path],
-        now: Callable[[], float],
-        format_for: Callable[[str], Format],
+        self, options: DropOptions, drop: DropFolder, *, context: SourceContext, trusts_status: bool = True
     ) -> None:
         self.options = options
-        self.folder = folder
-        self.now = now
-        self.readiness = Readiness(options.rules, folder, now=now, format_for=format_for)
-        self.scanner = Scanner(
-            folder,
-            options.patterns,
-            recursive=options.recursive,
-            excluded=excluded,
-            links=options.after == "keep",
-            case_sensitive=options.case_sensitive,
-            is_companion=self.readiness.is_companion,
-        )
-        self.guard = MountGuard(folder, options.canary)
-        self.stability = StabilityTracker(options.settle_seconds)
-        self.empty_stability = StabilityTracker(options.empty_seconds)
+        self.drop = drop
+        self.context = context
+        self._trusts_status = trusts_status
+        self.readiness = Readiness(options.rules, drop, now=context.now, elapsed=context.elapsed)
+        self.stability = StabilityTracker(options.settle_seconds, trusts_times=trusts_status)
+        self.empty_stability = StabilityTracker(options.empty_seconds, trusts_times=trusts_status)
         self.read_files = ReadFiles()
         self.found = ScanResult()
         self.held: dict[str, tuple[Cursor, Settlement]] = {}
         self._rejected: dict[str, str] = {}
         self._waiting: Mapping[WaitingReason, Collection[str]] = {}
+
+    @property
+    def folder(self) -> Path:
+        """The path of the folder, for sentences."""
+        return self.drop.root
 
     @property
     def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
@@ -71,15 +61,18 @@ class FolderState:
             SourceUnavailable: the folder can't be scanned.
         """
         found = self.scan()
-        now = self.now()
+        now, elapsed = self.context.now(), self.context.elapsed()
         self.read_files.keep_only(found.files.keys() | found.empty.keys() if found.empty else found.files)
         self.readiness.update(found.files)
-        stable = self.stability.update(found.files, now)
+        stable = self.stability.update(found.files, now, elapsed=elapsed)
         is_known = self.read_files.is_known
-        candidates = [name for name in stable if name in self._rejected or not is_known(name, found.files[name])]
+        candidates = self.read_files.unknown(stable, found.files)
+        if self._rejected:
+            again = self._rejected.keys() | candidates
+            candidates = [name for name in stable if name in again]
         candidates.sort(key=lambda name: (found.files[name].mtime_ns, name))
         ready = self._evaluate(candidates, found)
-        empty = self.empty_stability.update(found.empty, now)
+        empty = self.empty_stability.update(found.empty, now, elapsed=elapsed)
         # A new mapping, because another thread may read the former one.
         self._waiting = {
             "unstable": self.stability.waiting,
@@ -94,9 +87,7 @@ class FolderState:
         Raises:
             SourceUnavailable: the folder can't be scanned, or its share is not mounted.
         """
-        self.guard.check()
-        found = self.scanner.scan()
-        self.guard.check()  # a share that was unmounted meanwhile left an empty folder
+        found = self.drop.scan()
         if self.options.ready:
             for name in [name for name in (*found.files, *found.empty) if self.readiness.is_companion(name)]:
                 found.files.pop(name, None)
@@ -134,22 +125,17 @@ class FolderState:
         must_be_stable = self.options.settle_seconds or self.options.ready or not opened.identity.size
         return not must_be_stable or seen is None or opened.identity.has_same_content(seen)
 
+    def was_read(self, name: str, identity: Identity, cursor: Cursor | None) -> bool:
+        """Return True if the status proves that the file was read up to ``cursor``.
+
+        A server may state one identity for two files, the second dropped after the first was removed: its content decides.
+        """
+        if not identity.matches_cursor(cursor):
+            return False
+        return self._trusts_status or self.options.after == "keep" or self.read_files.has_ended(name, identity)
+
     def find_group(self, name: str) -> Group | None:
         """Return the group with which the file was read. After a restart, the folder is scanned first."""
         if self.options.ready and not self.found.files:
             self.readiness.update(self.scan().files)
         return self.readiness.group(name)
-
-    def path(self, name: str) -> Path:
-        """Return the path of the file.
-
-        Raises:
-            SourceBroken: links lead it out of the folder.
-            SourceUnavailable: its file system does not respond.
-        """
-        path = self.folder / name
-        with translate_errors(path):
-            inside = is_inside(path, self.folder)
-        if not inside:
-            raise SourceBroken(f"{name} leads out of the folder {self.folder}; it is not read.")
-        return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 
 from connectors.files.identity import Identity
 
@@ -18,11 +18,13 @@ class ReadFiles:
         self._acknowledged: dict[str, Identity] = {}
         self._read: dict[str, Identity] = {}
         self._unreadable: dict[str, Identity] = {}
-        self._current: tuple[str, Identity] | None = None
+        self._begun: dict[str, Identity] = {}
+        self._ended: dict[str, Identity] = {}
 
     def keep_only(self, names: Container[str]) -> None:
         """Forget every file that is not among ``names``."""
-        for known in (self._broken, self._acknowledged, self._read):
+        self._begun.clear()
+        for known in (self._broken, self._acknowledged, self._read, self._ended):
             for name in [name for name in list(known) if name not in names]:
                 del known[name]
 
@@ -31,10 +33,11 @@ class ReadFiles:
         self._broken.clear()
         self._acknowledged.clear()
         self._read.clear()
+        self._ended.clear()
 
     def begin(self, name: str, identity: Identity) -> None:
-        """Record that the file is being read."""
-        self._current = (name, identity)
+        """Record that the file is being read, until `keep_only`."""
+        self._begun[name] = identity
 
     def mark_read(self, name: str, identity: Identity) -> None:
         """Record that the file was read as it is; whether its entries are acknowledged is not known."""
@@ -43,6 +46,19 @@ class ReadFiles:
     def mark_acknowledged(self, name: str, identity: Identity) -> None:
         """Record that everything from the file is acknowledged and the file stays in the folder."""
         self._acknowledged[name] = identity
+
+    def mark_removed(self, name: str) -> None:
+        """Record that the file left the folder: another one of this name was not read, whatever its status."""
+        for known in (self._broken, self._read, self._ended):
+            known.pop(name, None)
+
+    def end(self, name: str, identity: Identity) -> None:
+        """Record that this process read the content of the file to its end; whether that was stored is not known."""
+        self._ended[name] = identity
+
+    def has_ended(self, name: str, identity: Identity) -> bool:
+        """Return True if this process read the content of the file to its end, and did not remove the file since then."""
+        return name in self._ended and identity.has_same_content(self._ended[name])
 
     def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
         """Record that the file can't be read as it is."""
@@ -58,12 +74,11 @@ class ReadFiles:
         return self._unreadable.pop(name, None)
 
     def confirm_broken(self, name: str, reason: str) -> None:
-        """Record the reason why the last file that was read failed.
+        """Record the reason why a file that was read failed.
 
         The mapping may have rejected it, not the connector.
         """
-        if self._current is not None and self._current[0] == name:
-            self.mark_broken(name, self._current[1], reason)
+        self.mark_broken(name, self._begun.get(name), reason)
 
     def clear_broken(self, name: str) -> None:
         """Allow another reading of a broken file, because something other than the file changed."""
@@ -81,6 +96,18 @@ class ReadFiles:
     def broken(self) -> list[str]:
         """The files that can't be read as they are."""
         return list(self._broken)
+
+    def unknown(self, names: Iterable[str], files: Mapping[str, Identity]) -> list[str]:
+        """Return those ``names`` for which `is_known` is False with the identity in ``files``."""
+        acknowledged, read = self._acknowledged, self._read
+        return [
+            name
+            for name in names
+            # Most files of a folder are unchanged, so a scan calls nothing for them.
+            if files[name] != acknowledged.get(name)
+            and files[name] != read.get(name)
+            and not self.is_known(name, files[name])
+        ]
 
     def is_known(self, name: str, identity: Identity) -> bool:
         """Return True if reading the file as it is would yield nothing new."""

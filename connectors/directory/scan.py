@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from connectors.directory.name_filter import NameFilter, has_temporary_name
 from connectors.files.identity import Identity
-from connectors.files.resubmission import origin_name
 from connectors.filesystem import describe_error, is_not_responding, real_path
-from ingestd.sdk import SourceUnavailable
+from ingestd.sdk import SourceUnavailable, counted
 
-_TEMPORARY = re.compile(
-    r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart|receipt\.json|reason\.txt)$", re.IGNORECASE | re.DOTALL
-)
-"""Names that never hold data of a user: hidden and incomplete files, and what ingestd writes about files."""
 _NAMED = 5
 
 
@@ -45,8 +39,13 @@ class ScanResult:
             return ""
         count, more = self.unmatched, self.unmatched - len(self.unmatched_names)
         names = ", ".join([*self.unmatched_names, *([f"and {more} more"] if more else [])])
-        files = "1 file is" if count == 1 else f"{count} files are"
-        return f"{files} skipped because no pattern matches ({names}). Set pattern, and format if needed, to have them read."
+        return f"No pattern matches {counted(count, 'file')} ({names}). Set pattern, and format if needed, to have them read."
+
+    def count_unmatched(self, name: str) -> None:
+        """Record a regular file that no pattern matches."""
+        self.unmatched += 1
+        if len(self.unmatched_names) < _NAMED and _is_text(name, self):
+            self.unmatched_names.append(name)
 
     def skip(self, path: str, name: str, reason: str, error: OSError) -> None:
         """Record a file or folder of which the status can't be read."""
@@ -75,21 +74,9 @@ class Scanner:
         self._excluded = frozenset(map(real_path, excluded))
         self._links = links
         self._is_companion = is_companion
-        flags = 0 if case_sensitive else re.IGNORECASE
-        self._matches_name = _compile([pattern for pattern in patterns if "/" not in pattern], flags)
-        self._matches_path = _compile([pattern for pattern in patterns if "/" in pattern], flags)
-
-    def _matches(self, base: str, name: str) -> bool:
-        if not self._matches_pattern(base, name):
-            # A file of rejected rows matches if its origin does, whatever format it is written in.
-            origin = origin_name(base)
-            if origin is None or not self._matches_pattern(origin, name.removesuffix(base) + origin):
-                return False
-        return not _TEMPORARY.match(base)
-
-    def _matches_pattern(self, base: str, name: str) -> bool:
-        by_name, by_path = self._matches_name, self._matches_path
-        return bool((by_name and by_name(base)) or (by_path and by_path(name)))
+        self._accepted: Mapping[str, Identity] = {}
+        """The files of the last scan, with names that need no second check."""
+        self._matches = NameFilter(patterns, case_sensitive=case_sensitive).matches
 
     def scan(self) -> ScanResult:
         """Return all files of the folder.
@@ -111,27 +98,30 @@ class Scanner:
                 continue  # gone, or replaced by a file, since its parent was listed
             except OSError as error:
                 found.skip(path, below, "the folder can't be listed", error)
+        self._accepted = found.files
         return found
 
     def _list(self, folder: str, prefix: str, found: ScanResult) -> list[str]:
         """Add the files of one folder to ``found``, and return its sub-folders if they are scanned."""
         below = []
+        accepted = self._accepted
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     if self._enters(entry, name, found):
                         below.append(name)
-                elif self._matches(entry.name, name):
+                elif name in accepted:
                     self._add(entry, name, found)
+                elif self._matches(entry.name, name):
+                    if _is_text(name, found):
+                        self._add(entry, name, found)
                 elif entry.is_file(follow_symlinks=False) and not self._is_temporary(entry.name):
-                    found.unmatched += 1
-                    if len(found.unmatched_names) < _NAMED and _is_text(name, found):
-                        found.unmatched_names.append(name)
+                    found.count_unmatched(name)
         return below
 
     def _is_temporary(self, base: str) -> bool:
-        return bool(_TEMPORARY.match(base)) or self._is_companion(base)
+        return has_temporary_name(base) or self._is_companion(base)
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
@@ -139,8 +129,6 @@ class Scanner:
         return real_path(Path(entry.path)) not in self._excluded
 
     def _add(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> None:
-        if not _is_text(name, found):
-            return
         try:
             status = self._follow_link(entry, name, found) if entry.is_symlink() else entry.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -163,12 +151,6 @@ class Scanner:
             found.skipped[name] = "it is a link that leads out of the folder"
             return None
         return entry.stat()
-
-
-def is_temporary(name: str) -> bool:
-    """Return True if the path has a hidden or temporary name, or is in a hidden folder."""
-    folders, _, base = name.rpartition("/")
-    return bool(_TEMPORARY.match(base)) or any(folder.startswith(".") for folder in folders.split("/"))
 
 
 def is_inside(path: Path, folder: Path) -> bool:
@@ -194,7 +176,3 @@ def _is_text(name: str, found: ScanResult) -> bool:
         found.skipped[readable_name(name)] = "its name is not UTF-8; rename it"
         return False
     return True
-
-
-def _compile(patterns: Sequence[str], flags: int) -> Callable[[str], re.Match[str] | None] | None:
-    return re.compile("|".join(map(fnmatch.translate, patterns)), flags).match if patterns else None

@@ -13,7 +13,7 @@ from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady,
 from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
 
-_ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods")
+_ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods", ".reqifz")
 _MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 
@@ -34,7 +34,7 @@ class Complete(ReadinessRule):
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
         """Wait for the end of the file. Each content is examined once."""
-        if reason := view.cached("complete", lambda: find_missing_end(view.path, view.name, lambda: _parse(view))):
+        if reason := view.cached("complete", lambda: _missing_end(view)):
             return NotReady(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
         return None
 
@@ -56,8 +56,13 @@ def find_missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
     return _error_of(parse) if lower.endswith(_DOCUMENTS) else ""
 
 
-def _parse(view: FileView) -> None:
-    with view.path.open("rb") as file:
+def _missing_end(view: FileView) -> str:
+    with view.on_disk() as path:
+        return find_missing_end(path, view.name, lambda: _parse(view, path))
+
+
+def _parse(view: FileView, path: Path) -> None:
+    with path.open("rb") as file:
         for _ in view.format.read(file, view.name):
             pass
 

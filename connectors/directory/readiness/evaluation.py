@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
+from typing import Protocol
 
-from connectors.directory.readiness.file_groups import Group, GroupingRule
-from connectors.directory.readiness.folder_view import ContentCache, DiskFileView, DiskFolderView
-from connectors.directory.readiness.rule import InvalidFile, NotReady, ReadinessRule
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule
+from connectors.directory.readiness.folder_view import ContentCache
+from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error
-from connectors.formats import Format
+
+
+class Views(Protocol):
+    """Makes the views of rules, with results that ``cache`` keeps."""
+
+    def folder_view(self, files: Mapping[str, Identity], cache: ContentCache) -> FolderView:
+        """Return the folder as its scan found it."""
+
+    def file_view(self, name: str, identity: Identity, now: float, cache: ContentCache) -> FileView:
+        """Return one file as the scan found it. ``now``: seconds since the epoch."""
 
 
 class Readiness:
     """Evaluates files by all of ``rules``.
 
-    Kept in memory only; after a restart everything is evaluated again. ``now`` returns seconds since the epoch;
-    ``format_for`` the format of a file by its name.
+    Kept in memory only; after a restart everything is evaluated again. ``now`` returns seconds since the epoch, ``elapsed``
+    seconds that only pass. ``views`` makes what the rules see.
     """
 
     def __init__(
         self,
         rules: Sequence[ReadinessRule],
-        folder: Path,
+        views: Views,
         *,
         now: Callable[[], float],
-        format_for: Callable[[str], Format],
+        elapsed: Callable[[], float],
     ) -> None:
         self._rules = rules
         self._grouping = [rule for rule in rules if isinstance(rule, GroupingRule)]
-        self._folder = folder
+        self._views = views
         self._now = now
-        self._format_for = format_for
+        self._elapsed = elapsed
         self._cache = ContentCache()
         self._since: dict[str, tuple[Identity, float]] = {}
         self._verdicts: dict[str, NotReady | InvalidFile] = {}
@@ -51,7 +60,7 @@ class Readiness:
         for known in (self._since, self._verdicts):
             for name in [name for name in known if name not in files]:
                 known.pop(name, None)
-        view = DiskFolderView(folder=self._folder, files=files, cache=self._cache)
+        view = self._views.folder_view(files, self._cache)
         self._groups = {
             member: group for rule in self._grouping for group in _find_groups(rule, view) for member in group.members
         }
@@ -88,7 +97,7 @@ class Readiness:
     def _evaluate_file(self, name: str, identity: Identity) -> NotReady | InvalidFile | None:
         seen = self._since.get(name)
         if seen is None or not seen[0].has_same_content(identity):
-            seen = self._since[name] = (identity, self._now())
+            seen = self._since[name] = (identity, self._elapsed())
         verdict = self._apply_rules(name, identity, seen[1])
         if verdict is None:
             self._verdicts.pop(name, None)
@@ -97,15 +106,13 @@ class Readiness:
         return verdict
 
     def _apply_rules(self, name: str, identity: Identity, since: float) -> NotReady | InvalidFile | None:
-        now = self._now()
-        view = DiskFileView(
-            name=name, folder=self._folder, identity=identity, now=now, cache=self._cache, format_for=self._format_for
-        )
+        waited = self._elapsed() - since
+        view = self._views.file_view(name, identity, self._now(), self._cache)
         group = self._groups.get(name)
         try:
             for rule in self._rules:
                 verdict = _evaluate_member(rule, group, view) if isinstance(rule, GroupingRule) else rule.evaluate(view)
-                if isinstance(verdict, NotReady) and verdict.at_most is not None and now - since >= verdict.at_most:
+                if isinstance(verdict, NotReady) and verdict.at_most is not None and waited >= verdict.at_most:
                     continue
                 if verdict is not None:
                     return verdict
@@ -142,14 +149,14 @@ class Readiness:
         return self._groups.get(name)
 
 
-def _find_groups(rule: GroupingRule, view: DiskFolderView) -> list[Group]:
+def _find_groups(rule: GroupingRule, view: FolderView) -> list[Group]:
     try:
         return list(rule.groups(view))
     except OSError:
         return []  # the list disappeared or can't be read: its files have no group, and wait with that reason
 
 
-def _evaluate_member(rule: GroupingRule, group: Group | None, view: DiskFileView) -> NotReady | InvalidFile | None:
+def _evaluate_member(rule: GroupingRule, group: Group | None, view: FileView) -> NotReady | InvalidFile | None:
     if group is None:
         return NotReady(sentence=rule.ungrouped_reason(view.name))
     return NotReady(sentence=group.incomplete) if group.incomplete else group.evaluate(view)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
@@ -88,8 +89,12 @@ class DiskFileView:
 
     @property
     def path(self) -> Path:
-        """See `FileView.path`."""
+        """The path on disk."""
         return self.folder / self.name
+
+    def on_disk(self) -> AbstractContextManager[Path]:
+        """See `FileView.on_disk`."""
+        return nullcontext(self.path)
 
     @property
     def format(self) -> Format:

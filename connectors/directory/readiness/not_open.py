@@ -26,9 +26,9 @@ class NotOpen(ReadinessRule):
 
         When the writer closes the file, an event starts another evaluation.
         """
-        if writers := find_writers(view.path):
-            return NotReady(sentence=f"it is open for writing by {writers}")
-        return None
+        with view.on_disk() as path:
+            writers = find_writers(path)
+        return NotReady(sentence=f"it is open for writing by {writers}") if writers else None
 
 
 def find_writers(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -48,9 +49,8 @@ class FileView(Protocol):
     def base(self) -> str:
         """The name without its folders."""
 
-    @property
-    def path(self) -> Path:
-        """The path on disk."""
+    def on_disk(self) -> AbstractContextManager[Path]:
+        """Return a context with the path of the file, or of a copy of it, on disk."""
 
     @property
     def identity(self) -> Identity:
@@ -80,7 +80,7 @@ class FileView(Protocol):
 class ReadinessRule(BaseModel, ABC):
     """A rule as configured. A subclass has a field ``type`` with its name, and one field for each setting."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @abstractmethod
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:

@@ -59,7 +59,7 @@ class Trailer(ReadinessRule):
         return None
 
     def _read_trailer(self, view: FileView) -> tuple[int, int | None]:
-        with view.path.open("rb") as file:
+        with view.on_disk() as path, path.open("rb") as file:
             start, line = read_last_line(cast("BinaryIO", file))
         found = _compile(self.pattern).fullmatch(line)
         return start, int(found[1]) if found and found[1].isdecimal() else None
@@ -84,7 +84,7 @@ def read_last_line(file: BinaryIO) -> tuple[int, str]:
 
 
 def _count_records(view: FileView, end: int) -> int:
-    with view.path.open("rb") as file:
+    with view.on_disk() as path, path.open("rb") as file:
         chunks = view.format.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), view.name)
         return sum(chunk.records.height + len(chunk.rejects) for chunk in chunks)
 

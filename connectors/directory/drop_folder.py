@@ -1,0 +1,103 @@
+"""The seam between the rules for files and the place where the files are: a folder on disk, or one of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from connectors.directory.archiver import AcknowledgedFile
+from connectors.directory.readiness.evaluation import Views
+from connectors.directory.scan import ScanResult
+from connectors.files.file_batches import OpenFile
+from connectors.files.identity import Identity
+from ingestd.sdk import Settlement, SourceError
+
+
+class DropFile(Protocol):
+    """One file of a drop folder, whether it exists or not."""
+
+    @property
+    def path(self) -> Path:
+        """The path for sentences; of a file on disk, the path to it."""
+
+    def status(self) -> Identity:
+        """Return what the status of the file says.
+
+        Raises:
+            FileNotFoundError: it does not exist.
+            OSError, SourceUnavailable: its status can't be read now.
+        """
+
+    def open(self) -> OpenFile:
+        """Open the file for reading. The caller closes it.
+
+        Raises:
+            FileNotFoundError: it does not exist any more.
+            SourceBroken: it is not a regular file, or must not be read.
+            OSError, SourceUnavailable: it can't be read now, or changed meanwhile.
+        """
+
+
+class DropFolder(Views, Protocol):
+    """The files of one source, by their paths below the folder, with slashes."""
+
+    @property
+    def root(self) -> Path:
+        """The path of the folder, for sentences."""
+
+    def check(self) -> None:
+        """Check that the folder is there, so that an absent file is a removed file.
+
+        Raises:
+            SourceUnavailable: it is not.
+        """
+
+    def scan(self) -> ScanResult:
+        """Return all files.
+
+        Raises:
+            SourceUnavailable: they can't be listed to the end.
+        """
+
+    def file(self, name: str) -> DropFile:
+        """Return the file of this name.
+
+        Raises:
+            SourceBroken: the name leads out of the folder.
+        """
+
+    def kind(self, name: str) -> Literal["file", "other", "absent"]:
+        """Return what there is under the name."""
+
+
+class Disposer(Protocol):
+    """Removes acknowledged files as the options say, with receipts and rejected rows."""
+
+    def check_removable(self, path: Path, name: str, settlement: Settlement) -> None:
+        """Check that a file can be removed now, before anything that belongs to it is removed.
+
+        Raises:
+            SettleLater: its grace period has not passed.
+            SourceUnavailable: it can't be moved.
+        """
+
+    def dispose(self, file: AcknowledgedFile) -> None:
+        """Write the file's rejected rows and receipt, then keep, archive or delete it.
+
+        Raises:
+            SourceUnavailable: something can't be written or moved. The call can be repeated.
+        """
+
+    def dispose_together(self, files: Sequence[AcknowledgedFile]) -> Sequence[SourceError | None]:
+        """Do what `dispose` does for several files; return its error or None for each."""
+
+    def dispose_companion(self, name: str, ended: float) -> None:
+        """Archive or delete a companion as its file will be; do nothing if there is none."""
+
+    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
+        """Move an unreadable file to the folder for those, with its reason beside it. Return True if it was moved.
+
+        Raises:
+            SourceUnavailable: it can't be moved now.
+        """

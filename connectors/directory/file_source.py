@@ -1,0 +1,195 @@
+"""What every source of files does: it reads files that are ready, and keeps, archives or deletes acknowledged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from connectors.directory.acknowledgement import Acknowledger
+from connectors.directory.checks import describe_skipped
+from connectors.directory.drop_folder import Disposer, DropFolder
+from connectors.directory.drop_options import DropOptions
+from connectors.directory.explain import explain_file, explain_waiting
+from connectors.directory.file_reader import FileReader
+from connectors.directory.folder_state import FolderState
+from connectors.files.notices import NoticeLog
+from connectors.files.resubmission import format_for
+from connectors.files.sample import read_sample_file
+from connectors.filesystem import translate_errors
+from connectors.formats import Format
+from ingestd.sdk import (
+    Batch,
+    Connector,
+    Cursor,
+    LoadSections,
+    Partition,
+    Settlement,
+    SourceContext,
+    SourceUnavailable,
+    WaitingFile,
+    WaitingReason,
+)
+from ingestd.sdk.formats.parser_process import Parsers
+
+_SMALL_BYTES = 64 << 10
+"""Files of at most this size are stored together with others."""
+
+
+class FileSource(Connector):
+    """Files in a folder. A partition is a file, named by its path below the folder, and a reading covers the whole file.
+
+    ``open_places`` receives the function that returns the format of a name. It returns the folder, and what removes its files.
+    """
+
+    options: DropOptions
+
+    def __init__(
+        self,
+        options: DropOptions,
+        context: SourceContext,
+        open_places: Callable[[Callable[[str], Format]], tuple[DropFolder, Disposer]],
+        *,
+        trusts_status: bool = True,
+    ) -> None:
+        super().__init__(options, context)
+        self._parsers = Parsers()
+        drop, self._disposer = open_places(self._format_for)
+        self._state = FolderState(options, drop, context=context, trusts_status=trusts_status)
+        self._notices = NoticeLog(context.log)
+        self._reader = FileReader(self._state, format_for=self._format_for, notices=self._notices)
+        self._acknowledger = Acknowledger(self._state, self._disposer)
+
+    def _format_for(self, name: str) -> Format:
+        return format_for(name, self.options.format, member=self.options.member).with_parsers(self._parsers)
+
+    def partitions(self) -> Iterable[Partition]:
+        """Yield the files that are ready and may have new content, the oldest first."""
+        with translate_errors(self._state.folder):
+            names = self._update()
+        found = self._state.found.files
+        yield from (Partition(name=name, small=name in found and found[name].size <= _SMALL_BYTES) for name in names)
+        if self._state.found.away:  # a part of the folder; the rest of it was yielded
+            raise SourceUnavailable(self._state.found.away)
+
+    def _update(self) -> list[str]:
+        """Scan the folder and return the names of the files to read."""
+        return self._state.update()
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        """Yield the whole file; see `connectors.directory.file_reader.FileReader.read`."""
+        return self._reader.read(partition.name, cursor)
+
+    def read_sections(self, partition: Partition, cursor: Cursor | None, known: LoadSections) -> Iterator[Batch]:
+        """Yield the file without known sections; see `connectors.directory.file_reader.FileReader.read`."""
+        return self._reader.read(partition.name, cursor, known)
+
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+        """Keep, archive or delete the file.
+
+        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
+
+        Raises:
+            SettleLater: another file of its group is not acknowledged yet, or a grace period has not passed.
+        """
+        if "offset" in cursor:  # the file was not read to its end
+            return
+        with translate_errors(self._state.folder):
+            self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
+            self._acknowledger.acknowledge(partition.name, cursor, settlement)
+
+    def acknowledge_together(
+        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+    ) -> list[Exception | None]:
+        """Do what ``settled`` does for several files; return its error or None for each.
+
+        See `connectors.directory.acknowledgement.Acknowledger.acknowledge_together`.
+        """
+        results: list[Exception | None] = [None] * len(partitions)
+        whole = [number for number, (_, cursor, _) in enumerate(partitions) if "offset" not in cursor]
+        try:
+            with translate_errors(self._state.folder):
+                self._state.drop.check()
+                failures = self._acknowledger.acknowledge_together(
+                    [
+                        (partition.name, cursor, settlement)
+                        for partition, cursor, settlement in (partitions[number] for number in whole)
+                    ]
+                )
+                self._state.drop.check()  # files that were absent may be on a share that was unmounted meanwhile
+        except SourceUnavailable as error:
+            failures = [error] * len(whole)
+        for number, failure in zip(whole, failures, strict=True):
+            results[number] = failure
+        return results
+
+    def failed(self, partition: Partition, reason: str) -> None:
+        """Move a file with unreadable content to the folder for such files, if there is one.
+
+        A file stays if only its mapping fails, because the mapping is often what is wrong. It also stays if it belongs to a
+        group, which would wait for it forever, and if a readiness rule rejects it.
+        """
+        name = partition.name
+        known = self._state.read_files
+        known.confirm_broken(name, reason)
+        identity = known.take_unreadable(name)
+        if identity is None or self._state.find_group(name) is not None:
+            return
+        try:
+            with translate_errors(self._state.folder):
+                if self._disposer.move_to_failed(self._state.drop.file(name).path, name, identity, reason):
+                    known.mark_removed(name)
+        except SourceUnavailable:
+            known.clear_broken(name)  # so that it is read again, and moved once that is possible
+            raise
+
+    def read_sample(self, path: Path) -> Iterator[Batch]:
+        """Yield a whole file with the source's format, for `ingestd test`."""
+        return self._read_file(path, path.name)
+
+    def _read_file(self, path: Path, name: str) -> Iterator[Batch]:
+        trailer = self.options.trailer
+        find_end = trailer.find_start if trailer is not None else lambda _: None
+        return read_sample_file(path, self._format_for(name), notices=self._notices, find_end=find_end, name=name)
+
+    def again(self) -> None:
+        """Forget which files were read or could not be read, so that every file is read again."""
+        self._state.read_files.forget()
+
+    def interrupt(self) -> None:
+        """Stop the child process that parses a file."""
+        self._parsers.interrupt()
+
+    def close(self) -> None:
+        """Stop the child process that parses a file."""
+        self._parsers.interrupt()
+
+    def waiting(self) -> float | None:
+        """Return the seconds until the next file may be stable; None if every file is stable.
+
+        Other conditions end at a time that is not known; events and scans notice that.
+        """
+        return self._state.stability.next_seconds(self.context.elapsed())
+
+    def notices(self) -> Iterator[str]:
+        """Yield sentences on the files that the last scan skipped."""
+        found = self._state.found
+        if found.unmatched:
+            yield found.unmatched_sentence
+        if found.skipped:
+            yield describe_skipped(found.skipped)
+
+    def count_waiting(self) -> Mapping[WaitingReason, int]:
+        """Return the number of files that the last scan left unread, by reason."""
+        return {reason: len(names) for reason, names in self._state.waiting.items()}
+
+    def list_waiting(self, limit: int) -> Sequence[WaitingFile]:
+        """Return why these files wait, at most ``limit``."""
+        return explain_waiting(self._state, limit)
+
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
+        """Return why a file is not read as it is now; None if nothing prevents it."""
+        try:
+            with translate_errors(self._state.folder):
+                return explain_file(self._state, name, cursor)
+        except SourceUnavailable as error:
+            return str(error)

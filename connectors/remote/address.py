@@ -1,0 +1,82 @@
+"""The address of a remote folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+Scheme: TypeAlias = Literal["sftp", "s3", "az", "gs"]
+
+_SCHEMES: dict[str, Scheme] = {"sftp": "sftp", "s3": "s3", "az": "az", "gs": "gs"}
+_SFTP_PORT = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteAddress:
+    """Where files are. ``host``: the server, the bucket or the container.
+
+    ``folder``: the path from the root of the server, such as ``/drop``, or from the home of the user, such as ``drop``. Of an
+    object store, the prefix without slashes at its ends.
+    """
+
+    scheme: Scheme
+    user: str
+    host: str
+    port: int
+    folder: str
+
+    @property
+    def origin(self) -> str:
+        """The address of the server, bucket or container, without the user."""
+        port = f":{self.port}" if self.scheme == "sftp" and self.port != _SFTP_PORT else ""
+        return f"{self.scheme}://{self.host}{port}"
+
+    def display(self, path: str) -> str:
+        """Return the address of a path."""
+        if self.scheme == "sftp" and not path.startswith("/"):
+            path = f"~/{path}"
+        return f"{self.origin}/{path.lstrip('/')}".rstrip("/")
+
+    def below(self, folder: str) -> str:
+        """Return the path of a configured folder: from the root if it begins with a slash, else below the address."""
+        if folder.startswith("/"):
+            return ("/" if self.scheme == "sftp" else "") + folder.strip("/")
+        return join(self.folder, folder.strip("/"))
+
+
+def join(folder: str, name: str) -> str:
+    """Return the path of a name in a folder; an empty folder is the root of an object store, or the home of a user."""
+    return f"{folder.rstrip('/')}/{name}" if folder else name
+
+
+def parse_address(url: str) -> RemoteAddress:
+    """Return the parts of an address.
+
+    Raises:
+        ValueError: it is no address of a remote folder; the message is a sentence.
+    """
+    parts = urlsplit(url)
+    scheme = _SCHEMES.get(parts.scheme)
+    if scheme is None:
+        raise ValueError("an address begins with sftp://, s3://, az:// or gs://")
+    if not parts.hostname:
+        raise ValueError("the address names no server, bucket or container")
+    if parts.password is not None:
+        raise ValueError("an address must not hold a password; use password")
+    if parts.query or parts.fragment:
+        raise ValueError("an address has no ? and no #; write %3F or %23 for them in a name")
+    path = unquote(parts.path)
+    if any(part in {".", ".."} for part in path.split("/")):
+        raise ValueError("the path of an address has no . and no ..")
+    if scheme != "sftp":
+        if parts.username is not None or parts.port is not None:
+            raise ValueError(f"an address {scheme}:// has no user and no port; use endpoint for a server of your own")
+        host = parts.netloc
+        return RemoteAddress(scheme=scheme, user="", host=host, port=0, folder=path.strip("/"))
+    if not parts.username:
+        raise ValueError("the address names no user: write sftp://user@server/folder")
+    folder = path[2:].strip("/") if path == "/~" or path.startswith("/~/") else "/" + path.strip("/")
+    return RemoteAddress(
+        scheme=scheme, user=unquote(parts.username), host=parts.hostname, port=parts.port or _SFTP_PORT, folder=folder
+    )

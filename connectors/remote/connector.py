@@ -1,0 +1,158 @@
+"""The remote connector: a listing selects files, and acknowledged files are kept, archived or deleted on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import ClassVar
+
+from connectors.directory.checks import describe_scan
+from connectors.directory.file_source import FileSource
+from connectors.files.file_batches import read_batches
+from connectors.files.identity import Identity
+from connectors.formats import Format
+from connectors.remote.disposer import RemoteDisposer, RemotePlaces
+from connectors.remote.folder import RemoteDropFile, RemoteFolder
+from connectors.remote.options import RemoteOptions
+from connectors.remote.store import RemoteStore, find_name_fault
+from connectors.remote.stores import open_store
+from ingestd.sdk import Batch, Cursor, FileClaim, Partition, Settlement, SourceContext, SourceError, Step
+
+
+class RemoteConnector(FileSource):
+    """Files in a folder of a server or in a bucket.
+
+    The time of a file is compared with nothing: which files were read is known by their names and identities. So a file that
+    becomes visible late, or has an old time, is read like any other.
+    """
+
+    Options: ClassVar[type[RemoteOptions]] = RemoteOptions
+    options: RemoteOptions
+
+    def __init__(self, options: RemoteOptions, context: SourceContext) -> None:
+        super().__init__(options, context, self._open_places, trusts_status=False)
+
+    def _open_places(self, format_for: Callable[[str], Format]) -> tuple[RemoteFolder, RemoteDisposer]:
+        options = self.options
+        self._store: RemoteStore = open_store(options, self.context.base)
+        places = RemotePlaces(options)
+        self._drop = RemoteFolder(options, self._store, excluded=places.all, format_for=format_for)
+        self._remote = RemoteDisposer(options, places, self._drop, format_for=format_for, now=self.context.now)
+        return self._drop, self._remote
+
+    @classmethod
+    def claims(cls, options: RemoteOptions, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - the files are not below it
+        """Return the files of the server that match; an address takes the place of a folder on disk."""
+        address, places = options.address, RemotePlaces(options)
+        puts = tuple(sorted(address.display(folder) for folder in places.all))
+        return [
+            FileClaim(
+                folder=address.display(address.folder),
+                patterns=options.patterns,
+                recursive=options.recursive,
+                takes=options.after != "keep",
+                puts=puts,
+                excluded=puts,
+            )
+        ]
+
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+        """Keep, archive or delete the file, also after `interrupt`; see `FileSource.settled`."""
+        self._store.allow()
+        super().settled(partition, cursor, settlement)
+
+    def acknowledge_together(
+        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+    ) -> list[Exception | None]:
+        """Do what ``settled`` does for several files, also after `interrupt`."""
+        self._store.allow()
+        return super().acknowledge_together(partitions)
+
+    def read_copy(self, name: str, facts: Mapping[str, str]) -> Iterator[Batch]:
+        """Yield the archived file that was read with these facts, for `ingestd trace`; nothing if it is not in the archive."""
+        size, sha256 = facts.get("file.size"), facts.get("file.sha256")
+        if size is None or sha256 is None or find_name_fault(name):
+            return
+        for path in self._remote.find_archived(name, int(size), sha256):
+            opened = self._drop.open(path, name)
+            with opened.file:
+                yield from read_batches(opened, sha256, self._format_for(name), notices=self._notices)
+            return
+
+    def holds(self, name: str) -> bool:
+        """Return True if there is a file of this name in the folder."""
+        self._drop.check()
+        return self._drop.kind(name) == "file"
+
+    # ------------------------------------------------------------------------------------------------ watching
+
+    @property
+    def rescan_seconds(self) -> float:
+        """The interval of the listings, in seconds."""
+        return self.options.poll_seconds
+
+    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - no server reports changes
+        """Return a context that does nothing: the folder is listed periodically."""
+        return nullcontext()
+
+    # ----------------------------------------------------------------------------------------------- reporting
+
+    def verify(self) -> Iterator[Step]:
+        """Check whether the server can be used as configured, and what the folder holds."""
+        name = "server"
+        try:
+            yield Step(name=name, outcome="passed", sentence=self._store.steps())
+            name = "folder"
+            self._drop.check()
+            found = self._drop.scan()
+        except SourceError as error:
+            yield Step(name=name, outcome="failed", sentence=str(error))
+            return
+        yield Step(name=name, outcome="passed", sentence=f"{self._drop.shown('')} can be listed.")
+        if self.options.after == "keep":
+            yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
+        else:
+            sentence = "Whether files can be moved or deleted shows when the first one is: a check changes nothing."
+            yield Step(name="moving files", outcome="skipped", sentence=sentence)
+        yield from describe_scan(found, self.options)
+
+    def locate(self, path: Path) -> str | None:  # noqa: ARG002 - its files have no path on this machine
+        """Return None: no path on this machine belongs to a remote file."""
+        return None
+
+    def describe_location(self, name: str, cursor: Cursor) -> str:
+        """Return where the file is that was read up to ``cursor``."""
+        folder = self._drop.shown("")
+        try:
+            identity: Identity | None = RemoteDropFile(self._drop, name).status()
+        except FileNotFoundError:
+            identity = None
+        if identity is not None and identity.matches_cursor(cursor):
+            return f"it stays in {folder}" if self.options.after == "keep" else f"it is still in {folder}"
+        size, sha256 = cursor.get("size"), cursor.get("sha256")
+        if isinstance(size, int) and isinstance(sha256, str):
+            for path in self._remote.find_archived(name, size, sha256):
+                return f"it was archived as {self.options.address.display(path)}"
+        if identity is not None:
+            return "it was replaced by a file with other content"
+        return "it was deleted" if self.options.after == "delete" else f"it is not in {folder} any more"
+
+    def resume(self) -> None:
+        """Try again at the next pass although the server was not trusted, or refused the user."""
+        self._store.resume()
+
+    def again(self) -> None:
+        """Have the next pass read everything, and try a refused log-in again; an operator requested that."""
+        super().again()
+        self._store.resume()
+
+    def interrupt(self) -> None:
+        """End a running request, and the child process that parses a file."""
+        self._store.interrupt()
+        super().interrupt()
+
+    def close(self) -> None:
+        """Close the connection, and stop the child process that parses a file."""
+        super().close()
+        self._store.close()

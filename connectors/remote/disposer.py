@@ -1,0 +1,317 @@
+"""The disposal of acknowledged files on a server, in the order of the archive on disk.
+
+The rejected rows are written first, then the receipt beside the name to which the file moves, and the file moves last. Every
+step can be repeated after a crash. A copy that a crash separated from its deletion is recognised by its content and its receipt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from connectors.directory.archiver import DATES, REASON_SUFFIX, AcknowledgedFile, describe_remark
+from connectors.files import receipt as receipts
+from connectors.files.durable_write import shorten_name
+from connectors.files.identity import Identity
+from connectors.files.quarantine import write_quarantine
+from connectors.files.rejected_rows import QuarantineSource
+from connectors.formats import Format
+from connectors.remote.address import join
+from connectors.remote.folder import RemoteDropFile, RemoteFolder
+from connectors.remote.options import RemoteOptions
+from connectors.remote.store import RemoteChanged, RemoteStore
+from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceError, SourceUnavailable
+
+_VARIANTS = 10_000
+"""The number of numbered variants of a name in the archive."""
+_DISPLACED = 5
+
+
+class RemotePlaces:
+    """The folders of the server to which files are written."""
+
+    def __init__(self, options: RemoteOptions) -> None:
+        address = options.address
+        below = address.below
+        self.archive = below(options.archive) if options.archive is not None else None
+        parent = self.archive if options.after == "archive" else None
+        self.quarantine = _place(below, options.quarantine, parent, "rejected")
+        self.failed = _place(below, options.failed, parent, "failed")
+        self.receipts = _place(below, options.receipts, None, "") if options.receipt else None
+
+    @property
+    def all(self) -> list[str]:
+        """Every folder; none is listed."""
+        found = (self.archive, self.quarantine, self.failed, self.receipts)
+        return [folder for folder in found if folder is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A text beside a file that moves. Both functions receive the path to which the file moves."""
+
+    path_for: Callable[[str], str]
+    content_for: Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _RejectedRows:
+    """Where the rejected rows are (empty: nowhere), and a sentence about them."""
+
+    address: str = ""
+    remark: str = ""
+
+
+class RemoteDisposer:
+    """Keeps, archives or deletes acknowledged files of a server. Implements `Disposer`."""
+
+    def __init__(
+        self,
+        options: RemoteOptions,
+        places: RemotePlaces,
+        folder: RemoteFolder,
+        *,
+        format_for: Callable[[str], Format],
+        now: Callable[[], float],
+    ) -> None:
+        self._options = options
+        self._address = options.address
+        self._places = places
+        self._folder = folder
+        self._store: RemoteStore = folder.store
+        self._format_for = format_for
+        self._now = now
+
+    def check_removable(self, path: Path, name: str, settlement: Settlement) -> None:  # noqa: ARG002 - the server states no permission
+        """See `Disposer.check_removable`."""
+        left = settlement.ended + self._options.delete_grace_seconds - self._now()
+        if self._options.delete_grace_seconds and left > 0:
+            raise SettleLater(f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds).")
+
+    def dispose(self, file: AcknowledgedFile) -> None:
+        """See `Disposer.dispose`."""
+        rows = self._write_quarantine(file)
+        match self._options.after:
+            case "keep":
+                self._write_receipt(file, rows, "It stays in its folder.")
+            case "archive":
+                self._archive(
+                    file.name,
+                    self._archive_folder(file.settlement.ended),
+                    file.identity,
+                    file.sha256,
+                    self._receipt_of(file, rows) if self._options.receipt else None,
+                )
+            case "delete":
+                self._write_receipt(file, rows, "It is deleted.")
+                self._store.delete(self._folder.path(file.name), file.identity)
+
+    def dispose_together(self, files: Sequence[AcknowledgedFile]) -> list[SourceError | None]:
+        """See `Disposer.dispose_together`. One after the other: a server makes each request durable on its own."""
+        failures: list[SourceError | None] = []
+        for file in files:
+            try:
+                self.dispose(file)
+                failures.append(None)
+            except SourceError as error:
+                failures.append(error)
+        return failures
+
+    def dispose_companion(self, name: str, ended: float) -> None:
+        """See `Disposer.dispose_companion`."""
+        path = self._folder.path(name)
+        try:
+            identity = self._store.status(path)
+            if self._options.after == "archive":
+                self._archive(name, self._archive_folder(ended), identity, "", None)
+            elif self._options.after == "delete":
+                self._store.delete(path, identity)
+        except FileNotFoundError:
+            return
+
+    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:  # noqa: ARG002 - the name is the path
+        """See `Disposer.move_to_failed`."""
+        if self._places.failed is None or self._options.after == "keep":
+            return False
+        text = (
+            f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
+        )
+        note = _Note(lambda archived: archived + REASON_SUFFIX, lambda _: text.encode("utf-8", "backslashreplace"))
+        return self._archive(name, self._places.failed, identity, "", note)
+
+    def find_archived(self, name: str, size: int, sha256: str) -> Iterator[str]:
+        """Yield the paths of the archived files with this name and content, in the folder of any date."""
+        if self._places.archive is None:
+            return
+        for path in _candidates(self._places.archive, name):
+            try:
+                identity = self._store.status(path)
+            except FileNotFoundError:
+                return
+            if identity.size == size and self._has_content(path, identity, sha256):
+                yield path
+
+    # ------------------------------------------------------------------------------------------------------- archive
+
+    def _archive(self, name: str, folder: str, identity: Identity, sha256: str, note: _Note | None) -> bool:
+        """Move a file to ``name`` in ``folder``, or to a name like it. Return True if its content is there now."""
+        path = self._folder.path(name)
+        for displaced in range(_DISPLACED):
+            archived, is_copied = self._free_name(folder, name, identity, sha256, note)
+            if is_copied:
+                self._store.delete(path, identity)
+                return True
+            note_path = note.path_for(archived) if note is not None else None
+            if note is not None and note_path is not None:
+                self._store.write(note_path, note.content_for(archived))
+            try:
+                is_moved = self._store.move(path, archived, identity, sha256)
+            except FileExistsError:
+                if note_path is not None:
+                    self._store.delete(note_path, None)
+                if displaced + 1 < _DISPLACED:
+                    continue  # another program took the name
+                raise SourceUnavailable(f"{self._address.display(archived)} is taken again and again.") from None
+            except FileNotFoundError:
+                is_moved = False
+            if not is_moved and note_path is not None:
+                self._store.delete(note_path, None)
+            return is_moved
+        raise AssertionError("the loop returns or raises")
+
+    def _free_name(
+        self, folder: str, name: str, identity: Identity, sha256: str, note: _Note | None
+    ) -> tuple[str, bool]:
+        """Return a free name in the archive, or the one of a copy that an attempt before a crash made, and whether it is one."""
+        for path in _candidates(folder, name):
+            try:
+                existing = self._store.status(path)
+            except FileNotFoundError:
+                return path, False
+            if (
+                self._store.copies
+                and existing.size == identity.size
+                and (note is None or self._reads(note.path_for(path)) == note.content_for(path))
+                and self._is_copy(path, existing, identity, sha256)
+            ):
+                return path, True
+        raise SourceUnavailable(f"{self._address.display(folder)} holds {_VARIANTS} files like {name}: move some away.")
+
+    def _is_copy(self, path: str, existing: Identity, identity: Identity, sha256: str) -> bool:
+        if existing.version and existing.version == identity.version:
+            return True
+        return bool(sha256) and self._has_content(path, existing, sha256)
+
+    def _has_content(self, path: str, identity: Identity, sha256: str) -> bool:
+        with tempfile.TemporaryFile() as copy:
+            self._store.fetch(path, cast("BinaryIO", copy), expected=identity)
+            copy.seek(0)
+            return hashlib.file_digest(copy, "sha256").hexdigest() == sha256
+
+    def _reads(self, path: str) -> bytes | None:
+        content = io.BytesIO()
+        try:
+            self._store.fetch(path, content)
+        except (FileNotFoundError, RemoteChanged):
+            return None
+        return content.getvalue()
+
+    def _archive_folder(self, ended: float) -> str:
+        if self._places.archive is None:
+            raise SourceBroken("after: archive needs a folder: set archive.")
+        # By the date of the reading, not of today: a repetition after midnight must find the same folder.
+        date = datetime.fromtimestamp(ended).astimezone().strftime(DATES[self._options.archive_folders])
+        return join(self._places.archive, date) if date else self._places.archive
+
+    # ------------------------------------------------------------------------------------------------------ reports
+
+    def _receipt_of(self, file: AcknowledgedFile, rows: _RejectedRows) -> _Note:
+        def path_for(archived: str) -> str:
+            if self._places.receipts is not None and self._places.archive is not None:
+                below = PurePosixPath(archived).relative_to(self._places.archive)
+                archived = join(self._places.receipts, str(below))
+            return archived + receipts.SUFFIX
+
+        def content_for(archived: str) -> bytes:
+            return self._receipt(file, rows, f"It is archived as {self._address.display(archived)}.")
+
+        return _Note(path_for, content_for)
+
+    def _write_receipt(self, file: AcknowledgedFile, rows: _RejectedRows, disposition: str) -> None:
+        if self._places.receipts is not None:
+            name = shorten_name(PurePosixPath(file.name))
+            path = join(self._places.receipts, str(name) + receipts.SUFFIX)
+            self._store.write(path, self._receipt(file, rows, disposition))
+
+    def _receipt(self, file: AcknowledgedFile, rows: _RejectedRows, disposition: str) -> bytes:
+        return receipts.build_receipt(
+            file.settlement,
+            name=file.name,
+            disposition=disposition,
+            sha256=file.sha256,
+            size=file.identity.size,
+            quarantine=rows.address,
+            remark=rows.remark,
+        )
+
+    def _write_quarantine(self, file: AcknowledgedFile) -> _RejectedRows:
+        """Write the rejected rows as on disk, then copy them to the server."""
+        none = _RejectedRows()
+        if self._places.quarantine is None or not file.settlement.rejected:
+            return none
+        source = RemoteDropFile(self._folder, file.name)
+        try:
+            if not source.status().has_same_content(file.identity):
+                return none  # replaced: the present content was not read
+            opened = source.open()
+        except FileNotFoundError:
+            return none
+        with opened.file, tempfile.TemporaryDirectory(prefix="ingestd-") as local:
+            written = write_quarantine(
+                QuarantineSource(
+                    file=cast("BinaryIO", opened.file),
+                    name=file.name,
+                    sha256=file.sha256,
+                    file_format=self._format_for(file.name),
+                    configured=self._options.format,
+                ),
+                file.settlement,
+                Path(local),
+            )
+            if written.path is None:
+                return _RejectedRows("", describe_remark(written))
+            name = written.path.relative_to(local).as_posix()
+            address = self._publish(name, written.path.read_bytes(), self._places.quarantine)
+        return _RejectedRows(address, describe_remark(written))
+
+    def _publish(self, name: str, data: bytes, folder: str) -> str:
+        """Write a file under a free name, or use the equal one of an attempt before a crash. Return its address."""
+        for path in _candidates(folder, name):
+            try:
+                existing = self._store.status(path)
+            except FileNotFoundError:
+                self._store.write(path, data)
+                return self._address.display(path)
+            if existing.size == len(data) and self._reads(path) == data:
+                return self._address.display(path)
+        raise SourceUnavailable(f"{self._address.display(folder)} holds {_VARIANTS} files like {name}: move some away.")
+
+
+def _place(below: Callable[[str], str], configured: str | None, archive: str | None, name: str) -> str | None:
+    if configured is not None:
+        return below(configured)
+    return join(archive, name) if archive is not None else None
+
+
+def _candidates(folder: str, name: str) -> Iterator[str]:
+    """Yield the path of a name in a folder and its numbered variants."""
+    target = PurePosixPath(join(folder, str(shorten_name(PurePosixPath(name)))))
+    yield str(target)
+    for number in range(2, _VARIANTS):
+        yield str(target.with_name(f"{target.stem}~{number}{target.suffix}"))

@@ -1,0 +1,279 @@
+"""Objects of a bucket (S3, Azure Blob Storage, Google Cloud Storage) as files. A prefix takes the place of a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+
+import obstore
+from obstore import exceptions
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from connectors.files.identity import Identity
+from connectors.remote.options import RemoteOptions
+from connectors.remote.request_loop import RequestLoop
+from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
+from ingestd.sdk import SourceBroken, SourceUnavailable
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, ObjectMeta
+    from obstore.store import ClientConfig, RetryConfig
+
+T = TypeVar("T")
+
+_PAGE = 1_000
+_BLOCK_BYTES = 2**20
+_RETRIES = 2
+_LONGEST_TRANSFER = timedelta(hours=6)
+_DENIED = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError)
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_STATUS = re.compile(r"\b(?:status|code)\D{0,20}([45]\d\d)\b", re.IGNORECASE)
+
+
+class ObjectStore(RemoteStore):
+    """A bucket or container.
+
+    An object is replaced as a whole, and read only if its ETag is the one of the listing. It moves by a copy and a deletion.
+    """
+
+    copies = True
+
+    def __init__(self, options: RemoteOptions, base: Path) -> None:
+        self._address = options.address
+        self._store = _open(options, base)
+        self._loop = RequestLoop("objects")
+
+    def check(self, path: str) -> None:
+        """See `RemoteStore.check`. A prefix always exists."""
+
+    def list_files(
+        self,
+        folder: str,
+        take: Callable[[RemoteEntry], None],
+        enters: Callable[[str], bool],  # noqa: ARG002 - a listing has all levels
+    ) -> None:
+        """See `RemoteStore.list_files`. A thousand objects at a time, of all levels."""
+        start = len(folder) + 1 if folder else 0
+
+        async def work() -> None:
+            pages = obstore.list(self._store, folder or None, chunk_size=_PAGE)
+            async for page in pages:
+                for meta in page:
+                    name = meta["path"][start:]
+                    take(RemoteEntry(name, _identity(meta), find_name_fault(name)))
+
+        self._run(work, folder)
+
+    def status(self, path: str) -> Identity:
+        """See `RemoteStore.status`."""
+
+        async def work() -> Identity:
+            return _identity(await obstore.head_async(self._store, path))
+
+        return self._run(work, path)
+
+    def fetch(
+        self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
+    ) -> Identity:
+        """See `RemoteStore.fetch`. The request has If-Match, and every continuation of a cut response, too."""
+
+        async def work() -> Identity:
+            options: GetOptions = {}
+            if expected is not None and expected.version:
+                options["if_match"] = expected.version
+            try:
+                result = await obstore.get_async(self._store, path, options=options)
+            except exceptions.PreconditionError:
+                raise RemoteChanged(self._shown(path)) from None
+            identity = _identity(result.meta)
+            if expected is not None and not identity.has_same_content(expected):
+                raise RemoteChanged(self._shown(path))
+            received = 0
+            async for data in result.stream(min_chunk_size=_BLOCK_BYTES):
+                target.write(data)
+                received += len(data)
+                if most is not None and received >= most:
+                    return identity
+            if received != identity.size:
+                raise SourceUnavailable(f"{self._shown(path)} was cut at {received} of {identity.size} bytes.")
+            return identity
+
+        return self._run(work, path)
+
+    def move(self, path: str, target: str, identity: Identity, sha256: str) -> bool:
+        """See `RemoteStore.move`. The copy is compared with what was read before the original is deleted."""
+
+        async def work() -> bool:
+            if await self._identity_of(target) is not None:
+                raise FileExistsError(target)
+            if not await self._is_same(path, identity):
+                return False
+            await obstore.copy_async(self._store, path, target)
+            if not await self._is_copied(target, identity, sha256):
+                await obstore.delete_async(self._store, target)  # replaced just before: it was not read
+                return False
+            if await self._is_same(
+                path, identity
+            ):  # otherwise the new object stays, and the copy is the one that was read
+                await obstore.delete_async(self._store, path)
+            return True
+
+        return self._run(work, path)
+
+    def delete(self, path: str, identity: Identity | None) -> bool:
+        """See `RemoteStore.delete`."""
+
+        async def work() -> bool:
+            if identity is not None and not await self._is_same(path, identity):
+                return False
+            await obstore.delete_async(self._store, path)
+            return True
+
+        try:
+            return self._run(work, path)
+        except FileNotFoundError:
+            return False
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `RemoteStore.write`."""
+
+        async def work() -> None:
+            await obstore.put_async(self._store, path, data)
+
+        self._run(work, path)
+
+    def steps(self) -> str:
+        """See `RemoteStore.steps`."""
+
+        async def work() -> None:
+            async for _ in obstore.list(self._store, self._address.folder or None, chunk_size=1):
+                return
+
+        self._run(work, self._address.folder)
+        return f"{self._address.origin} can be listed with these credentials."
+
+    def interrupt(self) -> None:
+        """See `RemoteStore.interrupt`."""
+        self._loop.interrupt()
+
+    def allow(self) -> None:
+        """See `RemoteStore.allow`."""
+        self._loop.allow()
+
+    def close(self) -> None:
+        """See `RemoteStore.close`."""
+        self._loop.close(_nothing)
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    async def _identity_of(self, path: str) -> Identity | None:
+        try:
+            return _identity(await obstore.head_async(self._store, path))
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return None
+
+    async def _is_same(self, path: str, identity: Identity) -> bool:
+        found = await self._identity_of(path)
+        return found is not None and found.has_same_content(identity)
+
+    async def _is_copied(self, target: str, identity: Identity, sha256: str) -> bool:
+        """Return True if the copy has the content that was read. Of a large object a copy has another ETag."""
+        found = await self._identity_of(target)
+        if found is None or found.size != identity.size:
+            return False
+        if (found.version and found.version == identity.version) or not sha256:
+            return True
+        digest = hashlib.sha256()
+        result = await obstore.get_async(self._store, target)
+        async for data in result.stream(min_chunk_size=_BLOCK_BYTES):
+            digest.update(data)
+        return digest.hexdigest() == sha256
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]], path: str) -> T:
+        async def translated() -> T:
+            try:
+                return await work()
+            except exceptions.NotFoundError:
+                raise FileNotFoundError(path) from None
+            except exceptions.InvalidPathError:
+                raise SourceUnavailable(
+                    f"{self._address.origin} has an object below {self._shown(self._address.folder)} with a name that can't be"
+                    " listed: // or .. in it. Rename it; nothing is read until then."
+                ) from None
+            except exceptions.BaseError as error:
+                detail = _detail(error)
+                if isinstance(error, _DENIED) or detail in {" (status 401)", " (status 403)"}:
+                    raise SourceUnavailable(
+                        f"{self._shown(path)}: access is denied{detail}. Check access_key, secret_key and what they permit: to"
+                        " list and read, with after: archive or delete also to write and delete."
+                    ) from None
+                raise SourceUnavailable(f"{self._shown(path)} can't be used now{detail}.") from None
+
+        return self._loop.run(translated)
+
+    def _shown(self, path: str) -> str:
+        return self._address.display(path)
+
+
+async def _nothing() -> None:
+    return
+
+
+def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore:
+    """Return the client.
+
+    Raises:
+        SourceBroken: the settings are not accepted.
+    """
+    address, endpoint = options.address, options.endpoint.rstrip("/")
+    secret = options.secret_key.get_secret_value() if options.secret_key is not None else ""
+    wait = timedelta(seconds=options.timeout_seconds)
+    client: ClientConfig = {
+        "allow_http": endpoint.startswith("http://"),
+        "connect_timeout": wait,
+        "read_timeout": wait,
+        "timeout": _LONGEST_TRANSFER,
+    }
+    retry: RetryConfig = {"max_retries": _RETRIES, "retry_timeout": 2 * wait}
+    settings: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
+    try:
+        if address.scheme == "s3":
+            settings["region"] = options.region
+            if options.access_key:
+                settings |= {"access_key_id": options.access_key, "secret_access_key": secret}
+            return S3Store(address.host, config=cast("Any", settings), client_options=client, retry_config=retry)
+        if address.scheme == "az":
+            if options.access_key:
+                settings |= {"account_name": options.access_key} | ({"account_key": secret} if secret else {})
+            return AzureStore(address.host, config=cast("Any", settings), client_options=client, retry_config=retry)
+        if options.key_file is not None:
+            settings["service_account"] = str(base / options.key_file)
+        if endpoint:
+            settings["base_url"] = settings.pop("endpoint")
+        return GCSStore(address.host, config=cast("Any", settings), client_options=client, retry_config=retry)
+    except (exceptions.BaseError, ValueError) as error:
+        raise SourceBroken(
+            f"{address.origin} can't be used with its settings ({type(error).__name__}). Check access_key, secret_key, key_file,"
+            " region and endpoint."
+        ) from None
+
+
+def _identity(meta: ObjectMeta) -> Identity:
+    written = meta["last_modified"]
+    return Identity(
+        0, 0, meta["size"], int(written.timestamp()) * 10**9 + written.microsecond * 1000, 0, meta["e_tag"] or ""
+    )
+
+
+def _detail(error: Exception) -> str:
+    """Return what is certain about an error, for a sentence. Its text may hold a signed address, so it is not shown."""
+    text = str(error)
+    if found := _CODE.search(text):
+        return f" ({found[1]})"
+    if found := _STATUS.search(text):
+        return f" (status {found[1]})"
+    return ""

@@ -1,0 +1,139 @@
+"""The seam to a remote store: list, read, move, delete and write files. The paths are those of the server."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from connectors.files.identity import Identity
+from ingestd.sdk import SourceBroken, SourceUnavailable
+
+_PATH_BYTES = 1024
+_NAME_BYTES = 255
+
+
+class RemoteRefused(SourceBroken):
+    """The server can't be trusted, or refused the credentials: nothing is connected until a person acted."""
+
+
+class RemoteChanged(SourceUnavailable):
+    """The file was replaced or written to while it was read."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__(f"{shown} was replaced or written to while it was read; it is read again once it is stable.")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEntry:
+    r"""An object of a listing. ``name``: its path below the folder; bytes that are not UTF-8 are written as ``\xff``.
+
+    ``fault``: why it can't be a file of the source; empty if it can.
+    """
+
+    name: str
+    identity: Identity
+    fault: str = ""
+
+
+class RemoteStore(ABC):
+    """A server. One thread at a time reads and moves; `interrupt` comes from another one.
+
+    Every method raises `SourceUnavailable` if the server is not reachable or does not do what is requested, and `RemoteRefused`.
+    """
+
+    copies: bool
+    """True if a file moves by a copy and a deletion, which a crash can separate."""
+
+    @abstractmethod
+    def check(self, path: str) -> None:
+        """Check that the folder ``path`` exists.
+
+        Raises:
+            SourceUnavailable: it does not.
+        """
+
+    @abstractmethod
+    def list_files(self, folder: str, take: Callable[[RemoteEntry], None], enters: Callable[[str], bool]) -> None:
+        """Call ``take`` for each regular file below ``folder``, and for what can't be used.
+
+        ``enters`` returns True for the path below ``folder`` of a sub-folder that is listed.
+
+        Raises:
+            SourceUnavailable: the listing ended before its end, so a file that is absent proves nothing.
+        """
+
+    @abstractmethod
+    def status(self, path: str) -> Identity:
+        """Return the identity of a regular file.
+
+        Raises:
+            FileNotFoundError: there is no regular file.
+        """
+
+    @abstractmethod
+    def fetch(
+        self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
+    ) -> Identity:
+        """Write the content into ``target`` and return the identity of exactly this content.
+
+        ``expected``: the identity that the file must have. ``most``: the number of bytes that are wanted.
+
+        Raises:
+            FileNotFoundError: there is no regular file any more.
+            RemoteChanged: it has another identity than ``expected``, or changed meanwhile.
+            SourceBroken: it must not be read.
+        """
+
+    @abstractmethod
+    def move(self, path: str, target: str, identity: Identity, sha256: str) -> bool:
+        """Move a file if it is still the one of ``identity``; ``target`` is free. Return True if its content is at ``target``.
+
+        Raises:
+            FileExistsError: there is a file at ``target``; nothing has moved.
+        """
+
+    @abstractmethod
+    def delete(self, path: str, identity: Identity | None) -> bool:
+        """Delete a file if it is still the one of ``identity`` (None: whatever it is). Return True if it was deleted."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Write a small file, durably, or replace it; its folders are made."""
+
+    @abstractmethod
+    def steps(self) -> str:
+        """Connect, and return a sentence on the connection, for `ingestd check`."""
+
+    def resume(self) -> None:  # noqa: B027 - a store without a log-in has nothing to forget
+        """Forget that the server refused the credentials."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """End a running request soon, and those that follow until `allow`. Called from another thread."""
+
+    @abstractmethod
+    def allow(self) -> None:
+        """Permit requests again: what was read before `interrupt` is still acknowledged."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection. May be called twice."""
+
+
+def find_name_fault(name: str) -> str:
+    """Return why a path from a server can't be used; empty if it can.
+
+    The name must lead nowhere else than into its folder, also after other programs have joined it to a path.
+    """
+    if any(part in {"", ".", ".."} for part in name.split("/")):
+        return "its name leads out of its folder, or has an empty part"
+    if any(character < " " or character == "\x7f" for character in name):
+        return "its name has control characters; rename it"
+    encoded = name.encode("utf-8", "surrogatepass")
+    if len(encoded) > _PATH_BYTES or any(
+        len(part.encode("utf-8", "surrogatepass")) > _NAME_BYTES for part in name.split("/")
+    ):
+        return f"its path is longer than {_PATH_BYTES} bytes, or a name in it than {_NAME_BYTES}"
+    return ""
