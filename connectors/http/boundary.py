@@ -1,0 +1,75 @@
+"""The end of the last reading: the time or number up to which records were read, and which of them the service sends again.
+
+A service returns the records since a time with those of that time itself. A record of that time may be new, so the cursor names
+the records that were read: by a digest of their text, so that one that changed within the same time counts as new, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from connectors.http.collection import Faulty
+from connectors.http.since import Rank, back, read_change
+from connectors.http.spool import Block, Spool, Stored, digest_of
+from ingestd.sdk import Cursor
+
+MOST = 10_000
+"""If more records would have to be named, none is: they are read again, and found to be unchanged."""
+
+
+class Boundary:
+    """The end of what was read; it moves on with each block."""
+
+    def __init__(self, last: str, seen: Iterable[str], *, overlap: float) -> None:
+        self._last = last
+        self._seen = set(seen)
+        self._overlap = overlap
+        self._again: list[tuple[Stored, str]] = []
+        self._faults: list[str] = []
+
+    @classmethod
+    def of(cls, cursor: Cursor, *, overlap: float) -> Boundary:
+        """Return the boundary of a stored cursor; an empty one is the beginning."""
+        last, seen = cursor.get("since"), cursor.get("seen")
+        return cls(str(last or ""), map(str, seen) if isinstance(seen, list) else (), overlap=overlap)
+
+    @property
+    def asked(self) -> str:
+        """Return from where records are requested; empty: from the beginning."""
+        return back(self._last, self._overlap) if self._last else ""
+
+    def divide(self, spool: Spool) -> list[Stored]:
+        """Return the records that were not read before, in the order of their changes."""
+        fresh: list[Stored] = []
+        for stored in spool.stored:
+            digest = digest_of(spool.text(stored)) if self._seen else ""
+            if digest in self._seen:
+                self._again.append((stored, digest))
+            else:
+                fresh.append(stored)
+        return sorted(fresh, key=_order)
+
+    def new_faults(self, faulty: Sequence[Faulty]) -> list[Faulty]:
+        """Return the unusable records that were not rejected before."""
+        self._faults = [one.digest for one in faulty][:MOST]
+        return [one for one in faulty if one.digest not in self._seen]
+
+    def pass_over(self, block: Block) -> dict[str, object]:
+        """Move behind a block of `divide` and return what the cursor holds there."""
+        if block:
+            newest = block[-1][0].change
+            if newest is not None and (not self._last or newest.rank > read_change(self._last).rank):
+                self._last = newest.text
+        lowest = read_change(self.asked).rank if self._last else None
+        self._again += [(stored, "") for stored, _ in block]
+        kept = [(stored, digest) for stored, digest in self._again if lowest is None or _order(stored)[0] >= lowest]
+        texts = {stored.number: text for stored, text in block}
+        self._again = [(stored, digest or digest_of(texts[stored.number])) for stored, digest in kept]
+        seen = sorted({digest for _, digest in self._again} | set(self._faults))
+        return {"since": self._last, "seen": seen if len(seen) <= MOST else []}
+
+
+def _order(stored: Stored) -> tuple[Rank, int]:
+    if stored.change is None:
+        raise AssertionError("every record of an incremental reading has a value of change")
+    return stored.change.rank, stored.number

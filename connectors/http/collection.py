@@ -1,0 +1,126 @@
+"""All pages of one reading, collected into a spool, and whether they can be all records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connectors.formats.ndjson.exact import LineUnreadable, parse_record
+from connectors.http.document import PageDocument
+from connectors.http.exchange import PageExchange, PageResponse, display
+from connectors.http.options import HttpOptions
+from connectors.http.page_address import Paging, check_new
+from connectors.http.since import NoRank, read_change
+from connectors.http.spool import Spool, digest_of
+from connectors.http.validators import Validator, validator_of
+from ingestd.sdk import Reject, SourceBroken
+
+_SHOWN_BYTES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    """A record that can't be used, with the digest of its text."""
+
+    digest: str
+    reject: Reject
+
+
+@dataclass(slots=True, kw_only=True)
+class Collected:
+    """What a reading found. ``totals``: the numbers of all records that its pages named."""
+
+    pages: int = 0
+    bytes: int = 0
+    records: int = 0
+    totals: set[int] = field(default_factory=set)
+    validators: list[Validator | None] = field(default_factory=list)
+    faulty: list[Faulty] = field(default_factory=list)
+
+    def is_complete(self, keys: Iterable[str]) -> bool:
+        """Return whether no record can be missing although records may move between pages. ``keys``: those found."""
+        distinct = len(set(keys)) + len(self.faulty)
+        return self.pages == 1 or self.totals == {self.records} == {distinct}
+
+
+class Collector:
+    """Collects the pages of readings."""
+
+    def __init__(self, options: HttpOptions, exchange: PageExchange) -> None:
+        self._options = options
+        self._exchange = exchange
+
+    async def collect(
+        self,
+        spool: Spool,
+        extra: Mapping[str, str],
+        *,
+        first: PageResponse | None = None,
+        most_pages: int | None = None,
+    ) -> Collected:
+        """Read the pages into ``spool``.
+
+        ``extra``: parameters of this reading. ``first``: the first page, if it is here already. ``most_pages``: end after them.
+
+        Raises:
+            SourceUnavailable: a page can't be had now.
+            SourceBroken: a page is not as configured, or a limit is exceeded.
+        """
+        options, paging, found = self._options, Paging(self._options), Collected()
+        shown = display(options.url)
+        target: str | None = paging.first(extra)
+        visited: set[str] = set()
+        while target is not None and (most_pages is None or found.pages < most_pages):
+            check_new(target, visited, options.url)
+            if found.pages == options.max_pages:
+                raise SourceBroken(
+                    f"{shown} has more than {found.pages} pages. Request larger pages, or set max_pages."
+                )
+            response = await self._exchange.get(target, {}) if first is None else first
+            first = None
+            document = PageDocument(response, options.records, odata=options.paging.type == "odata")
+            before = found.records
+            for text in document.records():
+                found.records += 1
+                self._add(spool, found, text)
+            found.pages += 1
+            found.bytes += len(response.body)
+            if found.bytes > options.max_bytes:
+                raise SourceBroken(f"{shown} sends more than {options.max_bytes} bytes in one reading (max_bytes).")
+            if (total := paging.total(document)) is not None:
+                found.totals.add(total)
+            found.validators.append(validator_of(target, response))
+            target = paging.next(target, response, document, found.records - before)
+        return found
+
+    def _add(self, spool: Spool, found: Collected, text: bytes) -> None:
+        keys, since = self._options.keys, self._options.since
+        key, change = "", None
+        if keys or since is not None:
+            try:
+                record = parse_record(text)
+                key = _key(record, keys)
+                change = read_change(record.get(since.field)) if since is not None else None
+            except LineUnreadable as error:
+                found.faulty.append(_faulty(found.records, text, str(error)))
+                return
+            except NoRank as error:
+                name = since.field if since is not None else ""
+                found.faulty.append(
+                    _faulty(found.records, text, f"{error} in the field {name}, which orders changes", name)
+                )
+                return
+        spool.add(text, number=found.records, key=key, change=change)
+
+
+def _key(record: Mapping[str, str | None], keys: Sequence[str]) -> str:
+    missing = [name for name in keys if not record.get(name)]
+    if missing:
+        raise LineUnreadable(f"has no field {' and no field '.join(missing)}, which is part of its key")
+    return ",".join(f"{name}={record[name]}" for name in keys)
+
+
+def _faulty(number: int, text: bytes, words: str, name: str = "") -> Faulty:
+    shown = text[:_SHOWN_BYTES].decode("utf-8", "replace")
+    reject = Reject(position=f"item {number}", field=name, reason=f"Item {number} {words}.", record={"text": shown})
+    return Faulty(digest_of(text), reject)

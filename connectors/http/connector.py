@@ -1,0 +1,250 @@
+"""The http connector: one reading at a time, on a schedule, of all records or of those since the last reading."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from connectors.formats.ndjson.block import CELLS, read_texts
+from connectors.http.boundary import Boundary
+from connectors.http.collection import Collector, Faulty
+from connectors.http.exchange import AccessRefused, PageExchange, PageResponse, display
+from connectors.http.options import HttpOptions, SinceOptions
+from connectors.http.spool import Block, Spool, Stored, digest_of
+from connectors.http.validators import Validator, conditions, storable
+from ingestd.sdk import (
+    Batch,
+    Connector,
+    Cursor,
+    Partition,
+    SourceContext,
+    SourceError,
+    SourceUnavailable,
+    Step,
+    counted,
+    pack,
+)
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
+
+T = TypeVar("T")
+
+_SAMPLE = 100
+_MOVED = "The records of {url} moved while its pages were read, so no missing record was removed. The next reading tries again."
+
+
+class HttpConnector(Connector):
+    """A resource of an HTTP service. The one partition is named after the path of its address."""
+
+    Options: ClassVar[type[HttpOptions]] = HttpOptions
+    options: HttpOptions
+    scheduled_only: ClassVar[bool] = True
+
+    def __init__(self, options: HttpOptions, context: SourceContext) -> None:
+        super().__init__(options, context)
+        if options.ca_file is not None:
+            self.options = options.model_copy(update={"ca_file": context.base / options.ca_file})
+        self._exchange = PageExchange(self.options)
+        self._collector = Collector(self.options, self._exchange)
+        self._task: asyncio.Task[Any] | None = None
+        self._interrupted = False
+        self._refused = ""
+        self._forgotten = False
+        self._notice = ""
+
+    def partitions(self) -> Iterable[Partition]:
+        """Return the one partition, without a request."""
+        return [Partition(name=self._name(), snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+        """Yield the records after the last page has arrived, so that a cut between pages leaves nothing half read."""
+        known = cursor if cursor is not None and not self._forgotten and cursor.get("of") == self._identity() else {}
+        with Spool() as spool:
+            yield from self._snapshot(spool, known) if self.options.since is None else self._incremental(spool, known)
+        self._forgotten = False
+
+    def verify(self) -> Iterable[Step]:
+        """Check that the service sends a first page with records."""
+        name = "connection"
+        try:
+            with Spool() as spool:
+                since = self.options.since
+                extra = _asked(since, since.start) if since is not None else {}
+                found = self._run(lambda: self._collector.collect(spool, extra, most_pages=1))
+                yield Step(name=name, outcome="passed", sentence=f"{display(self.options.url)} responds.")
+                name = "records"
+                some = [text for block in spool.blocks(spool.stored[:_SAMPLE]) for _, text in block]
+                chunk = next(read_texts(some, RecordLocation(), RECORD_BYTES, CELLS, unit="Item"), None)
+                rejects = [one.reject for one in found.faulty] + list(chunk.rejects if chunk is not None else ())
+                if rejects:
+                    yield Step(name=name, outcome="failed", sentence=rejects[0].reason)
+                    return
+                names = ", ".join(chunk.records.columns) if chunk is not None and some else "no fields"
+                yield Step(
+                    name=name,
+                    outcome="passed",
+                    sentence=f"The first page has {counted(found.records, 'record')}: {names}.",
+                )
+        except SourceError as error:
+            yield Step(name=name, outcome="failed", sentence=str(error))
+
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - only the schedule matters
+        """Return that only the schedule starts a reading, or that the service refused the credentials."""
+        if name != self._name():
+            return None
+        return self._refused or f"{display(self.options.url)} is read when its schedule says so, {self.options.mode}."
+
+    def notices(self) -> Iterable[str]:
+        """Return what the last reading could not decide."""
+        return [self._notice] if self._notice else []
+
+    def again(self) -> None:
+        """Have the next pass read everything, and try refused credentials again; an operator requested that."""
+        self._forgotten = True
+        self.resume()
+
+    def resume(self) -> None:
+        """Try again at the next pass although the service refused the credentials."""
+        self._refused = ""
+
+    def interrupt(self) -> None:
+        """End a running request soon."""
+        self._interrupted = True
+        task = self._task
+        if task is not None:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    # ---------------------------------------------------------------------------------------------------------- snapshot
+
+    def _snapshot(self, spool: Spool, cursor: Cursor) -> Iterator[Batch]:
+        first: PageResponse | None = None
+        pages = cursor.get("pages")
+        if isinstance(pages, list) and pages:
+            is_same, first = self._run(lambda: self._ask(pages))
+            if is_same:
+                return
+        found = self._run(lambda: self._collector.collect(spool, {}, first=first))
+        chosen = spool.latest()
+        is_whole = (
+            self.options.deletes == "keep" or found.is_complete(one.key for one in chosen) or self._finds_again(chosen)
+        )
+        self._notice = "" if is_whole else _MOVED.format(url=display(self.options.url))
+        end = {"of": self._identity(), "pages": storable(found.validators) if is_whole else []}
+        held: Batch | None = None
+        for batch in self._batches(spool, chosen, found.faulty, lambda _: {"of": self._identity()}):
+            if held is not None:
+                yield held
+            held = replace(batch, partial=not is_whole)
+        if held is not None:
+            yield replace(held, cursor=end, last=True)
+
+    async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
+        """Ask whether the pages of the last reading are the same; return the first page, if it was sent instead."""
+        for number, page in enumerate(pages):
+            response = await self._exchange.get(page["target"], conditions(page))
+            if response.status != 304:
+                return False, response if number == 0 else None
+        return True, None
+
+    def _finds_again(self, chosen: Sequence[Stored]) -> bool:
+        """Read all pages once more and return whether they have the same keys."""
+        with Spool() as second:
+            self._run(lambda: self._collector.collect(second, {}))
+            return {one.key for one in second.stored} == {one.key for one in chosen}
+
+    # ------------------------------------------------------------------------------------------------------- incremental
+
+    def _incremental(self, spool: Spool, cursor: Cursor) -> Iterator[Batch]:
+        since = self.options.since
+        if since is None:
+            raise AssertionError("only called with since")
+        boundary = Boundary.of(cursor, overlap=since.overlap)
+        asked = boundary.asked or since.start
+        found = self._run(lambda: self._collector.collect(spool, _asked(since, asked)))
+        fresh = boundary.divide(spool)
+        faulty = boundary.new_faults(found.faulty)
+        if fresh or faulty:
+            yield from self._batches(
+                spool, fresh, faulty, lambda block: {"of": self._identity(), **boundary.pass_over(block)}
+            )
+
+    # ------------------------------------------------------------------------------------------------------------ batches
+
+    def _batches(
+        self,
+        spool: Spool,
+        chosen: Sequence[Stored],
+        faulty: Sequence[Faulty],
+        cursor_after: Callable[[Block], Cursor],
+    ) -> Iterator[Batch]:
+        """Yield at least one batch. ``cursor_after``: the cursor after a block, called in order."""
+        facts = {"http.url": display(self.options.url)}
+        rejects = tuple(one.reject for one in faulty)
+        blocks: Iterator[Block] = spool.blocks(chosen)
+        for block in blocks:
+            cursor = cursor_after(block)
+            numbers = RecordLocation(row=0 if self.options.keys else block[0][0].number - 1)
+            texts = [text for _, text in block]
+            chunks = list(read_texts(texts, numbers, RECORD_BYTES, CELLS, unit="Item"))
+            for chunk in chunks:
+                # A block is cut only if its records have no common names; its earlier parts don't have its cursor yet.
+                yield replace(self._placed(chunk, block).to_batch(cursor, facts), rejects=(*chunk.rejects, *rejects))
+                rejects = ()
+        if not chosen:
+            yield replace(pack([], cursor=cursor_after([]), facts=facts), rejects=rejects)
+
+    def _placed(self, chunk: RecordChunk, block: Block) -> RecordChunk:
+        """Return the chunk with keys as positions, if there are keys."""
+        if not self.options.keys:
+            return chunk
+        keys = [block[number - 1][0].key for number in chunk.positions]
+        return replace(chunk, positions=pl.Series("position", keys, dtype=pl.String))
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run requests to their end, in a loop and on connections of their own: nothing is open between readings.
+
+        Raises:
+            SourceUnavailable: the service does not respond now, or the daemon stops.
+            SourceBroken: the service can't be read as configured, or has refused the credentials before.
+        """
+        if self._refused:
+            raise AccessRefused(self._refused)
+
+        async def begin() -> T:
+            self._task = asyncio.current_task()
+            if self._interrupted:
+                raise asyncio.CancelledError
+            try:
+                return await work()
+            finally:
+                await self._exchange.close()
+
+        try:
+            with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+                return runner.run(begin())
+        except asyncio.CancelledError:
+            raise SourceUnavailable(f"The reading of {display(self.options.url)} was interrupted.") from None
+        except AccessRefused as error:
+            self._refused = (
+                f"{error} Nothing is requested until `ingestd reload`, because attempts may lock the account."
+            )
+            raise AccessRefused(self._refused) from None
+        finally:
+            self._task = None
+
+    def _name(self) -> str:
+        parts = urlsplit(self.options.url)
+        return parts.path.strip("/") or str(parts.hostname)
+
+    def _identity(self) -> str:
+        """Return what a cursor belongs to."""
+        return digest_of(json.dumps(self.options.identity(), sort_keys=True).encode())
+
+
+def _asked(since: SinceOptions, value: str) -> dict[str, str]:
+    return {since.param: since.value.replace("{since}", value)} if value else {}

@@ -1,0 +1,232 @@
+"""One request and its response: bounded in time and size, to one service only, with its credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from connectors.http.credentials import RequestCredentials
+from connectors.http.options import HttpOptions
+from ingestd.sdk import SourceBroken, SourceUnavailable
+
+PAGE_BYTES = 64 * 2**20
+"""The most bytes of a page, unpacked."""
+
+_REDIRECTS = 5
+_WAITS = 3
+_LONGEST_WAIT_SECONDS = 60.0
+_SLOW_TIMES = 10
+_TOKEN_BYTES = 2**20
+_REFUSED = {401, 403}
+_TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
+
+
+class AccessRefused(SourceBroken):
+    """The service refused the credentials; another attempt may lock the account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageResponse:
+    """A response with a page, or ``status`` 304 without one. ``headers`` have names in lower case; ``url`` is without secrets."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(default=b"", repr=False)
+
+
+class PageExchange:
+    """Requests pages of the service, in one event loop until `close`."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self._options = options
+        self._origin = origin(options.url)
+        self._credentials = RequestCredentials(options.auth, self._post)
+        self._client: httpx.AsyncClient | None = None
+
+    async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
+        """Request ``url``, without the configured parameters, which are added. ``conditions``: headers such as If-None-Match.
+
+        Waits at most a minute, three times, if the service asks for that.
+
+        Raises:
+            SourceUnavailable: the service does not respond now, or with no data.
+            AccessRefused: the service refuses the credentials.
+            SourceBroken: the address is wrong, or belongs to another service.
+        """
+        renewed = False
+        waits = redirects = 0
+        while True:
+            self.check_origin(url)
+            response = await self._request(url, conditions)
+            if response.status == 401 and self._credentials.is_renewable and not renewed:
+                self._credentials.forget()
+                renewed = True
+            elif (wait := _retry_after(response)) is not None and wait <= _LONGEST_WAIT_SECONDS and waits < _WAITS:
+                waits += 1
+                await asyncio.sleep(wait)
+            elif response.status in {301, 302, 303, 307, 308} and redirects < _REDIRECTS:
+                redirects += 1
+                url = urljoin(url, response.headers.get("location", ""))
+            else:
+                return _checked(response)
+
+    def check_origin(self, url: str) -> None:
+        """Raise `SourceBroken` if the address belongs to another service, which must not get the credentials."""
+        if origin(url) != self._origin:
+            other, own = ("://".join(one[:2]) + f":{one[2]}" for one in (origin(url), self._origin))
+            raise SourceBroken(
+                f"{display(self._options.url)} refers to {other}, which is not {own}. Nothing was sent there. "
+                "If that is right, set url to that address."
+            )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _request(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
+        options = self._options
+        headers = {name: value.get_secret_value() for name, value in options.headers.items()}
+        headers |= {"accept": "application/json", "accept-encoding": "gzip", **conditions}
+        headers |= await self._credentials.headers()
+        params = httpx.URL(url).params.merge({name: value.get_secret_value() for name, value in options.params.items()})
+        request = self._opened().build_request("GET", httpx.URL(url).copy_with(params=params), headers=headers)
+        return await self._send(request, display(url), PAGE_BYTES)
+
+    async def _post(self, url: str, headers: Mapping[str, str], content: bytes) -> bytes:
+        request = self._opened().build_request("POST", url, headers=dict(headers), content=content)
+        response = await self._send(request, display(url), _TOKEN_BYTES)
+        if response.status in {400, *_REFUSED}:
+            raise AccessRefused(
+                f"{display(url)} refuses the client (status {response.status}). Check client_id and client_secret."
+            )
+        return _checked(response).body
+
+    async def _send(self, request: httpx.Request, shown: str, most: int) -> PageResponse:
+        timeout = self._options.timeout_seconds
+        try:
+            async with asyncio.timeout(timeout * _SLOW_TIMES):
+                response = await self._opened().send(request, stream=True)
+                try:
+                    headers = {name.lower(): value for name, value in response.headers.items()}
+                    body = b"" if response.status_code == 304 else await _read(response, shown, most)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise SourceUnavailable(f"{shown} did not send a page within {timeout * _SLOW_TIMES:g} seconds.") from None
+        except httpx.TimeoutException:
+            raise SourceUnavailable(f"{shown} did not respond within {timeout:g} seconds (timeout_seconds).") from None
+        except ssl.SSLError as error:
+            raise SourceUnavailable(f"{shown} can't be trusted: {error.reason or error}.") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise SourceUnavailable(f"{shown} can't be reached: {_words(error)}.") from None
+        return PageResponse(url=shown, status=response.status_code, headers=headers, body=body)
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            options = self._options
+            secure = options.url.startswith("https:") or getattr(options.auth, "token_url", "").startswith("https:")
+            try:
+                trusted = ssl.create_default_context(cafile=options.ca_file) if secure else False
+            except OSError as error:
+                raise SourceBroken(f"The certificates of {options.ca_file} can't be read: {error}.") from error
+            self._client = httpx.AsyncClient(
+                verify=trusted,
+                timeout=options.timeout_seconds,
+                follow_redirects=False,
+                limits=httpx.Limits(max_connections=2),
+            )
+        return self._client
+
+
+def display(url: str) -> str:
+    """Return an address for people: without its query, which may hold secrets."""
+    return url.split("?", 1)[0]
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    return parts.scheme.lower(), (parts.hostname or "").lower(), port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+
+
+async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
+    """Return the body, unpacked a piece at a time, so that a small packed body can't fill the memory.
+
+    Raises:
+        SourceBroken: it has more than ``most`` bytes, or is packed in an unknown way.
+        SourceUnavailable: it ends early.
+    """
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in {"identity", "gzip", "x-gzip"}:
+        raise SourceBroken(f"{shown} sends its pages as {coding!r} although only gzip was offered.")
+    unpacking = zlib.decompressobj(wbits=31) if coding != "identity" else None
+    body = bytearray()
+    pieces: AsyncIterator[bytes] = response.aiter_raw()
+    async for piece in pieces:
+        if unpacking is None:
+            body += piece
+        else:
+            try:
+                body += unpacking.decompress(piece, most + 1 - len(body))
+            except zlib.error as error:
+                raise SourceUnavailable(f"{shown} sent a packed page that can't be unpacked: {error}.") from None
+        if len(body) > most:
+            raise SourceBroken(f"{shown} sends a page with more than {most} bytes. Request smaller pages (page: size).")
+    if unpacking is not None and not unpacking.eof:
+        raise SourceUnavailable(f"{shown} sent a packed page that ends early.")
+    return bytes(body)
+
+
+def _checked(response: PageResponse) -> PageResponse:
+    status, url = response.status, response.url
+    if status == 304:
+        return response
+    if status in _REFUSED:
+        raise AccessRefused(
+            f"{url} refuses the credentials (status {status}). Check auth and the rights of the account."
+        )
+    if status in _TRANSIENT:
+        wait = _retry_after(response) or 0.0
+        hint = f" It asks for a wait of {wait:.0f} seconds." if wait else ""
+        raise SourceUnavailable(f"{url} responded with status {status}.{hint}", retry_after=wait)
+    if status != 200:
+        raise SourceBroken(f"{url} responded with status {status}. Check url, params and page.")
+    kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind in {"text/html", "application/xhtml+xml"} or response.body.lstrip()[:1] == b"<":
+        raise SourceUnavailable(
+            f"{url} responded with a page for people ({kind or 'no type'}) instead of JSON: probably a login page. Check auth."
+        )
+    return response
+
+
+def _retry_after(response: PageResponse) -> float | None:
+    """Return the seconds for which a service asks for a wait; None if it does not."""
+    if response.status not in {429, 503}:
+        return None
+    text = response.headers.get("retry-after", "").strip()
+    if text.isdigit() and len(text) < 9:
+        wait = float(text)
+    else:
+        at, now = (email.utils.parsedate_tz(one) for one in (text, response.headers.get("date", "")))
+        if at is None or now is None:
+            return None
+        wait = float(email.utils.mktime_tz(at) - email.utils.mktime_tz(now))
+    return max(0.0, wait)
+
+
+def _words(error: Exception) -> str:
+    return (str(error) or type(error).__name__).rstrip(".")

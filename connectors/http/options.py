@@ -1,0 +1,255 @@
+"""The options of the http connector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+_Text = Annotated[str, Field(min_length=1)]
+_MODEL = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+PageKind: TypeAlias = Literal["auto", "single", "link", "next", "cursor", "offset", "page", "odata"]
+
+
+class PagingOptions(BaseModel):
+    """How the service divides its records into pages."""
+
+    model_config = _MODEL
+
+    type: PageKind = Field(
+        description=(
+            "auto: a Link header, or a member with the address of the next page; without either, one page. link: the header Link"
+            " with rel=next. next: a member holds the address of the next page. cursor: a member holds a token for a parameter."
+            " offset and page: a parameter counts records or pages, until a page is empty. odata: the members of OData 2 to 4."
+            " single: there is one page."
+        )
+    )
+    path: str = Field(
+        default="",
+        description="next and cursor: the path of the member with the address or token; a missing or empty one is the end.",
+    )
+    param: str = Field(default="", description="cursor, offset and page: the query parameter that is set.")
+    first: int = Field(default=1, ge=0, description="page: the number of the first page.")
+    size_param: str = Field(default="", description="The query parameter for the number of records of a page.")
+    size: int | None = Field(
+        default=None, ge=1, description="The number of records to request; the service may send fewer."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.type in {"next", "cursor"} and not self.path:
+            raise ValueError(f"page type {self.type} needs path: the member that leads to the next page")
+        if self.type in {"cursor", "offset", "page"} and not self.param:
+            raise ValueError(f"page type {self.type} needs param: the query parameter that selects a page")
+        if bool(self.size_param) != (self.size is not None):
+            raise ValueError("size and size_param belong together")
+        return self
+
+
+class NoAuth(BaseModel):
+    """No credentials."""
+
+    model_config = _MODEL
+    type: Literal["none"] = "none"
+
+
+class BasicAuth(BaseModel):
+    """A user and a password with each request."""
+
+    model_config = _MODEL
+    type: Literal["basic"]
+    user: str
+    password: SecretStr
+
+
+class BearerAuth(BaseModel):
+    """A fixed token with each request."""
+
+    model_config = _MODEL
+    type: Literal["bearer"]
+    token: SecretStr
+
+
+class HeaderAuth(BaseModel):
+    """A header of the service's own with each request."""
+
+    model_config = _MODEL
+    type: Literal["header"]
+    name: Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+    value: SecretStr
+
+
+class OAuthClientAuth(BaseModel):
+    """A token of an OAuth 2 server, by client credentials; it is requested again when it ends or is refused."""
+
+    model_config = _MODEL
+    type: Literal["oauth2-client"]
+    token_url: str = Field(description="The address at which the authorization server issues tokens.")
+    client_id: _Text
+    client_secret: SecretStr
+    scope: str = ""
+
+    @field_validator("token_url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        return _checked_url(url)
+
+
+Auth: TypeAlias = Annotated[NoAuth | BasicAuth | BearerAuth | HeaderAuth | OAuthClientAuth, Field(discriminator="type")]
+
+
+class SinceOptions(BaseModel):
+    """How only the records since the last reading are requested."""
+
+    model_config = _MODEL
+
+    param: _Text = Field(
+        description="The query parameter that takes the time or number, such as modified_since or $filter."
+    )
+    field: _Text = Field(description="The field of a record with its time or number of change; nested names by dots.")
+    value: str = Field(
+        default="{since}", description="The value of the parameter; {since} is replaced, as in Modified ge {since}."
+    )
+    start: str = Field(
+        default="", description="What the first reading requests; empty: everything, without the parameter."
+    )
+    overlap: float = Field(
+        default=0,
+        ge=0,
+        description=(
+            "How far each reading goes back, in seconds or, if the field is a number, in its unit: if records"
+            " appear later than their time."
+        ),
+    )
+
+    @field_validator("value")
+    @classmethod
+    def _has_place(cls, value: str) -> str:
+        if "{since}" not in value:
+            raise ValueError("value must hold {since}")
+        return value
+
+
+class HttpOptions(BaseModel):
+    """A resource of an HTTP service that returns records as JSON."""
+
+    model_config = _MODEL
+
+    url: str = Field(description="The address of the first page, without credentials.")
+    params: dict[str, SecretStr] = Field(
+        default_factory=dict, description="Query parameters of every request; the values are treated as secrets."
+    )
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="Headers of every request to this service; their values are treated as secrets.",
+    )
+    auth: Auth = Field(default=NoAuth(), description="The credentials.")
+    records: str = Field(
+        default="",
+        description=(
+            "The path to the array of records: names joined by dots, such as data.items. Empty: the document is the array or one"
+            " record; for odata the array is found."
+        ),
+    )
+    page: PageKind | PagingOptions = Field(
+        default="auto", description="How the service divides its records into pages."
+    )
+    mode: Literal["snapshot", "incremental"] = Field(
+        default="snapshot", description="Read all records each time, or only those since the last reading (since)."
+    )
+    since: SinceOptions | None = Field(
+        default=None, description="incremental: how records since the last reading are requested."
+    )
+    key: _Text | Annotated[list[_Text], Field(min_length=1)] | None = Field(
+        default=None,
+        description=(
+            "The field, or the fields, that identify a record; nested names by dots. A record that two pages hold is then read"
+            " once, and `ingestd trace` names it. deletes: remove with several pages needs it."
+        ),
+    )
+    deletes: Literal["keep", "remove"] = Field(
+        default="keep",
+        description=(
+            "Whether the entries of records that the service no longer has are removed. Several pages are then believed only if"
+            " the number of records is the total of the service, or if two readings in succession find the same keys."
+        ),
+    )
+    total: str = Field(
+        default="", description="The path of the member with the number of all records; found for odata."
+    )
+    max_pages: int = Field(default=1000, ge=1, le=100_000, description="A reading with more pages is refused.")
+    max_bytes: int = Field(
+        default=2**30,
+        ge=1,
+        description="A reading with more bytes, unpacked, is refused. A page may have 64 MiB of it.",
+    )
+    timeout_seconds: float = Field(
+        default=30, gt=0, le=600, description="How long the service may be silent; a page may take ten times as long."
+    )
+    ca_file: Path | None = Field(
+        default=None, description="A file with the certificates to trust, as PEM, instead of the system's."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        return _checked_url(url)
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name in headers:
+            if name.lower() in {"host", "authorization", "accept-encoding", "if-none-match", "if-modified-since"}:
+                raise ValueError(f"the header {name} is set by the connector; for credentials use auth")
+        return headers
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.mode == "incremental") != (self.since is not None):
+            raise ValueError("mode incremental and since belong together")
+        if self.mode == "incremental" and self.deletes == "remove":
+            raise ValueError(
+                "deletes: remove needs mode: snapshot; a request for what is new does not show what is gone"
+            )
+        if isinstance(self.page, str) and self.page in {"next", "cursor", "offset", "page"}:
+            raise ValueError(f"page {self.page} needs settings: write page: {{type: {self.page}, …}}")
+        if self.deletes == "remove" and not self.keys and self.paging.type != "single":
+            raise ValueError("deletes: remove with pages needs key, to compare what two readings found")
+        return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the fields of the key; empty if there is none."""
+        if self.key is None:
+            return ()
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+
+    @property
+    def paging(self) -> PagingOptions:
+        """Return the settings of the pages."""
+        return self.page if isinstance(self.page, PagingOptions) else PagingOptions(type=self.page)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what a cursor depends on: without secrets and limits."""
+        return self.model_dump(
+            mode="json",
+            include={"url", "records", "page", "mode", "since", "key", "deletes", "total"},
+        )
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port_valid = parts.port != 0
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no address: {error}") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not port_valid:
+        raise ValueError("an address begins with http:// or https:// and has a host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("an address must not hold credentials; use auth")
+    if parts.fragment:
+        raise ValueError("an address must not have a fragment (#)")
+    return url

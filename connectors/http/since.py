@@ -1,0 +1,65 @@
+"""The field that orders changes: times and numbers, compared exactly and requested as the service wrote them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TypeAlias
+
+Rank: TypeAlias = tuple[Decimal, str]
+"""A value that can be compared: seconds since the epoch or the number itself; and its kind, ``time`` or ``number``."""
+
+_NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
+_FRACTION = re.compile(r"[.,](\d+)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class NoRank(ValueError):
+    """The text is neither a time nor a number. The message is the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMark:
+    """The value of a record's field of change, as the service wrote it, and its rank."""
+
+    text: str
+    rank: Rank
+
+
+def read_change(text: str | None) -> ChangeMark:
+    """Return the value of a field: an ISO 8601 time or date (without a zone: UTC), or a decimal number.
+
+    Digits beyond microseconds count.
+
+    Raises:
+        NoRank: it is neither.
+    """
+    if text is None or not text.strip():
+        raise NoRank("has no value")
+    shown = text.strip()
+    if _NUMBER.fullmatch(shown):
+        return ChangeMark(shown, (Decimal(shown), "number"))
+    try:
+        at = datetime.fromisoformat(shown)
+    except ValueError:
+        raise NoRank(f"has the value {shown[:60]!r}, which is neither a time as in ISO 8601 nor a number") from None
+    aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    seconds = Decimal((aware.replace(microsecond=0) - _EPOCH) // timedelta(seconds=1))
+    fraction = _FRACTION.search(shown)
+    return ChangeMark(shown, (seconds + (Decimal(f"0.{fraction[1]}") if fraction else 0), "time"))
+
+
+def back(text: str, overlap: float) -> str:
+    """Return the value ``overlap`` seconds, or units of a number, before ``text``, in the same form."""
+    if not overlap:
+        return text
+    change = read_change(text)
+    if change.rank[1] == "number":
+        return format(change.rank[0] - Decimal(str(overlap)), "f")
+    if _DATE.fullmatch(text):
+        return (date.fromisoformat(text) - timedelta(days=-(-int(overlap) // 86_400) or 1)).isoformat()
+    earlier = (datetime.fromisoformat(text) - timedelta(seconds=overlap)).isoformat()
+    return f"{earlier.removesuffix('+00:00')}Z" if text.endswith(("Z", "z")) else earlier

@@ -1,0 +1,80 @@
+"""The records of one reading, in a temporary file, until it is known that the reading is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from connectors.http.since import ChangeMark
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A record in the file. ``key``: its key as ``id=7``, or empty. ``change``: its value of the field of change, if read."""
+
+    offset: int
+    size: int
+    number: int
+    key: str
+    change: ChangeMark | None = None
+
+
+Block: TypeAlias = list[tuple[Stored, bytes]]
+"""Records with their texts."""
+
+
+class Spool:
+    """Records as JSON text; their places are in memory, about 200 bytes for each."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the context
+        self._size = 0
+        self.stored: list[Stored] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, text: bytes, *, number: int, key: str, change: ChangeMark | None = None) -> None:
+        """Store the record with the ``number`` of its place in the reading."""
+        self._file.write(text)
+        stored = Stored(offset=self._size, size=len(text), number=number, key=key, change=change)
+        self.stored.append(stored)
+        self._size += len(text)
+
+    def text(self, stored: Stored) -> bytes:
+        """Return the JSON text of a record."""
+        self._file.seek(stored.offset)
+        return self._file.read(stored.size)
+
+    def blocks(self, chosen: Sequence[Stored]) -> Iterator[Block]:
+        """Yield the chosen records in their order, with their texts, some MiB at a time; no empty block."""
+        block: Block = []
+        size = 0
+        for stored in chosen:
+            block.append((stored, self.text(stored)))
+            size += stored.size
+            if size >= BLOCK_BYTES:
+                yield block
+                block, size = [], 0
+        if block:
+            yield block
+
+    def latest(self) -> list[Stored]:
+        """Return the last record of each key, and all records without one, in the order of the reading."""
+        last = {stored.key: stored.number for stored in self.stored if stored.key}
+        return [stored for stored in self.stored if not stored.key or last[stored.key] == stored.number]
+
+
+def digest_of(text: bytes) -> str:
+    """Return a short digest of a record's text."""
+    return hashlib.blake2b(text, digest_size=12).hexdigest()

@@ -1,0 +1,226 @@
+"""The push connector: stores what clients send, and acknowledges each request after its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import polars as pl
+
+from connectors.push.endpoint import PushEndpoint
+from connectors.push.known_ids import KnownIds
+from connectors.push.listener import PushListener
+from connectors.push.message import NotStored, PushedMessage
+from connectors.push.options import PushOptions
+from ingestd.sdk import (
+    Batch,
+    ConnectionHealth,
+    Connector,
+    Cursor,
+    Partition,
+    Reject,
+    SourceContext,
+    SourceUnavailable,
+    Step,
+    pack,
+)
+
+_TOGETHER = 64
+"""Messages of one commit."""
+_RESCAN_SECONDS = 30.0
+"""After a full state file, how long a message may wait for the next reading."""
+_READING_SECONDS = 2.0
+"""A reading ends after this time although more arrives, so that retries and acknowledgements take effect."""
+
+
+class PushConnector(Connector):
+    """Receives records at a path of a listener. The one partition is named after the path."""
+
+    Options: ClassVar[type[PushOptions]] = PushOptions
+    options: PushOptions
+
+    def __init__(self, options: PushOptions, context: SourceContext) -> None:
+        super().__init__(options, context)
+        self._wake: Callable[[], None] = lambda: None
+        self._endpoint = PushEndpoint(options, now=context.now, on_wake=self._wake_pipelines)
+        self._listener: PushListener | None = None
+        self._known = KnownIds(context.keep("known-ids"))
+        self._uncommitted: list[PushedMessage] = []
+
+    @classmethod
+    def schedule_refusal(cls, options: Any) -> str:  # noqa: ARG003 - it always listens
+        """Return that clients send when they want to."""
+        return "A push source listens all the time, and its clients decide when they send."
+
+    def partitions(self) -> Iterable[Partition]:
+        """Return the one partition."""
+        listener = self._listener
+        if listener is not None and listener.problem:
+            raise SourceUnavailable(listener.problem)
+        if self.options.mode == "wake":
+            return []
+        return [Partition(name=self.options.path.lstrip("/"), snapshot=False, replayable=False)]
+
+    @property
+    def rescan_seconds(self) -> float:
+        """After a reading that could not store its messages, the time until the next one."""
+        return _RESCAN_SECONDS
+
+    @contextmanager
+    def watch(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Listen while the context is open. A one-shot `ingestd sync` does not listen."""
+        self._wake = self._endpoint.inbox.wake = wake
+        self._listener = PushListener.attach(self.options.address, self.options.path, self._endpoint)
+        try:
+            if self.options.mode == "wake":
+                self._wake_pipelines()  # a request before a restart may not have had its effect
+                self._endpoint.accept()
+            yield
+        finally:
+            self._detach()
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+        """Yield what waits, some messages in each batch. Repeated messages are acknowledged unread."""
+        self._give_back()
+        stored: dict[str, Any] = dict(cursor) if cursor is not None else {}
+        count = int(stored.get("records", 0))
+        try:
+            self._known.load(stored.get("ids", ()))
+        except OSError as error:
+            raise SourceUnavailable(f"The ids of known messages can't be read: {error}.") from error
+        if self._known.is_full:
+            self._known.compact()
+        self._endpoint.accept()
+        until = self.context.elapsed() + _READING_SECONDS
+        try:
+            is_last = False
+            while not is_last and (taken := self._take()) is not None:
+                if not taken:
+                    continue
+                batch = self._batch(taken, count)
+                count += batch.record_count
+                is_empty, is_over = not len(self._endpoint.inbox), self.context.elapsed() >= until
+                is_last = is_empty or is_over or self.context.stopping.is_set()
+                yield replace(batch, cursor={"records": count, "ids": self._known.to_token()}, last=is_last)
+            if len(self._endpoint.inbox):
+                self._wake()
+        finally:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Have the clients send again what the runtime could not store."""
+        if self._uncommitted:
+            self._endpoint.pause()
+            for message in self._uncommitted:
+                _end(message, stored=False)
+            self._uncommitted = []
+
+    def _take(self) -> list[PushedMessage] | None:
+        """Return the messages of a batch that are not known; None if nothing waits."""
+        taken = self._endpoint.inbox.take(_TOGETHER)
+        if not taken:
+            return None
+        fresh: list[PushedMessage] = []
+        for message in taken:
+            if not message.stored.set_running_or_notify_cancel():
+                continue
+            if message.id and message.id in self._known:
+                # One of this batch is durable only with it.
+                if any(one.id == message.id for one in fresh):
+                    self._uncommitted.append(message)
+                else:
+                    _end(message, stored=True)
+                continue
+            if message.id:
+                self._known.add(message.id)
+            fresh.append(message)
+            self._uncommitted.append(message)
+        return fresh
+
+    def _batch(self, messages: Iterable[PushedMessage], count: int) -> Batch:
+        """Return the records of some messages. Their positions are numbers that only grow, from ``count`` on."""
+        frames: list[pl.DataFrame] = []
+        positions: list[int] = []
+        rejects: list[Reject] = []
+        for chunk in (chunk for message in messages for chunk in message.chunks):
+            # The position of the format orders records and rejects within a chunk.
+            numbers = {position: count + at for at, position in enumerate(_ordered(chunk.positions, chunk.rejects), 1)}
+            count += len(numbers)
+            frames.append(chunk.records)
+            positions += [numbers[position] for position in chunk.positions]
+            rejects += [replace(one, position=numbers[one.position]) for one in chunk.rejects]
+        records = pl.concat(frames, how="diagonal") if frames else pack([], cursor={}).records
+        return Batch(
+            records=records,
+            positions=pl.Series("position", positions, dtype=pl.Int64),
+            cursor={},
+            facts={"push.path": self.options.path},
+            rejects=tuple(rejects),
+        )
+
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one, and one batch at a time
+        """Acknowledge the requests of the batch."""
+        messages, self._uncommitted = self._uncommitted, []
+        for message in messages:
+            _end(message, stored=True)
+        self._known.compact()
+
+    def health(self) -> ConnectionHealth | None:
+        """Return since when the listener listens."""
+        listener = self._listener
+        if listener is None:
+            return ConnectionHealth(sentence="It does not listen: only the running daemon does.")
+        refused = f" {self._endpoint.refused} requests got status 429 or 503." if self._endpoint.refused else ""
+        waiting = len(self._endpoint.inbox)
+        state = listener.problem or f"It listens at http://{self.options.address}{self.options.path}; {waiting} wait."
+        return ConnectionHealth(
+            sentence=state + refused, connected_since=listener.since if not listener.problem else None
+        )
+
+    def verify(self) -> Iterable[Step]:
+        """State where the daemon will listen. The address may be in use by the running daemon, so it is not opened."""
+        kind = "a bearer token" if self.options.auth.type == "bearer" else "signatures of Standard Webhooks"
+        sentence = (
+            f"Clients send to http://{self.options.address}{self.options.path} with {kind}, while the daemon runs."
+        )
+        return [Step(name="listener", outcome="passed", sentence=sentence)]
+
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - nothing of a client waits
+        """Return why nothing is received; None if the source listens."""
+        if name != self.options.path.lstrip("/"):
+            return None
+        return self._listener.problem or None if self._listener is not None else "Only the running daemon listens."
+
+    def interrupt(self) -> None:
+        """Respond with 503 from now on."""
+        self._endpoint.inbox.close()
+
+    def close(self) -> None:
+        """End the listener of the path, and have the clients send again what was not stored."""
+        self._endpoint.inbox.close()
+        self._endpoint.pause()
+        self._detach()
+
+    def _detach(self) -> None:
+        if self._listener is not None:
+            self._listener.detach(self.options.path, self._endpoint)
+            self._listener = None
+
+    def _wake_pipelines(self) -> None:
+        for pipeline in self.options.wakes:
+            self.context.wake(pipeline)
+
+
+def _ordered(positions: Iterable[int | str], rejects: Iterable[Reject]) -> list[int | str]:
+    found = dict.fromkeys([*positions, *(one.position for one in rejects)])
+    rows = [one for one in found if isinstance(one, int)]
+    return [*sorted(rows), *(one for one in found if isinstance(one, str))]
+
+
+def _end(message: PushedMessage, *, stored: bool) -> None:
+    if stored:
+        message.stored.set_result(None)
+    else:
+        message.stored.set_exception(NotStored("not stored"))

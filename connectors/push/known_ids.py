@@ -1,0 +1,75 @@
+"""The ids of messages that are durable, so that a repeated message is acknowledged and not stored again.
+
+The newest ids are in the cursor, which is committed together with the records. When they become many, they move to a file of the
+connector; until it is written, the cursor has them, so no crash forgets one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+
+from ingestd.sdk import KeptFile
+
+MAX_IDS = 60_000
+"""So many ids are known; the oldest are forgotten."""
+_DIGEST_BYTES = 16
+_IN_CURSOR = 128
+_MOST_IN_CURSOR = 4_096
+
+
+class KnownIds:
+    """Digests of ids in the order of their arrival. Belongs to the reading thread."""
+
+    def __init__(self, file: KeptFile) -> None:
+        self._file = file
+        self._known: dict[bytes, None] | None = None
+        self._recent: dict[bytes, None] = {}
+
+    def load(self, recent: Iterable[str]) -> None:
+        """Begin a reading: ``recent`` is that of the durable cursor.
+
+        Raises:
+            OSError: the file can't be read.
+        """
+        if self._known is None:
+            stored = self._file.read() or b""
+            whole = len(stored) - len(stored) % _DIGEST_BYTES
+            self._known = {stored[at : at + _DIGEST_BYTES]: None for at in range(0, whole, _DIGEST_BYTES)}
+        self._recent = {base64.b64decode(one): None for one in recent}
+
+    def __contains__(self, identity: str) -> bool:
+        """Return whether a message with this id is durable or was added."""
+        digest = _digest(identity)
+        return digest in self._recent or digest in (self._known or {})
+
+    def add(self, identity: str) -> None:
+        """Add the id of a message that the next batch stores."""
+        self._recent[_digest(identity)] = None
+
+    def to_token(self) -> list[str]:
+        """Return the part of the cursor."""
+        return [base64.b64encode(digest).decode() for digest in self._recent]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the cursor has as many ids as it may, because the file could not be written."""
+        return len(self._recent) >= _MOST_IN_CURSOR
+
+    def compact(self) -> None:
+        """Move the ids of the cursor to the file, if there are many; call it after a commit of all of them.
+
+        Raises:
+            OSError: the file can't be written. The cursor keeps the ids.
+        """
+        if len(self._recent) < _IN_CURSOR or self._known is None:
+            return
+        newest = list({**self._known, **self._recent})[-MAX_IDS:]
+        self._file.write(b"".join(newest))
+        self._known = dict.fromkeys(newest)
+        self._recent = {}
+
+
+def _digest(identity: str) -> bytes:
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()[:_DIGEST_BYTES]

@@ -1,0 +1,26 @@
+"""A message between the listener and the reading."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from ingestd.sdk.formats import RecordChunk
+
+
+class NotStored(Exception):
+    """The message could not be stored now; the client sends it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushedMessage:
+    """Decoded records of one request. ``id``: empty if the client sends none.
+
+    ``stored`` ends when the records are durable, with `NotStored` if they could not be stored. It is cancelled if the client does
+    not wait any more.
+    """
+
+    id: str
+    chunks: tuple[RecordChunk, ...]
+    size: int
+    stored: Future[None] = field(default_factory=Future)
