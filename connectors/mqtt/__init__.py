@@ -1,0 +1,6 @@
+"""The mqtt connector: subscribes to topics of a broker, and acknowledges each message after it is stored."""
+
+from connectors.mqtt.connector import MqttConnector
+from connectors.mqtt.options import MqttOptions
+
+__all__ = ["MqttConnector", "MqttOptions"]

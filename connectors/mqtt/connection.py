@@ -1,0 +1,281 @@
+"""One connection to a broker, from its start to its end; the next one is another object."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectors.mqtt.options import LARGEST_PAYLOAD, MqttOptions
+from connectors.mqtt.repetition import IN_FLIGHT
+from ingestd.sdk import SourceBroken, SourceUnavailable
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import ConnectFlags, DisconnectFlags, MQTTMessage
+    from paho.mqtt.properties import Properties
+    from paho.mqtt.reasoncodes import ReasonCode
+
+_KEEPALIVE_SECONDS = 30
+_RESPONSE_SECONDS = 15.0
+_END_SECONDS = 1.0
+_CREDENTIALS = {0x86, 0x87, 0x8A, 0x8C}
+"""Bad user name or password, not authorized, banned, bad authentication method."""
+_NEVER = {0x84: "It must speak MQTT 5.", 0x85: "Set another client_id."}
+_TAKEN_OVER = 0x8E
+_TAKEN_OVER_SECONDS = 60.0
+_QOS_NOT_SUPPORTED = 0x9B
+_OVERHEAD = 2**20
+"""What a packet may hold besides its payload: topic and properties."""
+
+
+class BrokerAccessRefused(SourceBroken):
+    """The broker refused the credentials: another attempt may lock the account."""
+
+
+class _ClosingSocket(ssl.SSLSocket):
+    """Closed if the handshake fails; the library forgets it then."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
+
+
+class BrokerConnection:
+    """Over paho-mqtt, with a thread of its own that calls ``receive`` for each message, and ``ended`` if the broker ends it.
+
+    ``client_id``: the session; empty: a new one, without memory. A new object is made for each connection, so that an
+    acknowledgement can only be sent on the connection of its message.
+    """
+
+    def __init__(
+        self,
+        options: MqttOptions,
+        *,
+        client_id: str,
+        receive: Callable[[BrokerConnection, MQTTMessage], None],
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._options = options
+        self._receive = receive
+        self._on_ended = ended
+        self.session_present = False
+        """Whether the broker had the session; known after `open`."""
+        self.session_expiry = options.session_expiry if client_id else 0
+        self.reason = ""
+        """Why the connection ended or failed."""
+        self.retry_after = 0.0
+        self._refusal: SourceBroken | None = None
+        self._changed = threading.Condition()
+        self._is_up = False
+        self._has_ended = False
+        self._is_closing = False
+        self._responses: dict[int, list[ReasonCode]] = {}
+        self._client = self._make_client(client_id)
+
+    def _make_client(self, client_id: str) -> Any:
+        try:
+            from paho.mqtt.client import Client, MQTTv5  # noqa: PLC0415 - the extra may be missing
+            from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
+        except ImportError as error:
+            raise SourceBroken(f"MQTT needs paho-mqtt: install ingestd[mqtt] ({error}).") from error
+        client: Any = Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=client_id,
+            protocol=MQTTv5,
+            reconnect_on_failure=False,
+            manual_ack=True,
+        )
+        if self._options.user:
+            client.username_pw_set(self._options.user, self._options.password.get_secret_value() or None)
+        if self._options.is_secure:
+            client.tls_set_context(self._tls_context())
+        client.on_socket_open = self._on_socket_open
+        client.on_connect_fail = self._on_connect_fail
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        client.on_subscribe = lambda _client, _data, packet, codes, _properties: self._on_response(packet, codes)
+        client.on_unsubscribe = lambda _client, _data, packet, codes, _properties: self._on_response(packet, codes)
+        client.on_message = lambda _client, _data, message: self._receive(self, message)
+        return client
+
+    def _tls_context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self._options.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise SourceBroken(f"The certificates of {self._options.ca_file} can't be read: {error}.") from error
+        context.sslsocket_class = _ClosingSocket
+        return context
+
+    def open(self) -> None:
+        """Connect and wait for the broker's response.
+
+        Raises:
+            SourceUnavailable: there is none now, or `close` was called.
+            BrokerAccessRefused: the broker refused the credentials.
+            SourceBroken: it will never accept this client as configured.
+        """
+        from paho.mqtt.packettypes import PacketTypes  # noqa: PLC0415 - the extra may be missing
+        from paho.mqtt.properties import Properties  # noqa: PLC0415
+
+        properties: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = self.session_expiry
+        properties.ReceiveMaximum = IN_FLIGHT
+        properties.MaximumPacketSize = LARGEST_PAYLOAD + _OVERHEAD
+        self._client.connect_async(
+            self._options.host,
+            self._options.port,
+            keepalive=_KEEPALIVE_SECONDS,
+            clean_start=not self.session_expiry,
+            properties=properties,
+        )
+        self._client.loop_start()
+        self._wait(lambda: self._is_up, "did not respond")
+
+    def subscribe(self, topics: Mapping[str, int], *, retained: bool, remove: Collection[str] = ()) -> list[str]:
+        """Set the subscriptions by filter with QoS, and ``remove`` others; return what the broker granted less than asked.
+
+        ``retained``: the broker sends retained messages for new subscriptions.
+
+        Raises:
+            SourceBroken: the broker refused a filter.
+            SourceUnavailable: the connection ended.
+        """
+        from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415 - the extra may be missing
+
+        handling = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB if retained else SubscribeOptions.RETAIN_DO_NOT_SEND
+        if remove:
+            _, packet = self._client.unsubscribe(sorted(remove))
+            self._wait_for(packet)
+        wanted = [(name, SubscribeOptions(qos=qos, retainHandling=handling)) for name, qos in topics.items()]
+        _, packet = self._client.subscribe(wanted)
+        granted = self._wait_for(packet)
+        lower = []
+        for (name, qos), code in zip(topics.items(), granted, strict=True):
+            if code.is_failure:
+                raise SourceBroken(
+                    f"The broker {self._options.address} refused the subscription to {name!r}: {code.getName()}. Correct the"
+                    " filter, or have the broker's administrator permit it."
+                )
+            if code.value < qos:
+                lower.append(f"The broker grants only QoS {code.value} for {name!r}, so a crash can lose its messages.")
+        return lower
+
+    def acknowledge(self, packet: int, qos: int) -> None:
+        """Acknowledge a message of this connection. Nothing is sent after its end."""
+        if self.is_open:
+            self._client.ack(packet, qos)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether messages can arrive."""
+        with self._changed:
+            return self._is_up and not self._has_ended
+
+    @property
+    def was_up(self) -> bool:
+        """Return whether the broker accepted the connection, which may have ended."""
+        with self._changed:
+            return self._is_up
+
+    def close(self) -> None:
+        """Send what waits, such as acknowledgements, and disconnect; wait at most a second."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._client.disconnect()
+        if self.was_up:
+            with self._changed:
+                self._changed.wait_for(lambda: self._has_ended, _END_SECONDS)
+
+    def _wait_for(self, packet: int | None) -> list[ReasonCode]:
+        if packet is not None:
+            self._wait(lambda: packet in self._responses, "did not confirm the subscriptions")
+            return self._responses.pop(packet)
+        raise SourceUnavailable(self.reason or f"The connection to {self._options.address} ended.")
+
+    def _wait(self, arrived: Callable[[], bool], failure: str) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: arrived() or self._has_ended or self._is_closing, _RESPONSE_SECONDS)
+            if self._refusal is not None:
+                raise self._refusal
+            if arrived() and not self._is_closing:
+                return
+            is_closing = self._is_closing
+        self.close()
+        if is_closing:
+            raise SourceUnavailable("The connection was interrupted.")
+        late = f"The broker {self._options.address} {failure} within {_RESPONSE_SECONDS:g} seconds."
+        raise SourceUnavailable(self.reason or late, retry_after=self.retry_after)
+
+    # The thread of the library calls what follows.
+
+    def _on_socket_open(self, *_: object) -> None:
+        if self._is_closing:
+            raise ConnectionAbortedError("the source ends")
+
+    def _on_connect_fail(self, *_: object) -> None:
+        error = sys.exception()
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"its certificate is not trusted ({error.verify_message}). Set ca_file to the authority's certificate"
+        else:
+            why = str(error) or type(error).__name__
+        self._end(f"The broker {self._options.address} is not reachable: {why.rstrip('.')}.")
+
+    def _on_connect(
+        self, _client: object, _data: object, flags: ConnectFlags, code: ReasonCode, properties: Properties | None
+    ) -> None:
+        if code.is_failure:
+            sentence = f"The broker {self._options.address} refused the connection: {code.getName()}."
+            if code.value in _CREDENTIALS:
+                self._refusal = BrokerAccessRefused(
+                    f"{sentence} Correct user and password, or the permissions at the broker."
+                )
+            elif code.value in _NEVER:
+                self._refusal = SourceBroken(f"{sentence} {_NEVER[code.value]}")
+            self._end(sentence)
+            return
+        with self._changed:
+            self.session_present = flags.session_present
+            self.session_expiry = getattr(properties, "SessionExpiryInterval", self.session_expiry)
+            self._is_up = True
+            self._changed.notify_all()
+
+    def _on_disconnect(
+        self, _client: object, _data: object, flags: DisconnectFlags, code: ReasonCode, _properties: object
+    ) -> None:
+        if flags.is_disconnect_packet_from_server and code.value == _TAKEN_OVER:
+            self.retry_after = _TAKEN_OVER_SECONDS
+            self._end(
+                f"Another client connected to {self._options.address} with the same client id, so the broker ended this"
+                " connection. Give each of them its own client_id."
+            )
+        elif flags.is_disconnect_packet_from_server and code.value == _QOS_NOT_SUPPORTED:
+            self._end(f"The broker {self._options.address} does not support this QoS. Set qos: 0.")
+        elif flags.is_disconnect_packet_from_server:
+            self._end(f"The broker {self._options.address} ended the connection: {code.getName()}.")
+        else:
+            self._end(
+                f"The connection to the broker {self._options.address} was cut. If this repeats, another client uses the same"
+                " client id."
+            )
+
+    def _on_response(self, packet: int, codes: list[ReasonCode]) -> None:
+        with self._changed:
+            self._responses[packet] = codes
+            self._changed.notify_all()
+
+    def _end(self, reason: str) -> None:
+        with self._changed:
+            # A failed attempt is not reported, because the source then waits before it tries again.
+            is_cut = self._is_up and not self._has_ended and not self._is_closing
+            if not self._is_closing:
+                self.reason = self.reason or reason
+            self._has_ended = True
+            self._changed.notify_all()
+        if is_cut:
+            self._on_ended()

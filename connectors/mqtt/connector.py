@@ -1,0 +1,343 @@
+"""The mqtt connector: a subscription that reads each message once it arrives, and acknowledges it once it is stored."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection
+from connectors.mqtt.message import Received
+from connectors.mqtt.options import MqttOptions
+from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
+from connectors.mqtt.repetition import RepetitionFilter
+from connectors.mqtt.session_file import SessionFile
+from connectors.mqtt.stored_state import StoredState
+from connectors.mqtt.topics import topic_facts
+from ingestd.sdk import (
+    Batch,
+    ConnectionHealth,
+    Connector,
+    Cursor,
+    Partition,
+    SourceContext,
+    SourceError,
+    SourceUnavailable,
+    Step,
+)
+from ingestd.sdk.streams import Inbox, InboxClosed, WakeCall
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import MQTTMessage
+
+BATCH = 1000
+"""The most messages of a batch."""
+_INBOX_MESSAGES = 10_000
+_INBOX_BYTES = 64 * 2**20
+_SHORT_SECONDS = 10.0
+"""After a connection that was shorter, the next one waits: a broker that ends each connection is not called without pause."""
+_PAUSE_SECONDS = 5.0
+_REPEATED_SECONDS = 2.0
+"""How long repeated messages wait for the ones after them."""
+_LOOK_SECONDS = 1.0
+"""A reading that waits for messages looks so often whether the connection still exists."""
+
+
+class MqttConnector(Connector):
+    """Subscriptions at one broker. The one partition is named after the broker."""
+
+    Options: ClassVar[type[MqttOptions]] = MqttOptions
+    options: MqttOptions
+
+    def __init__(self, options: MqttOptions, context: SourceContext) -> None:
+        super().__init__(options, context)
+        if options.ca_file is not None:
+            self.options = options.model_copy(update={"ca_file": context.base / options.ca_file})
+        self._filters = options.filters
+        self._wake = WakeCall()
+        self._inbox: Inbox[Received] = Inbox(max_items=_INBOX_MESSAGES, max_bytes=_INBOX_BYTES, wake=self._wake)
+        self._taken: deque[Received] = deque()
+        """Messages of the inbox that nothing was done with."""
+        self._undecided: deque[Received] = deque()
+        """Messages after those of `_unacknowledged` that the present reading has begun with."""
+        self._unacknowledged: deque[tuple[int, Received]] = deque()
+        """Messages of batches, each with the number that the cursor has after it."""
+        self._durable = 0
+        """The number of the durable cursor."""
+        self._lock = threading.Lock()
+        self._connection: BrokerConnection | None = None
+        self._connected_at: float | None = None
+        """When the connection was made, in seconds since the epoch."""
+        self._opened = 0.0
+        self._oldest: float | None = None
+        self._refused = ""
+        self._reason = ""
+        """Why there is no connection."""
+        self._notes: tuple[str, ...] = ()
+        self._lost = ""
+
+    @classmethod
+    def schedule_refusal(cls, options: MqttOptions) -> str:  # noqa: ARG003 - the same for all
+        """Return that a subscription stays open."""
+        return (
+            "a subscription stays connected and reads each message when it arrives; remove schedule, or call `ingestd sync` at"
+            " the times that you want"
+        )
+
+    def partitions(self) -> Iterable[Partition]:
+        """Return the one partition, without a request."""
+        return [Partition(name=self.options.address, snapshot=False, replayable=False)]
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+        """Yield the messages that have arrived; in a one-shot sync, those that arrive until there is none for some time."""
+        if self.context.unsaved is not None:
+            raise SourceUnavailable(
+                f"The messages of {self.options.address} are read by the daemon and by `ingestd sync` only, because a broker"
+                " gives them out once."
+            )
+        if self._refused:
+            raise BrokerAccessRefused(self._refused)
+        session = SessionFile(self.context.keep("session"), self.context.pipeline, self.options.client_id)
+        stored = StoredState.of(cursor, session.client_id)
+        self._resume(stored.number)
+        repetitions = RepetitionFilter(stored.recent)
+        has_begun = False
+        for messages in self._arrivals(session, repetitions):
+            collector = RecordCollector(self.options, stored.number)
+            for message, is_new in messages:
+                if is_new:
+                    collector.add(message)
+                    stored.note(message)
+                stored.number = collector.number
+                self._unacknowledged.append((collector.number, self._undecided.popleft()))
+                if collector.is_full:
+                    has_begun = True
+                    yield collector.to_batch(stored.to_cursor(), last=False)
+                    collector = RecordCollector(self.options, stored.number)
+            if not collector.is_empty:
+                has_begun = True
+                yield collector.to_batch(stored.to_cursor(), last=False)
+            self._acknowledge(self._durable)
+        if has_begun:
+            yield RecordCollector(self.options, stored.number).to_batch(stored.to_cursor(), last=True)
+
+    def _arrivals(self, session: SessionFile, repetitions: RepetitionFilter) -> Iterator[list[tuple[Received, bool]]]:
+        """Yield the messages that arrive, in order, until the reading ends."""
+        quiet_since = self.context.elapsed()
+        while not self.context.stopping.is_set():
+            if not self._taken and not len(self._inbox):
+                self._connect(session)
+            quiet = self.context.elapsed() - quiet_since
+            wait = _REPEATED_SECONDS - quiet if repetitions.holds else self._wait_seconds(quiet)
+            if not self._taken:
+                self._take(wait)
+            if self._taken:
+                quiet_since = self.context.elapsed()
+                decided: list[tuple[Received, bool]] = []
+                while self._taken:
+                    self._undecided.append(self._taken.popleft())
+                    decided += repetitions.add(self._undecided[-1])
+                yield decided
+            elif wait <= 0:
+                if not repetitions.holds:
+                    return
+                yield list(repetitions.flush())
+
+    def _wait_seconds(self, quiet: float) -> float:
+        """Return how long to wait for a message after ``quiet`` seconds; the daemon does not wait, because it is woken."""
+        if self.context.until is None:
+            return 0.0
+        return min(self.options.sync_seconds - quiet, self.context.until - self.context.elapsed())
+
+    def _take(self, wait: float) -> None:
+        connection = self._connection
+        if wait > 0 and (connection is None or not connection.is_open):
+            return
+        self._taken.extend(self._inbox.take(BATCH, wait_seconds=min(wait, _LOOK_SECONDS)))
+        self._oldest = self._taken[-1].arrived if self._taken and len(self._inbox) else None
+
+    # ------------------------------------------------------------------------------------------------- acknowledgements
+
+    def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - there is one
+        """Acknowledge the messages up to the cursor, in the order in which they arrived."""
+        self._durable = StoredState.of(cursor, "").number
+        self._acknowledge(self._durable)
+
+    def _acknowledge(self, number: int) -> None:
+        while self._unacknowledged and self._unacknowledged[0][0] <= number:
+            self._unacknowledged.popleft()[1].acknowledge()
+
+    def _resume(self, number: int) -> None:
+        """Acknowledge what is stored up to ``number``, and read again what was not stored, because the reading was aborted."""
+        self._durable = number
+        self._acknowledge(number)
+        self._taken = deque([*(message for _, message in self._unacknowledged), *self._undecided, *self._taken])
+        self._unacknowledged.clear()
+        self._undecided.clear()
+
+    # ------------------------------------------------------------------------------------------------------- connection
+
+    def _connect(self, session: SessionFile) -> None:
+        """Connect if there is no connection, and set the subscriptions.
+
+        Raises:
+            SourceUnavailable: the broker is not reachable now, or the last connection was too short to try at once.
+            SourceBroken: the broker refuses this client as configured.
+        """
+        former = self._connection
+        if former is not None:
+            if former.is_open:
+                return
+            self._connected_at = None
+            pause = former.retry_after or _PAUSE_SECONDS
+            self._reason = former.reason
+            if former.reason and self.context.elapsed() - self._opened < max(_SHORT_SECONDS, former.retry_after):
+                self._connection = None
+                raise SourceUnavailable(former.reason, retry_after=pause)
+        connection = BrokerConnection(
+            self.options, client_id=session.client_id, receive=self._receive, ended=self._wake
+        )
+        with self._lock:
+            if self.context.stopping.is_set():
+                raise SourceUnavailable("The reading was interrupted.")
+            self._connection = connection
+        try:
+            connection.open()
+            self._opened = self.context.elapsed()
+            self._subscribe(connection, session)
+        except SourceError as error:
+            self._connection = None
+            self._reason = str(error)
+            connection.close()
+            if isinstance(error, BrokerAccessRefused):
+                self._refused = (
+                    f"{error} No connection is made until `ingestd reload`, because attempts may lock the account."
+                )
+                raise BrokerAccessRefused(self._refused) from None
+            if isinstance(error, SourceUnavailable) and connection.was_up:  # its end has woken the source
+                error.retry_after = max(error.retry_after, _PAUSE_SECONDS)
+            raise
+        self._connected_at = self.context.now()
+
+    def _subscribe(self, connection: BrokerConnection, session: SessionFile) -> None:
+        wanted = {one.subscribed: topic.qos for one, topic in zip(self._filters, self.options.topics, strict=True)}
+        if session.filters and not connection.session_present:
+            self._lost = (
+                f"The broker {self.options.address} no longer had the session {session.client_id}: messages that were published"
+                " before and not read are lost. Retained messages are read again. A broker loses sessions if it restarts without"
+                " persistence, or after session_expiry."
+            )
+            self.context.log(self._lost)
+        stale = set(session.filters) - set(wanted) if connection.session_present else set()
+        session.keep([*session.filters, *wanted])
+        notes = connection.subscribe(wanted, retained=self.options.retained == "take", remove=stale)
+        session.keep(wanted)
+        if connection.session_expiry < self.options.session_expiry:
+            notes.append(
+                f"The broker {self.options.address} keeps messages for {connection.session_expiry} seconds only, not for"
+                f" session_expiry: {self.options.session_expiry}."
+            )
+        self._notes = tuple(notes)
+
+    def _receive(self, connection: BrokerConnection, message: MQTTMessage) -> None:
+        """Put a message into the inbox, in the library's thread; wait while it is full."""
+        try:
+            topic = message.topic
+        except UnicodeDecodeError:
+            topic = ""
+        is_ignored = message.retain and self.options.retained == "ignore"
+        size = len(message.payload)
+        kept = message.payload if size <= self.options.max_payload_bytes else message.payload[:SHOWN_BYTES]
+        received = Received(
+            connection=connection,
+            packet=message.mid,
+            qos=message.qos,
+            repeated=message.dup,
+            topic=topic,
+            facts=None if is_ignored else topic_facts(self._filters, topic),
+            payload=bytes(kept),
+            size=size,
+            arrived=self.context.elapsed(),
+        )
+        if self._oldest is None:
+            self._oldest = received.arrived
+        if not message.qos:
+            self._inbox.offer(received, len(kept))
+            return
+        try:
+            self._inbox.put(received, len(kept))
+        except InboxClosed:
+            return  # not acknowledged, so the broker keeps it
+
+    # -------------------------------------------------------------------------------------------------------- operation
+
+    @property
+    def rescan_seconds(self) -> float:
+        """The interval of readings without a message."""
+        return 60.0
+
+    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call ``wake`` when a message arrives or the connection ends."""
+        return self._wake.listen(wake)
+
+    def health(self) -> ConnectionHealth:
+        """Return the state of the connection."""
+        connection = self._connection
+        is_open = connection is not None and connection.is_open
+        lag = self._oldest
+        if is_open:
+            sentence = f"Connected to {self.options.address}. Subscriptions: {len(self._filters)}."
+        else:
+            reason = connection.reason if connection is not None else self._reason
+            sentence = self._refused or reason or f"Not connected to {self.options.address}."
+        return ConnectionHealth(
+            sentence=sentence,
+            connected_since=self._connected_at if is_open else None,
+            lag_seconds=max(0.0, self.context.elapsed() - lag) if lag is not None else (0.0 if is_open else None),
+            dropped=self._inbox.dropped,
+        )
+
+    def notices(self) -> Iterable[str]:
+        """Return that the session was lost, and what the broker granted less than asked."""
+        return [one for one in (self._lost, *self._notes) if one]
+
+    def verify(self) -> Iterable[Step]:
+        """Check the access with a session of its own, so that a running daemon keeps its session."""
+        name = "connection"
+        connection: Any = None
+        try:
+            connection = BrokerConnection(self.options, client_id="", receive=lambda _connection, _message: None)
+            connection.open()
+            yield Step(name=name, outcome="passed", sentence=f"The broker {self.options.address} accepts the client.")
+            name = "topics"
+            wanted = {one.subscribed: topic.qos for one, topic in zip(self._filters, self.options.topics, strict=True)}
+            notes = connection.subscribe(wanted, retained=False)
+            sentence = " ".join(notes) or f"The broker accepts all subscriptions: {len(wanted)}."
+            yield Step(name=name, outcome="passed", sentence=sentence)
+        except SourceError as error:
+            yield Step(name=name, outcome="failed", sentence=str(error))
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def again(self) -> None:
+        """Try refused credentials again. Nothing else changes, because messages are given out once."""
+        self.resume()
+
+    def resume(self) -> None:
+        """Try again at the next pass although the broker refused the credentials."""
+        self._refused = ""
+
+    def interrupt(self) -> None:
+        """End a running reading: the inbox takes nothing more, and the connection is closed."""
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect. The broker keeps the session, and what is not acknowledged."""
+        self._inbox.close()
+        with self._lock:
+            connection = self._connection
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,160 @@
+"""The options of the mqtt connector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from connectors.formats.csv import Csv
+from connectors.formats.fixed_width import FixedWidth
+from connectors.formats.json import Json
+from connectors.formats.ndjson import Ndjson
+from connectors.formats.xml import Xml
+from connectors.mqtt.topics import TopicFilter
+
+_MODEL = ConfigDict(extra="forbid", frozen=True)
+
+PayloadFormat: TypeAlias = Annotated[Csv | Ndjson | Json | FixedWidth | Xml, Field(discriminator="type")]
+
+LARGEST_PAYLOAD = 16 * 2**20
+
+
+class TopicOptions(BaseModel):
+    """A subscription."""
+
+    model_config = _MODEL
+
+    filter: str = Field(
+        description=(
+            "The topic filter, with the wildcards + and #. A level in braces, as in bench/{bench}/+, matches like + and names the"
+            " level: the mapping uses it as {mqtt.part.bench}."
+        )
+    )
+    qos: int = Field(
+        default=1,
+        ge=0,
+        description="1: the broker repeats a message until it is stored here. 0: it sends the message at most once.",
+    )
+
+    @field_validator("filter")
+    @classmethod
+    def _check_filter(cls, text: str) -> str:
+        TopicFilter.parse(text)
+        return text
+
+    @field_validator("qos")
+    @classmethod
+    def _check_qos(cls, qos: int) -> int:
+        if qos > 1:
+            raise ValueError(
+                "qos must be 0 or 1: the MQTT library acknowledges messages with qos 2 before they are stored, so a crash"
+                " would lose them. Use 1; a repeated message is recognized"
+            )
+        return qos
+
+
+class MqttOptions(BaseModel):
+    """Topics of an MQTT 5 broker."""
+
+    model_config = _MODEL
+
+    url: str = Field(
+        description="The broker: mqtt://host:1883, or mqtts://host:8883 for TLS. Without credentials and path."
+    )
+    topics: Annotated[list[TopicOptions], Field(min_length=1, max_length=100)] = Field(
+        description="The subscriptions, at most 100. If several filters match a topic, the first one names its levels."
+    )
+    payload: Literal["json", "text"] | PayloadFormat = Field(
+        default="json",
+        description=(
+            "json: an object is a record, and any other value but an array is the field value. text: the payload is the field"
+            " value. Or a format with its type, such as {type: csv}: each payload is a file with any number of records."
+        ),
+    )
+    retained: Literal["take", "ignore"] = Field(
+        default="take",
+        description=(
+            "take: the broker sends the retained message of each topic when a subscription is new, or was lost. ignore: only"
+            " messages that are published later are read."
+        ),
+    )
+    session_expiry: int = Field(
+        default=604_800,
+        ge=60,
+        lt=2**32 - 1,
+        description="For how many seconds the broker keeps messages while the source is not connected; a broker may limit it.",
+    )
+    client_id: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+        default="auto",
+        description="The name of the session at the broker. auto: a random one, which is kept beside the state file.",
+    )
+    sync_seconds: float = Field(
+        default=5,
+        gt=0,
+        le=3600,
+        description="`ingestd sync` ends the reading after so many seconds without a message.",
+    )
+    user: str = Field(default="", description="The user name; empty: none.")
+    password: SecretStr = Field(default=SecretStr(""), description="The password; empty: none.")
+    ca_file: Path | None = Field(
+        default=None, description="A file with the certificates to trust, as PEM, instead of the system's."
+    )
+    max_payload_bytes: int = Field(
+        default=2**20, ge=1, le=LARGEST_PAYLOAD, description="A message with a larger payload is rejected."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            usable = parts.port != 0
+            (parts.hostname or "").encode("idna")
+        except ValueError as error:
+            raise ValueError(f"{url!r} is no address: {error}") from None
+        if parts.scheme not in {"mqtt", "mqtts"} or not parts.hostname or not usable:
+            raise ValueError("an address begins with mqtt:// or mqtts:// and has a host")
+        if "@" in parts.netloc:
+            raise ValueError("an address must not hold credentials; use user and password")
+        if parts.path not in {"", "/"} or parts.query or parts.fragment:
+            raise ValueError("an address has a host and a port only; the topics are set by topics")
+        return url
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        filters = [one.subscribed for one in self.filters]
+        if len(set(filters)) < len(filters):
+            raise ValueError("two topics have the same filter")
+        if self.password.get_secret_value() and not self.user:
+            raise ValueError("password needs user")
+        if self.ca_file is not None and not self.is_secure:
+            raise ValueError("ca_file needs an address with mqtts://")
+        return self
+
+    @property
+    def filters(self) -> tuple[TopicFilter, ...]:
+        """Return the parsed filters, in the order of the topics."""
+        return tuple(TopicFilter.parse(one.filter) for one in self.topics)
+
+    @property
+    def is_secure(self) -> bool:
+        """Return whether the connection uses TLS."""
+        return self.url.startswith("mqtts:")
+
+    @property
+    def host(self) -> str:
+        """Return the host of the broker."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """Return the port of the broker."""
+        return urlsplit(self.url).port or (8883 if self.is_secure else 1883)
+
+    @property
+    def address(self) -> str:
+        """Return the broker for people."""
+        return f"{self.host}:{self.port}"

@@ -1,0 +1,126 @@
+"""The records of messages: payloads as JSON values, as texts, or as small files in a format."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import polars as pl
+
+from connectors.formats import Format
+from connectors.formats.frames import field_names, records_to_frame
+from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
+from connectors.mqtt.message import Received
+from connectors.mqtt.options import MqttOptions
+from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
+from ingestd.sdk.formats.record_chunk import escape_stray_bytes
+
+SHOWN_BYTES = 1000
+"""So much of an unusable payload is stored with its rejection."""
+_CELLS = 4_000_000
+"""The limit of records times names in a batch: messages without common names would otherwise need quadratic memory."""
+_ANY = msgspec.json.Decoder(msgspec.Raw)
+
+
+@dataclass(slots=True)
+class RecordCollector:
+    """The records of consecutive messages, numbered after ``number``: the number of the last record or rejection."""
+
+    options: MqttOptions
+    number: int
+    _rows: list[JsonRecord] = field(default_factory=list)
+    _positions: list[int] = field(default_factory=list)
+    _rejects: list[Reject] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing was added."""
+        return not self._positions and not self._rejects
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether a batch should be made."""
+        return len(self._names) * len(self._rows) > _CELLS
+
+    def add(self, message: Received) -> None:
+        """Add the records of a message, or the reason why it has none. An empty payload of JSON has no record."""
+        if message.size > len(message.payload):
+            self._reject(
+                message, f"has {message.size} bytes, more than {self.options.max_payload_bytes} (max_payload_bytes)"
+            )
+            return
+        payload = self.options.payload
+        if isinstance(payload, Format):
+            self._add_file(message, payload)
+            return
+        try:
+            if payload == "text":
+                self._add(message, {"value": _text(message.payload)})
+            elif message.payload:
+                self._add(message, _json_record(message.payload))
+        except LineUnreadable as error:
+            self._reject(message, str(error))
+
+    def to_batch(self, cursor: Cursor, *, last: bool) -> Batch:
+        """Return the batch that ends at ``cursor``."""
+        return Batch(
+            records=records_to_frame(self._rows, field_names(self._rows)),
+            positions=pl.Series("position", self._positions, dtype=pl.Int64),
+            cursor=cursor,
+            rejects=tuple(self._rejects),
+            last=last,
+        )
+
+    def _add(self, message: Received, record: Mapping[str, str | None]) -> None:
+        self.number += 1
+        self._rows.append({**record, **(message.facts or {})})
+        self._names.update(record)
+        self._positions.append(self.number)
+
+    def _add_file(self, message: Received, payload: Format) -> None:
+        rows: list[Mapping[str, str | None]] = []
+        rejects: list[Reject] = []
+        try:
+            for chunk in payload.read(io.BytesIO(message.payload), message.topic):
+                rows += chunk.records.iter_rows(named=True)
+                rejects += chunk.rejects
+        except SourceBroken as error:
+            self._reject(message, f"can't be read: {error}")
+            return
+        for row in rows:
+            self._add(message, {name: value for name, value in row.items() if value is not None})
+        for reject in rejects:
+            self.number += 1
+            record = {**reject.record, **(message.facts or {})}
+            self._rejects.append(Reject(position=self.number, reason=reject.reason, field=reject.field, record=record))
+
+    def _reject(self, message: Received, fault: str) -> None:
+        self.number += 1
+        shown = escape_stray_bytes(message.payload[:SHOWN_BYTES].decode("utf-8", "surrogateescape"))
+        record = {"text": shown, **(message.facts or {})}
+        reason = f"The message of the topic {message.topic!r} {fault.rstrip('.')}."
+        self._rejects.append(Reject(position=self.number, reason=reason, record=record))
+
+
+def _json_record(payload: bytes) -> JsonRecord:
+    """Return an object as a record, and another value as its field ``value``."""
+    text = payload.strip(b" \t\r\n")
+    if text.startswith(b"{") or not text:
+        return parse_record(payload)
+    if text.startswith(b"["):
+        raise LineUnreadable("is a JSON array; with payload: {type: json} each of its objects is a record")
+    try:
+        _ANY.decode(text)  # one value, so that the object around it has one field
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LineUnreadable(f"is not valid JSON ({error}); payload: text takes any text") from None
+    return parse_record(b'{"value":' + text + b"}")
+
+
+def _text(payload: bytes) -> str:
+    try:
+        return payload.decode("utf-8")
+    except UnicodeDecodeError:
+        raise LineUnreadable("holds bytes that are not UTF-8") from None

@@ -1,0 +1,87 @@
+"""Recognizes the messages that a broker repeats although they are stored: the acknowledgement was lost.
+
+A broker that has the session repeats what was not acknowledged, in the order of the first time and with the same packet numbers.
+Acknowledgements are sent in order, so what it repeats begins with the last stored messages, all of them in order. A single
+message with a known packet number proves nothing, because numbers are used again. So a message is known only if those after
+it are the rest of the stored ones, up to the last. If a broker uses numbers again at once, new messages can look the same only
+if they have the topics and payloads of the last stored ones in the same order; then each topic has its last value already.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from connectors.mqtt.message import Received
+
+IN_FLIGHT = 200
+"""So many messages a broker may send before the first is acknowledged; so many can be repeated."""
+
+
+class RepetitionFilter:
+    """Divides messages into new ones and those that are only acknowledged.
+
+    ``recent``: packet number and digest of the last stored messages.
+    """
+
+    def __init__(self, recent: Sequence[tuple[int, str]]) -> None:
+        self._recent = list(recent)[-IN_FLIGHT:]
+        self._connection: object = None
+        self._next: int | None = None
+        self._is_open = False
+        self._held: deque[Received] = deque()
+
+    @property
+    def holds(self) -> bool:
+        """Return whether messages wait for the next one."""
+        return bool(self._held)
+
+    def add(self, message: Received) -> Iterator[tuple[Received, bool]]:
+        """Yield messages that are decided by this one, in the order of `add`, each with whether it is new."""
+        if message.connection is not self._connection:
+            yield from self.flush()
+            self._connection = message.connection
+            self._next = None
+            self._is_open = message.connection.session_present
+        if message.facts is None or not message.qos:
+            if self._held:
+                self._held.append(message)
+            else:
+                yield message, message.facts is not None
+            return
+        if self._is_open and message.repeated and self._continues(message):
+            self._held.append(message)
+            if self._next == len(self._recent):
+                self._is_open = False
+                while self._held:
+                    held = self._held.popleft()
+                    yield held, not held.qos and held.facts is not None
+            return
+        yield from self.flush()
+        yield self._note(message), True
+
+    def flush(self) -> Iterator[tuple[Received, bool]]:
+        """Yield the messages that wait, as new ones: what is stored twice is not lost."""
+        self._is_open = False
+        while self._held:
+            held = self._held.popleft()
+            yield (held, False) if held.facts is None else (self._note(held), True)
+
+    def _continues(self, message: Received) -> bool:
+        """Return whether the message is the next stored one; the first may be any."""
+        one = (message.packet, message.digest)
+        if self._next is None:
+            at = next((at for at in reversed(range(len(self._recent))) if self._recent[at] == one), None)
+            if at is None:
+                return False
+            self._next = at
+        elif self._recent[self._next] != one:
+            return False
+        self._next += 1
+        return True
+
+    def _note(self, message: Received) -> Received:
+        if message.qos:
+            self._recent.append((message.packet, message.digest))
+            del self._recent[:-IN_FLIGHT]
+        return message

@@ -1,0 +1,59 @@
+"""The name of the session at the broker and its subscriptions, kept beside the state file."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Collection, Iterable
+
+from ingestd.sdk import KeptFile, SourceBroken
+
+_LONGEST = 23
+"""Every broker accepts client ids of so many characters."""
+
+
+class SessionFile:
+    """``client_id`` names the session; ``filters`` are those that the broker may still have in it."""
+
+    def __init__(self, file: KeptFile, pipeline: str, client_id: str) -> None:
+        self._file = file
+        try:
+            content = file.read()
+            known = json.loads(content) if content is not None else {}
+            name, filters = str(known.get("client_id", "")), frozenset(map(str, known.get("filters", ())))
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise SourceBroken(
+                f"The kept file of the session can't be read: {error}. Restore it from a backup, or remove it: then messages that"
+                " wait in the former session are not read."
+            ) from error
+        wanted = client_id if client_id != "auto" else name or _new_id(pipeline)
+        self.client_id = wanted
+        self.filters: Collection[str] = filters if name == wanted else frozenset()
+        if name != wanted:
+            self._write()
+
+    def keep(self, filters: Iterable[str]) -> None:
+        """Store the filters of the session.
+
+        Raises:
+            SourceBroken: the file can't be written.
+        """
+        wanted = frozenset(filters)
+        if wanted != self.filters:
+            self.filters = wanted
+            self._write()
+
+    def _write(self) -> None:
+        content = json.dumps({"client_id": self.client_id, "filters": sorted(self.filters)})
+        try:
+            self._file.write(content.encode())
+        except (OSError, ValueError) as error:
+            raise SourceBroken(
+                f"The session can't be kept beside the state file: {error}. Correct the folder's access."
+            ) from error
+
+
+def _new_id(pipeline: str) -> str:
+    random = secrets.token_hex(5)
+    return f"{re.sub('[^0-9A-Za-z]', '', pipeline)[: _LONGEST - len(random)]}{random}"

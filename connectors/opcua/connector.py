@@ -1,0 +1,378 @@
+"""The opcua connector: a snapshot of the present values; between complete readings, those that the server says have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import uuid
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from connectors.opcua.application_certificate import ApplicationCertificate, application_certificate, expiry_notice
+from connectors.opcua.options import OpcuaOptions
+from connectors.opcua.session import ServerSession, Variable
+from connectors.opcua.values import time_text, value_text
+from ingestd.sdk import (
+    Batch,
+    ConnectionHealth,
+    Connector,
+    Cursor,
+    Partition,
+    RecordUnreadable,
+    Reject,
+    SourceBroken,
+    SourceContext,
+    SourceError,
+    SourceUnavailable,
+    Step,
+    counted,
+    pack,
+)
+from ingestd.sdk.streams import InboxClosed, LoopThread, WakeCall
+
+if TYPE_CHECKING:
+    from asyncua.ua import DataValue
+
+T = TypeVar("T")
+
+_WORK_SECONDS = 300.0
+"""The longest time for all requests of a step, such as browsing; single requests end after ``timeout_seconds``."""
+_CONNECT_REQUESTS = 8
+_PAUSE_SECONDS = 5.0
+_SHOWN = 5
+_REFUSED = {"BadUserAccessDenied", "BadIdentityTokenRejected", "BadIdentityTokenInvalid"}
+_UNTRUSTED = {
+    "BadSecurityChecksFailed",
+    "BadCertificateUntrusted",
+    "BadCertificateUseNotAllowed",
+    "BadCertificateUriInvalid",
+}
+
+
+class ServerAccessRefused(SourceBroken):
+    """The server refused the user: another attempt may lock the account."""
+
+
+class OpcuaConnector(Connector):
+    """Variables of one server. The one partition is named after the server; a record is a variable."""
+
+    Options: ClassVar[type[OpcuaOptions]] = OpcuaOptions
+    options: OpcuaOptions
+
+    def __init__(self, options: OpcuaOptions, context: SourceContext) -> None:
+        super().__init__(options, context)
+        self._wake = WakeCall()
+        self._loop: LoopThread | None = None
+        self._session: ServerSession | None = None
+        self._own: ApplicationCertificate | None = None
+        self._variables: Mapping[str, Variable] = {}
+        self._bad: frozenset[str] = frozenset()
+        """Variables that the last reading rejected."""
+        self._durable: Cursor | None = None
+        """The cursor of the last reading of this process; if it is not the stored one, all is read again."""
+        self._read_at = 0.0
+        self._forgotten = False
+        self._connected_at: float | None = None
+        self._refused = ""
+        self._reason = ""
+
+    @classmethod
+    def schedule_refusal(cls, options: OpcuaOptions) -> str:
+        """Return that a subscription stays open."""
+        if options.mode == "poll":
+            return ""
+        return "mode: subscribe stays connected and reads what changes; remove schedule, or set mode: poll"
+
+    def partitions(self) -> Iterable[Partition]:
+        """Return the one partition, without a request."""
+        return [Partition(name=self.options.address, deletes=self.options.deletes)]
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
+        """Yield all variables, or in ``mode: subscribe`` those that have changed since the last reading."""
+        session = self._connect()
+        changed = session.take_changed()
+        is_due = self.context.elapsed() - self._read_at >= self.options.full_seconds
+        follows = self._durable is not None and cursor == self._durable and not self._forgotten
+        if not self._subscribes or not follows or is_due or session.needs_all or changed & self._bad:
+            yield from self._whole(session, cursor)
+        elif changed:
+            self._durable = None  # if this fails, the names are forgotten, and the next reading must be complete
+            some = [self._variables[name] for name in sorted(changed) if name in self._variables]
+            records, rejects = self._records(some, self._run(session.read(some)))
+            if rejects:  # a rejection belongs to a complete reading, which also ends it
+                yield from self._whole(session, cursor)
+                return
+            self._durable = {"content": "", "reading": uuid.uuid4().hex}
+            yield self._batch(records, (), self._durable, partial=True)
+
+    @property
+    def _subscribes(self) -> bool:
+        """Whether this process waits for changes; `ingestd sync` and commands that only look read once."""
+        return self.options.mode == "subscribe" and self.context.until is None and self.context.unsaved is None
+
+    def _whole(self, session: ServerSession, cursor: Cursor | None) -> Iterator[Batch]:
+        self._durable = None
+        variables = self._run(session.variables())
+        known = [one for one in variables if one.id is not None]
+        if self._subscribes:
+            self._run(session.subscribe(known))  # before the reading, so that no change falls between
+        session.needs_all = False
+        session.take_changed()
+        values = dict(zip((one.name for one in known), self._run(session.read(known)), strict=True))
+        records, rejects = self._records(variables, [values.get(one.name) for one in variables])
+        self._variables = {one.name: one for one in known}
+        self._bad = frozenset(str(one.position) for one in rejects)
+        self._read_at = self.context.elapsed()
+        content = _digest(records, rejects)
+        if cursor is not None and cursor.get("content") == content and not self._forgotten:
+            self._durable = cursor
+            return
+        self._forgotten = False
+        self._durable = {"content": content, "reading": uuid.uuid4().hex}
+        yield self._batch(records, rejects, self._durable, partial=False)
+
+    def _batch(
+        self, records: Sequence[Mapping[str, str | None]], rejects: Sequence[Reject], cursor: Cursor, *, partial: bool
+    ) -> Batch:
+        whole = pack(
+            records,
+            positions=[str(one["node"]) for one in records],
+            cursor=cursor,
+            facts={"opcua.server": self.options.address},
+            rejects=tuple(rejects),
+            last=True,
+        )
+        return replace(whole, partial=partial)
+
+    def _records(
+        self, variables: Sequence[Variable], values: Sequence[DataValue | None]
+    ) -> tuple[list[Mapping[str, str | None]], list[Reject]]:
+        records: list[Mapping[str, str | None]] = []
+        rejects: list[Reject] = []
+        for variable, value in zip(variables, values, strict=True):
+            record = {"node": variable.name, "path": variable.path or None, "name": variable.label or None}
+            try:
+                records.append({**record, "unit": variable.unit or None, **self._fields(value)})
+            except RecordUnreadable as error:
+                reason = f"The variable {variable.path or variable.name} {error}."
+                rejects.append(Reject(position=variable.name, reason=reason, field="value", record=record))
+        return records, rejects
+
+    def _fields(self, value: DataValue | None) -> dict[str, str | None]:
+        """Return the fields of a value.
+
+        Raises:
+            RecordUnreadable: the server has no such variable, or its value is bad or has no text.
+        """
+        if value is None:
+            raise RecordUnreadable("is in a namespace that the server does not have")
+        status = value.StatusCode
+        quality = status.name if status is not None else "Good"
+        fields = {"status": quality}
+        if self.options.timestamps:
+            fields["timestamp"] = time_text(value.SourceTimestamp) or ""
+        if quality in {"BadNodeIdUnknown", "BadNodeIdInvalid"}:
+            raise RecordUnreadable("is unknown to the server")
+        if status is not None and status.is_bad():
+            if self.options.bad_quality == "reject":
+                raise RecordUnreadable(f"has a bad value ({quality}); its last good value stays")
+            return {**fields, "type": None, "value": None}
+        kind = value.Value.VariantType.name if value.Value is not None and value.Value.VariantType is not None else None
+        return {**fields, "type": kind, "value": value_text(value.Value)}
+
+    # ------------------------------------------------------------------------------------------------------- connection
+
+    def _connect(self) -> ServerSession:
+        """Return the open session, made now if there is none.
+
+        Raises:
+            SourceUnavailable: the server is not reachable now.
+            SourceBroken: it can't be used as configured.
+        """
+        if self._refused:
+            raise ServerAccessRefused(self._refused)
+        if self._session is not None:
+            if self._session.is_open:
+                return self._session
+            self._reason = f"{self._session.reason} ({self.options.address})"
+            self._close_session()
+        session = self._open(changed=self._wake, ended=self._wake)
+        self._session, self._connected_at, self._reason = session, self.context.now(), ""
+        return session
+
+    def _open(
+        self, *, changed: Callable[[], None] = lambda: None, ended: Callable[[], None] = lambda: None
+    ) -> ServerSession:
+        try:
+            import asyncua  # noqa: F401, PLC0415 - the extra may be missing
+        except ImportError as error:
+            raise SourceBroken(f"OPC UA needs asyncua: install ingestd[opcua] ({error}).") from error
+        # Its messages repeat, with tracebacks, what is reported here in a sentence.
+        logging.getLogger("asyncua").setLevel(logging.CRITICAL)
+        if self.options.security != "none":
+            self._own = application_certificate(self.options, self.context)
+        session = ServerSession(self.options, self._own, now=self.context.now, changed=changed, ended=ended)
+        try:
+            self._run(session.open(), seconds=_CONNECT_REQUESTS * self.options.timeout_seconds)
+        except SourceError as error:
+            self._reason = str(error)
+            if isinstance(error, ServerAccessRefused):
+                self._refused = (
+                    f"{error} No connection is made until `ingestd reload`, because attempts may lock the account."
+                )
+                raise ServerAccessRefused(self._refused) from None
+            raise
+        return session
+
+    def _run(self, work: Coroutine[Any, Any, T], *, seconds: float = _WORK_SECONDS) -> T:
+        """Run requests in the loop of the library.
+
+        Raises:
+            SourceUnavailable: the server does not respond, or the source ends.
+            SourceBroken: the server refuses this source as configured.
+        """
+        if self.context.stopping.is_set():
+            work.close()
+            raise SourceUnavailable("The reading was interrupted.")
+        if self._loop is None:
+            self._loop = LoopThread(f"opcua {self.options.address}")
+        try:
+            return self._loop.run(work, timeout_seconds=seconds)
+        except (CancelledError, InboxClosed):
+            raise SourceUnavailable("The reading was interrupted.") from None
+        except SourceError:
+            raise
+        except TimeoutError:
+            limit = self.options.timeout_seconds
+            raise SourceUnavailable(
+                f"The server {self.options.address} did not respond within {limit:g} seconds.",
+                retry_after=_PAUSE_SECONDS,
+            ) from None
+        except OSError as error:
+            raise SourceUnavailable(
+                f"The server {self.options.address} is not reachable: {_plain(error)}.", retry_after=_PAUSE_SECONDS
+            ) from None
+        except Exception as error:
+            raise self._as_source_error(error) from error
+
+    def _as_source_error(self, error: Exception) -> SourceError:
+        """Return what an error of the library means; another one is unforeseen."""
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+        if not isinstance(error, ua.UaError):
+            raise error
+        status = ua.StatusCode(error.code).name if isinstance(error, ua.UaStatusCodeError) and error.code else ""
+        if status in _REFUSED:
+            return ServerAccessRefused(
+                f"The server {self.options.address} refused the user {self.options.user or 'anonymous'} ({status})."
+            )
+        if status in _UNTRUSTED and self._own is not None:
+            return SourceBroken(
+                f"The server {self.options.address} refused the certificate of this source ({status}). Have its administrator"
+                f" trust the application {self._own.uri}."
+            )
+        return SourceUnavailable(
+            f"The server {self.options.address} responded {status or _plain(error)}.", retry_after=_PAUSE_SECONDS
+        )
+
+    def _close_session(self) -> None:
+        session, self._session = self._session, None
+        self._connected_at = None
+        if session is not None and self._loop is not None:
+            try:
+                self._loop.run(session.close(), timeout_seconds=2.0)
+            except (TimeoutError, CancelledError, InboxClosed):
+                return  # the loop ends its tasks
+
+    # -------------------------------------------------------------------------------------------------------- operation
+
+    @property
+    def rescan_seconds(self) -> float:
+        """The interval of complete readings."""
+        return self.options.sampling if self.options.mode == "poll" else self.options.full_seconds
+
+    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call ``wake`` when a variable changes or the connection ends."""
+        return self._wake.listen(wake)
+
+    def health(self) -> ConnectionHealth:
+        """Return the state of the connection."""
+        session = self._session
+        if session is None or not session.is_open:
+            reason = session.reason if session is not None else self._reason
+            return ConnectionHealth(sentence=self._refused or reason or f"Not connected to {self.options.address}.")
+        bad = f", bad: {len(self._bad)}" if self._bad else ""
+        return ConnectionHealth(
+            sentence=f"Connected to {self.options.address}. Variables: {len(self._variables)}{bad}.",
+            connected_since=self._connected_at,
+            lag_seconds=0.0,
+        )
+
+    def notices(self) -> Iterable[str]:
+        """Return that the own certificate ends soon."""
+        notice = expiry_notice(self._own, self.context.now()) if self._own is not None else ""
+        return [notice] if notice else []
+
+    def verify(self) -> Iterable[Step]:
+        """Connect, find the variables and read them once."""
+        name = "connection"
+        session: ServerSession | None = None
+        try:
+            session = self._open()
+            secured = "not encrypted" if self.options.security == "none" else "signed and encrypted"
+            yield Step(
+                name=name,
+                outcome="passed",
+                sentence=f"The server {self.options.address} accepts the source, {secured}.",
+            )
+            name = "variables"
+            variables = self._run(session.variables())
+            known = [one for one in variables if one.id is not None]
+            values = dict(zip((one.name for one in known), self._run(session.read(known)), strict=True))
+            _, rejects = self._records(variables, [values.get(one.name) for one in variables])
+            listed = ", ".join(one.name for one in variables[:_SHOWN])
+            more = f" and {len(variables) - _SHOWN} more" if len(variables) > _SHOWN else ""
+            found = f"{counted(len(variables), 'variable')}: {listed}{more}." if variables else "No variable was found."
+            yield Step(name=name, outcome="passed" if variables else "failed", sentence=found)
+            if rejects:
+                yield Step(name="values", outcome="failed", sentence=" ".join(one.reason for one in rejects[:_SHOWN]))
+        except SourceError as error:
+            yield Step(name=name, outcome="failed", sentence=str(error))
+        finally:
+            if session is not None:
+                self._run(session.close())
+
+    def again(self) -> None:
+        """Read everything again at the next pass, and try a refused user again; an operator requested that."""
+        self._forgotten = True
+        self.resume()
+
+    def resume(self) -> None:
+        """Try again at the next pass although the server refused the user."""
+        self._refused = ""
+
+    def interrupt(self) -> None:
+        """End a running reading."""
+        if self._loop is not None:
+            self._loop.close()
+
+    def close(self) -> None:
+        """Disconnect, and end the thread of the library."""
+        self._close_session()
+        if self._loop is not None:
+            self._loop.close()
+
+
+def _digest(records: Sequence[Mapping[str, str | None]], rejects: Sequence[Reject]) -> str:
+    faults = [(one.position, one.reason) for one in rejects]
+    return hashlib.sha256(
+        json.dumps([records, faults], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    ).hexdigest()
+
+
+def _plain(error: Exception) -> str:
+    return (str(error) or type(error).__name__).rstrip(".")

@@ -1,0 +1,87 @@
+"""Names of variables that survive a restart of the server: node ids with the URI of their namespace, and browse paths."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+_NODE = re.compile(r"(?:nsu=(?P<uri>[^;]+);|ns=(?P<index>\d+);)?(?P<kind>[isgb])=(?P<value>.+)", re.DOTALL)
+_DEEP = "**"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeName:
+    """A node id. ``uri``: the namespace; empty: that of OPC UA itself. ``id``: its text without namespace, as ``s=Oven``."""
+
+    uri: str
+    id: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the name for its text.
+
+        Raises:
+            ValueError: it is none, or has the number of a namespace.
+        """
+        found = _NODE.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is no node id; it is written like nsu=urn:line-1;s=Temperature or i=2258")
+        if found["index"] not in {None, "0"}:
+            raise ValueError(
+                f"{text!r} names a namespace by number, which may change when the server restarts: write nsu= and its URI;"
+                " `ingestd check` with browse shows node ids in that form"
+            )
+        if found["kind"] == "i" and not found["value"].isdecimal():
+            raise ValueError(f"{text!r} is no node id: i= needs a number")
+        return cls(found["uri"] or "", f"{found['kind']}={found['value']}")
+
+    def __str__(self) -> str:
+        return f"nsu={self.uri};{self.id}" if self.uri else self.id
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsePattern:
+    """A path of browse names with wildcards."""
+
+    levels: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the pattern for its text.
+
+        Raises:
+            ValueError: a level is empty, or holds ``**`` beside other characters.
+        """
+        levels = tuple(text.strip("/").split("/"))
+        if not all(levels):
+            raise ValueError(f"{text!r} has an empty level")
+        if any(_DEEP in level and level != _DEEP for level in levels):
+            raise ValueError(f"{text!r}: ** is a level of its own")
+        return cls(levels)
+
+    def matches(self, path: Sequence[str]) -> bool:
+        """Return whether the whole path matches."""
+        return _rest(self.levels, path) == "all"
+
+    def leads_to(self, path: Sequence[str]) -> bool:
+        """Return whether something below the path may match."""
+        return _rest(self.levels, path) in {"below", "all"} and self._is_open(len(path))
+
+    def _is_open(self, depth: int) -> bool:
+        return _DEEP in self.levels or depth < len(self.levels)
+
+
+def _rest(levels: Sequence[str], path: Sequence[str]) -> str:
+    """Return ``all`` if the path matches, ``below`` if it is the begin of a match, and an empty text otherwise."""
+    if not path:
+        return "all" if all(level == _DEEP for level in levels) else "below"
+    if not levels:
+        return ""
+    first, *more = levels
+    if first == _DEEP:
+        found = {_rest(more, path), _rest(levels, path[1:])}
+        return "all" if "all" in found else "below"
+    return _rest(more, path[1:]) if fnmatch.fnmatchcase(path[0], first) else ""

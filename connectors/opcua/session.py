@@ -1,0 +1,378 @@
+"""One connection to an OPC UA server, from its start to its end; the next one is another object.
+
+The library can make a connection again itself, but if a step of that fails, it may go on without notifications. So a watchdog
+here ends the connection at any doubt, and the source makes another one and reads everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from connectors.opcua.application_certificate import ApplicationCertificate
+from connectors.opcua.endpoint import check_trusted, choose_endpoint
+from connectors.opcua.node_names import NodeName
+from connectors.opcua.options import OpcuaOptions
+from ingestd.sdk import SourceBroken
+
+if TYPE_CHECKING:
+    from asyncua import Client
+    from asyncua.ua import DataValue, NodeId
+
+_AT_ONCE = 500
+"""Variables of a request."""
+_MOST_LEVELS = 32
+_MOST_BROWSED = 500_000
+_SESSION_SECONDS = 60
+_KEEPALIVE_SECONDS = 5.0
+_SILENT_KEEPALIVES = 3
+_MESSAGE_BYTES = 64 * 2**20
+_END_SECONDS = 1.0
+_OVERFLOW = 0x480
+"""The status of a value after others that the server has dropped: info type DataValue, and overflow."""
+_HAS_PROPERTY = 46
+_HIERARCHICAL = 33
+_OBJECTS = 85
+_VARIABLE = 2
+_CLASSES = {
+    "Aes256_Sha256_RsaPss": "SecurityPolicyAes256Sha256RsaPss",
+    "Aes128_Sha256_RsaOaep": "SecurityPolicyAes128Sha256RsaOaep",
+    "Basic256Sha256": "SecurityPolicyBasic256Sha256",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """``name``: its node id with the URI of its namespace. ``id``: its id in this connection; None: no such namespace."""
+
+    name: str
+    id: NodeId | None
+    path: str = ""
+    label: str = ""
+    unit: str = ""
+
+
+class ServerSession:
+    """A session with a subscription, and the watchdog over both. All methods run in one event loop.
+
+    ``changed`` is called when there is something in `take_changed`, ``ended`` once when the server or the network ends it.
+    """
+
+    def __init__(
+        self,
+        options: OpcuaOptions,
+        own: ApplicationCertificate | None,
+        *,
+        now: Callable[[], float],
+        changed: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._options = options
+        self._own = own
+        self._now = now
+        self._changed = changed
+        self._ended = ended
+        self._client: Client | None = None
+        self._transport: asyncio.Transport | None = None
+        self._subscription: Any = None
+        self._silence = math.inf
+        self._monitored: dict[int, str] = {}
+        self._dirty: set[str] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self.needs_all = True
+        """Whether the next reading must have all variables, because a notification may be missing."""
+        self.is_open = False
+        self.reason = ""
+        """Why the connection ended."""
+
+    async def open(self) -> None:
+        """Connect, with the security that the options ask for.
+
+        Raises:
+            SourceBroken: the server can't be used as configured.
+            OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses.
+        """
+        from asyncua.crypto import security_policies  # noqa: PLC0415 - the extra may be missing
+        from asyncua.crypto.uacrypto import CertProperties  # noqa: PLC0415
+
+        endpoint = choose_endpoint(self._options, await self._make_client().connect_and_get_server_endpoints())
+        client = self._make_client()
+        if endpoint.policy and self._own is not None:
+            check_trusted(self._options, endpoint.certificate, self._now())
+            client.application_uri = self._own.uri
+            await client.set_security(
+                getattr(security_policies, _CLASSES[endpoint.policy]),
+                CertProperties(self._own.certificate, self._own.certificate_suffix),
+                CertProperties(self._own.key, self._own.key_suffix),
+                server_certificate=CertProperties(endpoint.certificate, "der"),
+            )
+        if self._options.user:
+            client.set_user(self._options.user)
+            client.set_password(self._options.password.get_secret_value())
+        client.connection_lost_callback = self._on_lost
+        await client.connect()
+        self._client = client
+        self._transport = client.uaclient.protocol.transport
+        self.is_open = True
+        self._watching = asyncio.create_task(self._watch())
+
+    def _make_client(self) -> Client:
+        from asyncua import Client  # noqa: PLC0415 - the extra may be missing
+
+        client = Client(
+            f"opc.tcp://{self._options.address}",
+            timeout=self._options.timeout_seconds,
+            watchdog_intervall=self._options.timeout_seconds,
+        )
+        client.name = client.description = "ingestd"
+        client.session_timeout = _SESSION_SECONDS * 1000
+        client.max_messagesize = _MESSAGE_BYTES
+        return client
+
+    # ------------------------------------------------------------------------------------------------------ variables
+
+    async def variables(self) -> list[Variable]:
+        """Return the variables that the options name, as the server has them now, each once.
+
+        Raises:
+            SourceBroken: they are more than ``max_nodes``.
+        """
+        uris = [str(uri) for uri in await self._connected().get_namespace_array()]
+        found = {one.name: one for one in await self._browse(uris)}
+        for text in self._options.nodes:
+            name = NodeName.parse(text)
+            found.setdefault(str(name), Variable(str(name), _node_id(name, uris)))
+        if len(found) > self._options.max_nodes:
+            raise SourceBroken(
+                f"The server {self._options.address} has more than {self._options.max_nodes} of these variables (max_nodes)."
+                " Name fewer, or raise it."
+            )
+        return await self._described(list(found.values()))
+
+    async def _browse(self, uris: Sequence[str]) -> list[Variable]:
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+        patterns = self._options.patterns
+        found: list[Variable] = []
+        level: list[tuple[tuple[str, ...], NodeId]] = [((), ua.NodeId(ua.Int32(_OBJECTS)))] if patterns else []
+        seen: set[NodeId] = {id_ for _, id_ in level}
+        while level and len(found) <= self._options.max_nodes:
+            following: list[tuple[tuple[str, ...], NodeId]] = []
+            for path, id_ in level:
+                for one in await self._children(id_):
+                    below = (*path, str(one.BrowseName.Name))
+                    child = ua.NodeId(one.NodeId.Identifier, one.NodeId.NamespaceIndex)
+                    if child in seen or getattr(one.NodeId, "ServerIndex", False):  # a node of another server
+                        continue
+                    seen.add(child)
+                    if len(seen) > _MOST_BROWSED:
+                        raise SourceBroken(
+                            f"The server {self._options.address} has more than {_MOST_BROWSED} nodes below these paths. Write"
+                            " longer ones."
+                        )
+                    if int(one.NodeClass) == _VARIABLE and any(pattern.matches(below) for pattern in patterns):
+                        found.append(Variable(str(_name(child, uris)), child, "/".join(below)))
+                    if len(below) < _MOST_LEVELS and any(pattern.leads_to(below) for pattern in patterns):
+                        following.append((below, child))
+            level = following
+        return found
+
+    async def _children(self, id_: NodeId) -> list[Any]:
+        """Return the references to components of a node: all that lead down, except properties."""
+        node = self._connected().get_node(id_)
+        references = await node.get_children_descriptions(refs=_HIERARCHICAL)
+        return [one for one in references if one.ReferenceTypeId.Identifier != _HAS_PROPERTY]
+
+    async def _described(self, variables: list[Variable]) -> list[Variable]:
+        """Return the variables with display names, and units where they have some."""
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+        described: list[Variable] = []
+        for some in _chunks(variables):
+            ids = [one.id if one.id is not None else ua.NodeId() for one in some]
+            names = await self._connected().uaclient.read_attributes(ids, ua.AttributeIds.DisplayName)
+            units = await self._units(ids)
+            described += [
+                replace(one, label=str(_value(name, "Text") or ""), unit=unit)
+                for one, name, unit in zip(some, names, units, strict=True)
+            ]
+        return described
+
+    async def _units(self, ids: Sequence[NodeId]) -> list[str]:
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+        paths = []
+        for id_ in ids:
+            element = ua.RelativePathElement()
+            element.ReferenceTypeId = ua.NodeId(ua.Int32(_HAS_PROPERTY))
+            element.IsInverse, element.IncludeSubtypes = False, True
+            element.TargetName = ua.QualifiedName("EngineeringUnits", 0)
+            path = ua.BrowsePath()
+            path.StartingNode = id_
+            path.RelativePath = ua.RelativePath(Elements=[element])
+            paths.append(path)
+        uaclient = self._connected().uaclient
+        found = await uaclient.translate_browsepaths_to_nodeids(paths)
+        targets = [one.Targets[0].TargetId if one.StatusCode.is_good() and one.Targets else None for one in found]
+        asked = [ua.NodeId(one.Identifier, one.NamespaceIndex) for one in targets if one is not None]
+        values = iter(await uaclient.read_attributes(asked, ua.AttributeIds.Value) if asked else [])
+        units = (_value(next(values), "DisplayName") if one is not None else None for one in targets)
+        return [str(getattr(unit, "Text", "") or "") for unit in units]
+
+    async def read(self, variables: Iterable[Variable]) -> list[DataValue]:
+        """Return the present values, in the order of ``variables``, all of which have an id."""
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+        values: list[DataValue] = []
+        for some in _chunks(list(variables)):
+            ids = [one.id for one in some if one.id is not None]
+            values += await self._connected().uaclient.read_attributes(ids, ua.AttributeIds.Value)
+        return values
+
+    # --------------------------------------------------------------------------------------------------- notifications
+
+    async def subscribe(self, variables: Sequence[Variable]) -> None:
+        """Have the server report changes of these variables, instead of those of a subscription before."""
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+        from asyncua.common.subscription import Subscription  # noqa: PLC0415
+
+        wanted = {one.name for one in variables}
+        if self._subscription is not None:
+            if wanted == set(self._monitored.values()):
+                return
+            await self._subscription.delete()
+            self._subscription = None
+        parameters = ua.CreateSubscriptionParameters()
+        parameters.RequestedPublishingInterval = self._options.sampling * 1000
+        parameters.RequestedMaxKeepAliveCount = max(1, round(_KEEPALIVE_SECONDS / self._options.sampling))
+        parameters.RequestedLifetimeCount = 3 * parameters.RequestedMaxKeepAliveCount + 100
+        parameters.MaxNotificationsPerPublish = 10_000
+        parameters.PublishingEnabled = True
+        # Not by the client: it would replace a subscription that is silent, without a sign that changes are missing.
+        subscription = Subscription(self._connected().uaclient.session, parameters, self)
+        granted = await subscription.init()
+        keepalive = granted.RevisedPublishingInterval / 1000 * granted.RevisedMaxKeepAliveCount
+        self._silence = _SILENT_KEEPALIVES * keepalive + self._options.timeout_seconds
+        self._monitored = dict(enumerate((one.name for one in variables), start=1))
+        self._subscription = subscription
+        subscription.last_publish_at = time.monotonic()
+        for handles in _chunks(list(enumerate(variables, start=1))):
+            plain = await self._monitor(handles, deadband=self._options.deadband)
+            if plain and self._options.deadband:  # it is for numbers only
+                await self._monitor(plain, deadband=0.0)
+
+    async def _monitor(self, items: Sequence[tuple[int, Variable]], *, deadband: float) -> list[tuple[int, Variable]]:
+        """Return the items that the server refused; they are read at complete readings only."""
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+        requests = []
+        for handle, variable in items:
+            request = ua.MonitoredItemCreateRequest()
+            request.ItemToMonitor.NodeId = variable.id
+            request.ItemToMonitor.AttributeId = ua.AttributeIds.Value
+            request.MonitoringMode = ua.MonitoringMode.Reporting
+            request.RequestedParameters.ClientHandle = handle
+            request.RequestedParameters.SamplingInterval = self._options.sampling * 1000
+            request.RequestedParameters.QueueSize = 1  # the newest value counts, so none is lost in a queue
+            request.RequestedParameters.DiscardOldest = True
+            if deadband:
+                request.RequestedParameters.Filter = ua.DataChangeFilter(
+                    Trigger=ua.DataChangeTrigger.StatusValue, DeadbandType=1, DeadbandValue=deadband
+                )
+            requests.append(request)
+        results = await self._subscription.create_monitored_items(requests)
+        return [item for item, result in zip(items, results, strict=True) if not isinstance(result, int)]
+
+    def datachange_notification(self, _node: object, _value: object, data: Any) -> None:
+        """Note a variable that has changed; the library calls this. Its value is read when the source is read."""
+        item = data.monitored_item
+        if int(item.Value.StatusCode.value) & _OVERFLOW == _OVERFLOW:
+            self.needs_all = True
+        self._dirty.add(self._monitored[item.ClientHandle])
+        self._changed()
+
+    def status_change_notification(self, notification: Any) -> None:
+        """End the connection, because the server has ended the subscription; the library calls this."""
+        if self.is_open:
+            self._end(f"The server ended the subscription ({notification.Status.name}).")
+
+    def take_changed(self) -> set[str]:
+        """Return the names of the variables that have changed since the last call."""
+        changed, self._dirty = self._dirty, set()
+        return changed
+
+    # --------------------------------------------------------------------------------------------------------- the end
+
+    async def _watch(self) -> None:
+        """End the connection if it does not respond, or its subscription is silent for longer than the server promised."""
+        while self.is_open:
+            await asyncio.sleep(self._options.timeout_seconds)  # the library's own probe has the same period
+            silent = time.monotonic() - self._subscription.last_publish_at if self._subscription is not None else 0.0
+            if silent > self._silence:
+                self._end(f"The server sent no notification for {silent:.0f} seconds, not even that there is none.")
+            try:
+                async with asyncio.timeout(self._options.timeout_seconds):
+                    await self._connected().nodes.server_state.read_value()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the connection can't be relied on
+                self._end(f"The server does not respond ({str(error) or type(error).__name__}).")
+
+    async def _on_lost(self, error: Exception) -> None:
+        self._end(f"The connection was cut ({str(error) or type(error).__name__}).")
+
+    def _end(self, reason: str) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.reason = reason
+            self._ended()
+
+    async def close(self) -> None:
+        """Disconnect; wait at most a second for the server."""
+        self.is_open = False
+        if self._watching is not None:
+            self._watching.cancel()
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):  # it is gone: the server ends the session itself
+                async with asyncio.timeout(_END_SECONDS):
+                    await client.disconnect()
+        if self._transport is not None:
+            self._transport.abort()  # after a lost connection the library forgets its socket, and leaves it open
+            await asyncio.sleep(0)
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            raise ConnectionError("the connection was closed")
+        return self._client
+
+
+def _chunks(items: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE))
+
+
+def _name(id_: NodeId, uris: Sequence[str]) -> NodeName:
+    from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+    index = int(id_.NamespaceIndex)
+    return NodeName(uris[index] if 0 < index < len(uris) else "", ua.NodeId(id_.Identifier, 0).to_string())
+
+
+def _node_id(name: NodeName, uris: Sequence[str]) -> NodeId | None:
+    from asyncua import ua  # noqa: PLC0415 - the extra may be missing
+
+    if name.uri and name.uri not in uris:
+        return None
+    index = uris.index(name.uri) if name.uri else 0
+    try:
+        return ua.NodeId.from_string(f"ns={index};{name.id}")
+    except (ValueError, ua.UaError):
+        return None
+
+
+def _value(data: DataValue, member: str) -> Any:
+    """Return a member of a value; None if the server has no such value."""
+    return getattr(data.Value.Value if data.Value is not None else None, member, None)

@@ -1,0 +1,102 @@
+"""Values of OPC UA as exact text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from ingestd.sdk import RecordUnreadable
+
+MOST_CHARACTERS = 1_000_000
+"""The longest text of a value."""
+
+_FIRST_YEAR = 1601
+"""The first year of OPC UA's time. Its begin means that there is no time."""
+
+
+def value_text(variant: Any) -> str | None:
+    """Return the text of an ``asyncua.ua.Variant``; None: it is null.
+
+    Numbers have the fewest digits that read back as the same number of their type. Times are ISO 8601 in UTC, bytes
+    hexadecimal, arrays JSON.
+
+    Raises:
+        RecordUnreadable: it has no text, such as a structure, or a very long one.
+    """
+    if variant is None or variant.Value is None:
+        return None
+    kind = variant.VariantType.name
+    text = (
+        json.dumps(_items(kind, variant.Value), ensure_ascii=False) if variant.is_array else _text(kind, variant.Value)
+    )
+    if text is not None and len(text) > MOST_CHARACTERS:
+        raise RecordUnreadable(f"has {len(text)} characters, more than {MOST_CHARACTERS}")
+    return text
+
+
+def time_text(time: datetime | None) -> str | None:
+    """Return a time as ISO 8601 in UTC; None for no time."""
+    if time is None or time.year <= _FIRST_YEAR:
+        return None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+
+
+def _items(kind: str, value: Any) -> Any:
+    """Return an array as JSON: integers and booleans as themselves, everything else as its text."""
+    if isinstance(value, list):
+        return [_items(kind, one) for one in value]
+    return value if isinstance(value, int) else _text(kind, value)
+
+
+def _text(kind: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    try:
+        return _TEXTS.get(kind, _integer)(value)
+    except (TypeError, ValueError, AttributeError):
+        raise RecordUnreadable(f"is a value of the type {kind}, which has no text") from None
+
+
+def _integer(value: Any) -> str:
+    return str(int(value))
+
+
+def _float(value: float) -> str:
+    """Return the shortest text that reads back as the same float32."""
+    return _double(float(pl.Series([value], dtype=pl.Float32).cast(pl.String).item()))
+
+
+def _double(value: float) -> str:
+    if math.isfinite(value):
+        return repr(float(value))
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _structure(value: Any) -> str:
+    raise TypeError(type(value).__name__)
+
+
+_TEXTS: Mapping[str, Callable[[Any], str | None]] = {
+    "Boolean": lambda value: "true" if value else "false",
+    "Float": _float,
+    "Double": _double,
+    "String": str,
+    "XmlElement": str,
+    "Guid": str,
+    "DateTime": time_text,
+    "ByteString": lambda value: bytes(value).hex(),
+    "LocalizedText": lambda value: value.Text,
+    "QualifiedName": lambda value: value.Name,
+    "NodeId": lambda value: str(value.to_string()),
+    "ExpandedNodeId": lambda value: str(value.to_string()),
+    "StatusCode": lambda value: str(value.name),
+    "ExtensionObject": _structure,
+    "DataValue": _structure,
+    "Variant": _structure,
+    "DiagnosticInfo": _structure,
+}
