@@ -211,7 +211,7 @@ class DatabaseConnector(Connector):
                 now=self.context.now,
                 report=self.context.log,
                 path=self.context.base / address.database if address.family == "sqlite" else None,
-                index_path=lambda: self.context.keep("rows.db"),
+                index_path=lambda: self.context.cache("rows.db"),
                 choose=_chooser(options, self._database()),
                 page_rows=options.batch_rows,
             )

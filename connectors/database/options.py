@@ -19,7 +19,7 @@ _LONGEST_NAME = 63
 class DatabaseOptions(BaseModel):
     """A table or a query of one database."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: SecretStr = Field(
         description=(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from connectors.log.folder import LogFolder
 from connectors.log.names import LogNames
 from connectors.log.options import LogOptions
-from ingestd.sdk import SourceBroken, SourceUnavailable, Step
+from ingestd.sdk import SourceBroken, SourceUnavailable, Step, counted
 
 _NAMED = 5
 
@@ -25,14 +25,14 @@ def run_checks(
     yield Step(name="folder", outcome="passed", sentence=f"{folder.path} can be listed.")
     matching = [name for name in files if names.log_of(name) is not None]
     if unreadable := sorted(name for name in matching if not os.access(folder.path / name, os.R_OK)):
-        sentence = f"{len(unreadable)} files can't be read ({_list(unreadable)}): allow reading them."
+        sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
     logs = names.logs(files)
     listed = f": {_list(logs)}" if logs else ""
     yield Step(name="logs", outcome="passed", sentence=f"{len(logs)} match {', '.join(options.patterns)}{listed}.")
     older = sorted(name for name in matching if not names.is_log(name))
     listed = f": {_list(older)}" if older else ""
-    sentence = f"{len(older)} rotated files match {', '.join(options.rotations)}{listed}."
+    sentence = f"{counted(len(older), 'rotated file')} for {', '.join(options.rotations)}{listed}."
     yield Step(name="rotated files", outcome="passed", sentence=sentence)
     reasons = []
     for log in logs:

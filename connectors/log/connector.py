@@ -53,7 +53,7 @@ class LogConnector(Connector):
         self._names = LogNames(options.patterns, options.rotations, case_sensitive=options.case_sensitive)
         self._followed: dict[str, FollowedFiles] = {}
         self._cursors: dict[str, tuple[Cursor | None, LogCursor]] = {}
-        self._pending = PendingLines(options.idle_seconds, context.now)
+        self._pending = PendingLines(options.idle_seconds, context)
         self._notices = NoticeLog(context.log)
         self._watch = ConnectorWatch.of_one_folder(self._folder.path, mode=options.watch, log=context.log)
 

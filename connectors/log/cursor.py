@@ -148,12 +148,15 @@ class LogCursor:
 
 
 def read_log_cursor(cursor: Cursor | None) -> LogCursor:
-    """Return the position that a cursor holds; the start of the log if there is no cursor."""
+    """Return the position that a cursor holds; the start of the log if there is no cursor, or one of another connector."""
     if cursor is None:
         return LogCursor()
     token: Mapping[str, Any] = cursor
-    parts = tuple(_read_part(part) for part in token["files"])
-    return LogCursor(rows=token["rows"], parts=parts, columns=_read_columns(token.get("columns", {})))
+    try:
+        parts = tuple(_read_part(part) for part in token["files"])
+        return LogCursor(rows=int(token["rows"]), parts=parts, columns=_read_columns(token.get("columns", {})))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return LogCursor()
 
 
 _DEFAULTS = {field.name: field.default for field in fields(CursorPart)}

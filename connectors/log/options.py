@@ -19,7 +19,7 @@ _OPEN_END = re.compile(r"[*?\]]$")
 class LogOptions(BaseModel):
     """Files to which lines are appended; relative paths start at the configuration file's folder."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: Path = Field(description="The folder in which the logs and their rotated files are.")
     pattern: _Text | Annotated[list[_Text], Field(min_length=1)] = Field(

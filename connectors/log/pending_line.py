@@ -1,14 +1,15 @@
 """Pending lines: last lines of logs without a line end, and since when they wait.
 
-The time is a parameter.
+Durations don't depend on the clock: only the age of a file that was not observed before is taken from its own time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from connectors.files import Identity
 from connectors.log.cursor import CursorPart
+from ingestd.sdk import SourceContext
 
 _SOON_SECONDS = 0.05
 
@@ -16,9 +17,9 @@ _SOON_SECONDS = 0.05
 class PendingLines:
     """Last lines without a line end, by log, file and offset."""
 
-    def __init__(self, idle_seconds: float, now: Callable[[], float]) -> None:
+    def __init__(self, idle_seconds: float, context: SourceContext) -> None:
         self._idle_seconds = idle_seconds
-        self._now = now
+        self._context = context
         self._since: dict[tuple[str, tuple[int, int], int], tuple[int, float]] = {}
         self._until: dict[str, float] = {}
         self._sentences: dict[str, str] = {}
@@ -37,7 +38,7 @@ class PendingLines:
     def retry_soon(self, log: str) -> None:
         """Have a log read again in a moment, because its files are changing."""
         sentence = f"The files of {log} are being renamed; they are read again in a moment."
-        self._wait(log, self._now() + _SOON_SECONDS, sentence)
+        self._wait(log, self._context.elapsed() + _SOON_SECONDS, sentence)
 
     def is_overdue(
         self, log: str, part: CursorPart, identity: Identity, *, quoted: bool = False, sentence: str = ""
@@ -47,14 +48,14 @@ class PendingLines:
         A line waits from the last write to its file, an open quote from when it was first seen. ``sentence`` describes
         anything else that waits.
         """
-        key, now = (log, part.id, part.offset), self._now()
+        key, now = (log, part.id, part.offset), self._context.elapsed()
         self._since = {other: seen for other, seen in self._since.items() if other[:2] != key[:2] or other == key}
         size, since = self._since.get(key, (-1, now))
         if not quoted and size != identity.size:
             since = now
-        written = identity.mtime_ns / 1e9
-        if size < 0 and written <= now:
-            since = written  # it was not observed before, so the file's own time is the best estimate
+        age = self._context.now() - identity.mtime_ns / 1e9
+        if size < 0 and age >= 0:
+            since = now - age  # it was not observed before, so the file's own time is the best estimate
         self._since[key] = (identity.size, since)
         if now - since >= self._idle_seconds:
             return True
@@ -67,7 +68,7 @@ class PendingLines:
 
     def next_seconds(self) -> float | None:
         """Return the seconds until the next line may be overdue; None if nothing waits."""
-        return max(0.0, min(self._until.values()) - self._now()) if self._until else None
+        return max(0.0, min(self._until.values()) - self._context.elapsed()) if self._until else None
 
     def sentence(self, log: str) -> str | None:
         """Return what waits in a log; None if nothing does."""

@@ -28,11 +28,11 @@ from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.tolerant import iter_records
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 from connectors.formats.text import Encoding, encoding_by_name, open_text
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns
 from connectors.log.lines import LineScanner
 from ingestd.sdk import Reject, SourceBroken
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 
 GrowableFormat: TypeAlias = Csv | Ndjson
 _SHOWN_BYTES = 1000

@@ -13,7 +13,6 @@ from typing import BinaryIO, cast
 from connectors.files import Identity
 from connectors.formats import RecordChunk
 from connectors.formats.compression import UNPACKING_ERRORS, open_unpacked
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
 from connectors.log.folder import LogFolder
 from connectors.log.followed_files import FollowedFiles
@@ -21,6 +20,7 @@ from connectors.log.prefix import Prefix, read_prefix
 from connectors.log.rotation import FilesChanging, MatchedFile
 from connectors.log.rows import GrowableFormat, RowReader, create_row_reader, parse_top
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 
 _GRANULARITY_SECONDS = 2
 """The resolution of file times on some file systems: a file that is written may keep its time for so long."""

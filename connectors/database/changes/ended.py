@@ -67,6 +67,8 @@ class EndedTransactions(ChangeMethod):
             candidate = {"at": candidate["at"], "running": running}
             if not running:
                 following, candidate = self._bound(candidate["at"]), None
+        if not observation["current"]:
+            return ReadPlan(restriction, {"bound": following, "candidate": candidate})
         if not observation["running"]:
             following, candidate = self._bound(observation["at"]), None
         elif candidate is None and len(observation["running"]) <= _MOST_RUNNING:

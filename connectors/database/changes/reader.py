@@ -7,7 +7,9 @@ means nothing, so everything is read.
 A sweep compares the keys and the row hashes of the server with the row index. If the index can't be used, and every
 ``whole_seconds``, it is a whole reading, which the intake compares with the mirror.
 
-While a backfill runs, each reading of changes also yields the rows of its next page, whether they are known or not.
+While a backfill runs, each reading of changes also yields the rows of its next page, whether they are known or not. A reading
+that would be whole yields the page only, and one whole reading follows the last page. Else the table would be read as often as it
+has pages.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from connectors.database.changes.backfill import Backfill, next_page, stored_backfill
+from connectors.database.changes.backfill import Backfill, cancel_backfill, next_page, stored_backfill
 from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
 from connectors.database.changes.method import (
     ChangeMethod,
@@ -39,7 +41,7 @@ from connectors.database.changes.selection import choose_method
 from connectors.database.changes.sweep import SweptKeys, read_keys, sweep_keys
 from connectors.database.changes.whole import DataVersion
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
-from ingestd.sdk import Cursor
+from ingestd.sdk import Cursor, counted
 
 _VERSION = 1
 _KEPT_SECONDS = 3600
@@ -158,7 +160,6 @@ class ChangeReader:
         """True if a backfill waits; its position is kept."""
         self._page_rows = page_rows
         self._carried: Backfill | None = None
-        self._paged = True
 
     def reset(self) -> None:
         """Have the next reading be whole."""
@@ -215,12 +216,13 @@ class ChangeReader:
         state = self._state(token, fingerprint, begin.memory)
         step = method.follow(session, state, observation)
         self.guarantee = method.guarantee  # it may say why this reading is whole
+        is_only_page = False
+        if begin.has_page and state is not None and step.restriction is None and not self._forget:
+            is_only_page, step = True, ReadPlan(_NOTHING, state)
         cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
         if not method.remembers:
             yield from self._all(session, columns, cursor_after)
             return
-        if self._is_only_page(begin) and state is not None:
-            step = ReadPlan(_NOTHING, step.state)
         now = self._now()
         cursor_after |= backfill.member if backfill is not None else {}
         cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
@@ -228,7 +230,7 @@ class ChangeReader:
         hashed = hash_column(self._dialect, columns)
         rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
         is_whole = token is None or step.restriction is None or self._forget
-        is_due = self._file is None and self._is_due(token, "swept", self._sweep_seconds)
+        is_due = self._file is None and not is_only_page and self._is_due(token, "swept", self._sweep_seconds)
         is_sweep = is_whole or step.sweep or is_due
         if is_sweep:
             self._count_unfollowed(method, session, observation)
@@ -260,10 +262,6 @@ class ChangeReader:
         self.progress = backfill.progress + waits if backfill is not None else ""
         version = self._file.version() if self._file is not None else None
         return _Begin(token, memory, version, backfill, has_page=backfill is not None and not self.is_paused)
-
-    def _is_only_page(self, begin: _Begin) -> bool:
-        """Return whether a file is read by a page only: its readings are whole, so both alternate while it changes."""
-        return self._file is not None and begin.has_page and (begin.is_unchanged or not self._paged)
 
     def _state(self, token: _Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
         """Return the state to continue from; None if there is none, or if it means nothing any more."""
@@ -302,7 +300,7 @@ class ChangeReader:
                 yield held
             held = ReadRows(frame=read, whole=True, cursor={}, last=False)
         if held is not None:
-            self._memory, self._paged = following, False
+            self._memory = following
             self.is_backfilling = "backfill" in cursor and not self.is_paused
             if rows is not None:
                 self._index.end_whole(cursor["reading"])
@@ -377,12 +375,12 @@ class ChangeReader:
         self._memory = _Memory(cursor["reading"], cursor["state"], begin.version if begin.is_unchanged else None)
         is_old = cursor["at"] - token["at"] >= _KEPT_SECONDS
         if found or backfill is not None or removed is not None or is_old:
-            self.is_backfilling = backfill is not None and "backfill" in cursor
+            # A whole reading follows the last page, because such readings found no changes.
+            self.is_backfilling = backfill is not None and ("backfill" in cursor or rows.restriction is _NOTHING)
             yield replace(held, cursor=cursor, last=True, removed=removed)
 
     def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
         """Return the rows of the next page, and the position after it: at no key after the last page."""
-        self._paged = True
         session, from_ = rows.session, self._source.source
         if backfill.of is None:
             backfill = backfill._replace(of=int(session.scalar(f"SELECT count(*) FROM {from_}") or 0))
@@ -400,9 +398,9 @@ class ChangeReader:
             return {**cursor, **backfill.member}
         self.progress = ""
         self._report(
-            f"The backfill of {self._source.table or 'the query'} is complete: {backfill.rows} rows were read."
+            f"The backfill of {self._source.table or 'the query'} is complete: {counted(backfill.rows, 'row')} read."
         )
-        return {name: value for name, value in cursor.items() if name != "backfill"}
+        return cancel_backfill(cursor)
 
     def _is_due(self, token: _Token | None, which: str, seconds: float) -> bool:
         return token is not None and 0 < seconds <= self._now() - float(token[which])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from connectors.database.port import ReadSession
 
@@ -28,31 +30,80 @@ FROM (
 _INNODB = """
 SELECT JSON_OBJECT(
   'at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-  'running', (
-    SELECT JSON_ARRAYAGG(holder) FROM (
-      SELECT CONCAT('transaction ', trx_mysql_thread_id, ' ', trx_started, IF(trx_mysql_thread_id = 0, CONCAT(' ', trx_id), ''))
-        AS holder
-      FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID()
-      UNION SELECT CONCAT('statement ', id, ' ', query_id) FROM information_schema.processlist
-      WHERE id <> CONNECTION_ID() AND command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')
-    ) h
+  'own', CONNECTION_ID(),
+  'transactions', (
+    SELECT JSON_ARRAYAGG(JSON_ARRAY(
+      trx_mysql_thread_id,
+      CONCAT('transaction ', trx_mysql_thread_id, ' ', trx_started, IF(trx_mysql_thread_id = 0, CONCAT(' ', trx_id), ''))
+    )) FROM information_schema.innodb_trx
   ),
-  'detached', (
-    SELECT JSON_ARRAYAGG(CONCAT('transaction ', trx_mysql_thread_id, ' ', trx_started, CONCAT(' ', trx_id)))
-    FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = 0
+  'statements', (
+    SELECT JSON_ARRAYAGG(CONCAT('statement ', id, ' ', query_id)) FROM information_schema.processlist
+    WHERE id <> CONNECTION_ID() AND command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')
   )
 )
 """
+_INNODB_SERVER = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)"
+_LIST_SECONDS = 0.12
+"""InnoDB lists its transactions anew only if no client has read the list for 0.1 s; until then it returns the same old list."""
+_LIST_RETRIES = 4
+
+
+class _InnodbList:
+    """The transactions of one InnoDB server, for all readers of this process: with a list each, none would get a new one."""
+
+    _of_servers: ClassVar[dict[str, _InnodbList]] = {}
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read = 0.0
+        self._found: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, server: str) -> _InnodbList:
+        """Return the list of a server."""
+        return cls._of_servers.setdefault(server, cls())
+
+    def observe(self, session: ReadSession) -> Mapping[str, Any]:
+        """Return a list that is younger than ``_LIST_SECONDS``; an old one, marked so, if other clients read it all the time."""
+        with self._lock:
+            if self._found is not None and time.monotonic() - self._read < _LIST_SECONDS:
+                return self._found
+            found = self._listed(session)
+            for _ in range(_LIST_RETRIES):
+                if found["current"]:
+                    break
+                time.sleep(_LIST_SECONDS)  # the server gives no signal
+                found = {**self._listed(session), "at": found["at"]}
+            self._found = found if found["current"] else None
+            return found
+
+    def _listed(self, session: ReadSession) -> Mapping[str, Any]:
+        read = json.loads(session.scalar(_INNODB) or "{}")
+        self._read = time.monotonic()
+        transactions = read["transactions"] or []
+        others = [(thread, holder) for thread, holder in transactions if thread != read["own"]]
+        return {
+            "at": int(read["at"]),
+            "running": [holder for _, holder in others] + (read["statements"] or []),
+            "detached": [holder for thread, holder in others if thread == 0],
+            # A list without the transaction of this session was made before it began.
+            "current": len(others) < len(transactions),
+        }
 
 
 def observe_postgresql(session: ReadSession) -> Mapping[str, Any]:
-    """Return the clock in microseconds since the epoch, and the running transactions; it needs no right."""
-    return _parsed(session.scalar(_POSTGRESQL))
+    """Return the clock in microseconds since the epoch, and the running transactions; it needs no right.
+
+    A list that is not ``current`` shows which transactions have ended, but not which ones have begun.
+    """
+    found = json.loads(session.scalar(_POSTGRESQL) or "{}")
+    return {**found, "at": int(found["at"]), "current": True}
 
 
 def observe_innodb(session: ReadSession) -> Mapping[str, Any]:
     """Return the same of InnoDB; it needs the PROCESS privilege."""
-    return _parsed(session.scalar(_INNODB))
+    return _InnodbList.of(session.scalar(_INNODB_SERVER) or "").observe(session)
 
 
 def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str]:
@@ -64,8 +115,3 @@ def remaining(before: Sequence[str], observation: Mapping[str, Any]) -> list[str
     running, detached = set(observation["running"]), set(observation["detached"])
     left = set(before) & running
     return sorted(left | detached if len(left) < len(set(before)) else left)
-
-
-def _parsed(text: str | None) -> Mapping[str, Any]:
-    found = json.loads(text or "{}")
-    return {"at": int(found["at"]), "running": found["running"] or [], "detached": found["detached"] or []}
