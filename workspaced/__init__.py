@@ -1,5 +1,8 @@
 """workspaced: the workspace service of the interface document, on one machine or several."""
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
-__version__ = version("ingestd")
+try:
+    __version__ = version("ingestd")
+except PackageNotFoundError:  # the distribution with the service alone
+    __version__ = version("workspaced")

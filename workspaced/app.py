@@ -34,10 +34,12 @@ from workspaced.resources.cloud_storage import download_routes, file_routes, upl
 from workspaced.resources.cloud_storage import retention as file_retention
 from workspaced.resources.cloud_storage import store as file_store
 from workspaced.resources.cloud_storage.links import UploadLinks, open_secret, resolve_secret
+from workspaced.resources.cloud_storage.table_files import TableFiles
 from workspaced.resources.cloud_storage.worker import ConversionWorker
+from workspaced.resources.data_sinks import history_routes, history_store
 from workspaced.resources.data_sinks import routes as data_sinks
 from workspaced.resources.data_sinks import store as sink_store
-from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS
+from workspaced.resources.data_sinks.values import CHANGES, DELETED_SINKS, SINKS
 from workspaced.resources.health import routes as health
 from workspaced.resources.webhooks import delivery_routes, delivery_store
 from workspaced.resources.webhooks import routes as webhooks
@@ -118,6 +120,7 @@ class Application:
             *health.operations(self._require_ready),
             *workspaces.operations(settings.limits),
             *data_sinks.operations(settings.limits),
+            *history_routes.operations(settings.limits),
             *blocks.operations(settings.limits),
             *api_keys.operations(settings.limits),
             *audit_log.operations(),
@@ -151,6 +154,8 @@ class Application:
                 of_key=limits.live_streams_per_key,
                 of_address=limits.live_streams_per_address,
             ),
+            limits=limits,
+            read_table_file=TableFiles(settings.data, settings.conversion).text_of,
         )
         self._stop_seconds = settings.deliveries.stop_seconds
         self._deliveries = Worker(
@@ -178,6 +183,9 @@ class Application:
                 ),
                 "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
                 "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
+                "drop_old_entry_changes": lambda: history_store.drop_old(
+                    self._store, default=settings.history, now=clock.now()
+                ),
                 "drop_old_events": lambda: delivery_store.remove_older(
                     self._store, before=now_ms() - settings.deliveries.keep_days * days
                 ),
@@ -204,6 +212,15 @@ class Application:
                 pending=webhook_store.any_deleted,
                 step=webhook_store.remove_deleted,
                 rows=200,
+                every_seconds=settings.maintenance_seconds,
+            ),
+            IncrementalJob(
+                "drop_excess_entry_changes",
+                self._store,
+                channel=CHANGES,
+                pending=history_store.has_excess,
+                step=partial(history_store.drop_excess, default=settings.history),
+                rows=1_000,
                 every_seconds=settings.maintenance_seconds,
             ),
             IncrementalJob(

@@ -9,6 +9,7 @@ import click
 
 from ingestd.process.verbs import Verbs
 from workspaced import __version__
+from workspaced.cli.failure import UNUSABLE, Failure
 
 
 class ServiceVerbs(Verbs):
@@ -24,6 +25,20 @@ class ServiceVerbs(Verbs):
         "openapi": "Print the OpenAPI 3.1 document of a service.",
     }
     package: ClassVar[str] = __name__
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the verb, or None if there is no such verb.
+
+        Raises:
+            Failure: `ingestd` is installed without the packages of the service.
+        """
+        try:
+            return super().get_command(ctx, cmd_name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] in {"ingestd", "workspaced"}:
+                raise
+            sentence = f"The service needs {error.name}, which is not installed. Run: pip install 'ingestd[workspaced]'"
+            raise Failure(sentence, UNUSABLE) from error
 
 
 @click.group(

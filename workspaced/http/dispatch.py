@@ -169,6 +169,7 @@ class Dispatch:
             body = await read_body(receive, headers, limit=operation.body_bytes)
             require_json(headers.get("Content-Type"), body)
         call = Call(
+            operation=operation.name,
             path=path,
             wants_body=scope["method"] != "HEAD",
             names={**_readable(found), **({"workspace": workspace} if workspace else {})},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from starlette.types import Message, Receive, Scope
@@ -55,8 +56,9 @@ class InternalClient:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         counted: bool = True,
+        body: Receive | None = None,
     ) -> Response:
-        """Return the response of the operation at ``/v1/<segments>``, which are encoded here; no body is sent."""
+        """Return the response of the operation at ``/v1/<segments>``, which are encoded here; None: no body is sent."""
         path = "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
         forwarded = [(name, value) for name, value in self._outer["headers"] if name in _FORWARDED]
         state = {
@@ -76,9 +78,16 @@ class InternalClient:
             ],
             "state": state,
         }
-        return await self._respond(scope, _receive_nothing)
+        return await self._respond(scope, body or EMPTY_BODY)
 
 
-async def _receive_nothing() -> Message:
-    """Return an empty body."""
-    return {"type": "http.request", "body": b"", "more_body": False}
+def whole_body(body: bytes) -> Receive:
+    """Return a body as an application receives it, in one message."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+EMPTY_BODY: Final[Receive] = whole_body(b"")

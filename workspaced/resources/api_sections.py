@@ -8,6 +8,7 @@ from workspaced.resources.audit import api_section as audit
 from workspaced.resources.blocks import api_section as blocks
 from workspaced.resources.cloud_storage import api_section as cloud_storage
 from workspaced.resources.data_sinks import api_section as data_sinks
+from workspaced.resources.data_sinks import history_section
 from workspaced.resources.health import api_section as web
 from workspaced.resources.webhooks import api_section as webhooks
 from workspaced.resources.workspaces import api_section as workspaces
@@ -20,6 +21,7 @@ def api_sections(settings: WorkspacedSettings) -> tuple[ApiSection, ...]:
     return (
         workspaces.api_section(limits),
         data_sinks.api_section(limits),
+        history_section.api_section(limits),
         blocks.api_section(limits),
         cloud_storage.api_section(limits),
         webhooks.api_section(limits),

@@ -11,6 +11,7 @@ from typing import Any
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import encryption_key
 from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.history import HistorySettings
 from workspaced.settings.model import Limits, WorkspacedSettings, public_url, visible_id_prefix
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
 from workspaced.storage.address import postgres_address
@@ -39,6 +40,7 @@ def settings_from(
         egress=EgressRules.from_environment(environment, dev=dev),
         deliveries=DeliverySettings.from_environment(environment),
         conversion=ConversionSettings.from_environment(environment),
+        history=HistorySettings.from_environment(environment),
         encryption_key=encryption_key(environment),
         visible_id_prefix=visible_id_prefix(environment),
         proxies=Proxies.from_environment(environment),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.history import HistorySettings
 from workspaced.settings.workers import ConversionSettings, DeliverySettings, whole_numbers
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 
@@ -45,6 +46,7 @@ class Limits:
     new_sink_entries: int = 5_000
     page_length: int = 1_000
     walked_rows: int = 50_000
+    searched_characters: int = 16_777_216
     requests_per_minute: int = 1_200
     request_burst: int = 200
     failed_authentications_per_minute: int = 20
@@ -115,6 +117,7 @@ class WorkspacedSettings:
     egress: EgressRules = dataclasses.field(default_factory=EgressRules)
     deliveries: DeliverySettings = dataclasses.field(default_factory=DeliverySettings)
     conversion: ConversionSettings = dataclasses.field(default_factory=ConversionSettings)
+    history: HistorySettings = dataclasses.field(default_factory=HistorySettings)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
     visible_id_prefix: str = ""
     proxies: Proxies = dataclasses.field(default_factory=Proxies)

@@ -30,12 +30,16 @@ def walk(
     matching: Callable[[P, int, int], list[Row]],
     end: Callable[[P, int], P | None],
     position: Callable[[Row], P],
+    longest_step: int | None = None,
+    is_spent: Callable[[], bool] = lambda: False,
 ) -> Walked[P]:
     """Examine rows in the list's order, at most ``most``, until ``take`` rows match after the first ``skip``.
 
     ``matching`` takes a position, a number of rows and a limit. It returns the matching rows among so many rows after the
     position, up to the limit. ``end`` returns the position of the last of so many rows; None if there are fewer.
-    The first step is as long as the page, so a list without a filter costs only its page. Each further step is longer.
+    The first step is as long as the page, so a list without a filter costs only its page. Each further step is longer, up to
+    ``longest_step`` rows. If rows differ much in what they cost, ``is_spent`` ends the walk before ``most`` rows: it is called
+    after each ``end``.
 
     Raises:
         Invalid: ``skip`` needs more than ``most`` rows.
@@ -43,7 +47,7 @@ def walk(
     found: list[Row] = []
     at, walked, step = start, 0, skip + take + 1
     while True:
-        count = min(step, most - walked)
+        count = min(step, most - walked, longest_step or most)
         found += matching(at, count, skip + take + 1 - len(found))
         if len(found) > skip + take:
             return Walked(rows=found[skip : skip + take], behind=position(found[skip + take - 1]))
@@ -51,8 +55,10 @@ def walk(
         if following is None:
             return Walked(rows=found[skip:], behind=None)
         walked += count
-        if walked >= most:
+        if walked >= most or is_spent():
             if skip:
-                raise Invalid("bad_skip", f"skip may pass at most {most} records. Follow the Link rel=next instead.")
+                raise Invalid(
+                    "bad_skip", f"skip may pass at most {walked} records here. Follow the Link rel=next instead."
+                )
             return Walked(rows=found, behind=following)
         at, step = following, step * _GROWTH

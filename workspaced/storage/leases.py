@@ -17,11 +17,12 @@ _SQL = load_statements("workspaced.storage", "leases.sql")
 class JobLeases:
     """The leases of one process. A lease is renewed while its job runs, so it may be short: after a crash it expires soon."""
 
-    def __init__(self, store: Store, *, now: Callable[[], int], seconds: float = 60.0) -> None:
+    def __init__(self, store: Store, *, now: Callable[[], int], seconds: float = 20.0) -> None:
         """``now`` returns milliseconds since 1970; the clocks of processes that share the database must agree roughly."""
         self._store = store
         self._now = now
-        self._seconds = seconds
+        self.seconds = seconds
+        """After this time without a renewal another process may take a lease."""
         self._holder = str(uuid.uuid4())
 
     @asynccontextmanager
@@ -45,12 +46,12 @@ class JobLeases:
 
     async def _take(self, job: str) -> bool:
         now = self._now()
-        values = {"job": job, "holder": self._holder, "now": now, "ends_at": now + int(self._seconds * 1_000)}
+        values = {"job": job, "holder": self._holder, "now": now, "ends_at": now + int(self.seconds * 1_000)}
         return bool(await self._store.write(lambda tx: tx.run(_SQL["take"], values)))
 
     async def _renew(self, job: str) -> None:
         while True:
-            await asyncio.sleep(self._seconds / 3)
+            await asyncio.sleep(self.seconds / 3)
             try:
                 await self._take(job)
             except UnavailableProblem:  # the job meets the same problem and reports it

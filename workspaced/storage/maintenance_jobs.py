@@ -14,7 +14,8 @@ from workspaced.storage.leases import JobLeases
 class MaintenanceJobs:
     """Runs its jobs periodically, one after the other. Only one process runs a job at a time (contract P4).
 
-    Jobs must tolerate being run twice, because a lease can expire.
+    Jobs must tolerate being run twice, because a lease can expire. If another process held one, all jobs are tried again
+    when its lease would have expired: the process may have been killed.
     """
 
     def __init__(
@@ -35,23 +36,26 @@ class MaintenanceJobs:
     async def run(self) -> None:
         """Run all jobs until cancelled; the first time at once."""
         while True:
-            await self.once()
-            await asyncio.sleep(self._every_seconds)
+            all_held = await self.once()
+            await asyncio.sleep(self._every_seconds if all_held else min(self._every_seconds, self._leases.seconds))
 
-    async def once(self) -> None:
-        """Run each job that no other process is running. A job that is not possible now is logged and runs next time.
+    async def once(self) -> bool:
+        """Run each job that no other process is running, and return whether that were all.
 
-        Waits for a run in this process, because leases do not exclude jobs of the same process.
+        A job that is not possible now is logged and runs next time. Waits for a run in this process, because leases do not
+        exclude jobs of the same process.
         """
         async with self._running:
-            await self._run_all()
+            return await self._run_all()
 
-    async def _run_all(self) -> None:
+    async def _run_all(self) -> bool:
+        all_held = True
         for name, job in self._jobs.items():
             log = structlog.get_logger().bind(job=name)
             try:
                 async with self._leases.held(name) as is_held:
                     if not is_held:
+                        all_held = False
                         continue
                     dropped = await job()
             except Problem as problem:
@@ -64,3 +68,4 @@ class MaintenanceJobs:
                 self._observer(name, "done", dropped)
                 if dropped:
                     log.info("upkeep_done", dropped=dropped)
+        return all_held

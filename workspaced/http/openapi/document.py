@@ -176,7 +176,8 @@ def _response_headers(operation: Operation) -> tuple[str, ...]:
     """Return the headers of every response of the operation."""
     rate = ("RatePolicy", "Rate") if operation.scope else ()
     replayed = ("Replayed",) if _posts(operation) else ()
-    return ("RequestId", *rate, *replayed, *(("Bulk",) if operation.path.startswith(_PER_WORKSPACE) else ()))
+    has_bulk = operation.path == _PER_WORKSPACE or operation.path.startswith(f"{_PER_WORKSPACE}/")
+    return ("RequestId", *rate, *replayed, *(("Bulk",) if has_bulk else ()))
 
 
 def _success(success: Success, always: Iterable[str], *, body_read: bool) -> dict[str, Any]:

@@ -28,17 +28,17 @@ from workspaced.http.openapi.description import (
     listed,
 )
 from workspaced.http.openapi.shared import paging
-from workspaced.resources.data_sinks.entry_pages import FORMATS
+from workspaced.resources.data_sinks.entry_pages import FORMATS, SEARCHED
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
 from workspaced.resources.data_sinks.records import DataSinkEntryRecord, DataSinkOnlyRecord, IconRecord
 from workspaced.resources.data_sinks.rules import Key, request_schemas
 from workspaced.resources.data_sinks.sink_routes import SORTABLE
 from workspaced.settings.model import Limits
 
-_SINK_NAME: Final = r"^([0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[A-Za-z]{1,8}-[1-9][0-9]{0,8})$"
+SINK_NAME: Final = r"^([0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[A-Za-z]{1,8}-[1-9][0-9]{0,8})$"
 _PATH: Final = {
     "workspace": Parameter("workspaceId", "The workspace.", UUID),
-    "sink": Parameter("dataSinkId", "The sink's id, or its visibleId such as SNK-7.", string(pattern=_SINK_NAME)),
+    "sink": Parameter("dataSinkId", "The sink's id, or its visibleId such as SNK-7.", string(pattern=SINK_NAME)),
     "key": Parameter(
         "key",
         "The entry's key, percent-encoded (`a/b` is `a%2Fb`). If no entry has this key, an entry's id.",
@@ -100,6 +100,13 @@ def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
             Success("The sink.", ref("DataSink"), also={"text/csv": STRING}, headers=("PartCount", "Links")),
             query=(
                 Parameter("search", "Only entries that have this in their key, in any case of A-Z.", search),
+                Parameter(
+                    "searchIn",
+                    "Where `search` is looked for: in keys, in values, or in both. A search of values is not counted, "
+                    f"examines at most {limits.searched_characters} characters for a page, "
+                    "and is possible in the order of createdAt or key.",
+                    choice(*SEARCHED),
+                ),
                 Parameter("format", "csv: the entries only, with a header line.", choice(*FORMATS)),
                 *paging(limits, ENTRY_SORTABLE, most_skipped=limits.walked_rows, cursors=True),
             ),
@@ -201,6 +208,9 @@ def _entry_writes() -> tuple[OperationDescription, ...]:
 def _mass(limits: Limits) -> tuple[OperationDescription, ...]:
     create = Parameter("create", "false: an unknown key is 404 instead of a new entry.", FLAG)
     partial = Parameter("partial", "true: write the valid items of a bulk, and report the result of each item.", FLAG)
+    dry_run = Parameter(
+        "dryRun", "true: write nothing; report the effect of each item of a bulk on the present entry.", FLAG
+    )
     headers = ("SingleETag", "Stale", "Applied")
     refusals = {404: _NO_ENTRY, 409: _CONFLICTS}
     return (
@@ -215,7 +225,7 @@ def _mass(limits: Limits) -> tuple[OperationDescription, ...]:
                 ref("MassResponse"),
                 headers=headers,
             ),
-            query=(create, partial),
+            query=(create, partial, dry_run),
             body=Body(ref("Mass"), {"key": "tank.mass", "value": "15 kg"}),
             refusals=refusals,
             headers=("PreferMinimal",),
@@ -242,9 +252,10 @@ def _schemas(limits: Limits) -> dict[str, Schema]:
         "index": COUNT,
         "status": {"type": "integer"},
         "entry": nullable(entry),
+        "effect": {"enum": ["created", "updated", "unchanged", "deleted"]},
         "error": response(error, optional={"errors"}),
     }
-    results = array(response(result, optional={"entry", "error"}))
+    results = array(response(result, optional={"entry", "effect", "error"}))
     return {
         **records,
         **request_schemas(limits),

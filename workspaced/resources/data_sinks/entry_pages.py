@@ -6,6 +6,7 @@ select a page. They are query parameters, because any path segment below a sink 
 The work for a page is bounded for sinks of any size. It reads an index from the cursor on, and examines at most
 `Limits.walked_rows` entries, both for ``skip`` and for ``search``. A page of a search may therefore have fewer entries than
 ``take``, or none, and still have a next page. ``sortedBy=updatedAt`` has no index, and is rejected for larger sinks.
+A search of values also ends after `Limits.searched_characters`, because values differ much in length. It is never counted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from workspaced.storage.statements import load_statements
 
 SORTABLE: Final = frozenset({"key", "createdAt", "updatedAt"})
 FORMATS: Final = ("json", "csv")
+SEARCHED: Final = ("key", "value", "all")
+"""What ``searchIn`` may be: keys, values, or both."""
+_VALUES_STEP: Final = 2_000
+"""The most entries between two looks at the length of the values that were searched."""
 _SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
 _ORDERS = {"": "created", "key": "key", "createdAt": "created", "updatedAt": "updated"}
 _ALL = 2**62
@@ -37,12 +42,22 @@ _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The query of a page of entries. Empty ``search``: all keys. ``walk``: the most entries to read."""
+    """The query of a page of entries. Empty ``search``: all entries; ``searched``: one of `SEARCHED`.
+
+    ``walk``: the most entries to read; ``characters``: of values, if these are searched.
+    """
 
     page: Page
     search: str
+    searched: str
     form: str
     walk: int
+    characters: int
+
+    @property
+    def has_values(self) -> bool:
+        """Whether values are searched."""
+        return bool(self.search) and self.searched != "key"
 
     @property
     def partial(self) -> bool:
@@ -93,10 +108,20 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
     search = normalised(query.get("search", ""))
     if len(search) > limits.key_length:
         raise Invalid("too_long", f"search may have {limits.key_length} characters at the most.")
+    searched = query.get("searchIn", "key")
+    if searched not in SEARCHED:
+        raise Invalid("bad_search_in", f"searchIn must be one of {', '.join(SEARCHED)}.")
     form = query.get("format", "json")
     if form not in FORMATS:
         raise Invalid("bad_format", f"format must be {' or '.join(FORMATS)}.")
-    return Listing(page=page, search=search, form=form, walk=limits.walked_rows)
+    return Listing(
+        page=page,
+        search=search,
+        searched=searched,
+        form=form,
+        walk=limits.walked_rows,
+        characters=limits.searched_characters,
+    )
 
 
 def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> EntryPage:
@@ -114,14 +139,17 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
             "Sort by createdAt or key.",
         )
     values = _values(reader, sink, listing)
-    total = None if listing.search and large else _count(reader, sink, listing)
+    if listing.has_values and listing.order == "updated":
+        raise Invalid("bad_sorted_by", "A search of values is possible in the order of createdAt or key.")
+    total = None if listing.search and (large or listing.has_values) else _count(reader, sink, listing)
     name = f"{listing.order}_{listing.direction}"
-    searched = f"{name}_search" if listing.search and listing.order != "updated" else name
+    suffix = "_search_values" if listing.has_values else "_search"
+    searched = f"{name}{suffix}" if listing.search and listing.order != "updated" else name
     if page.take is None:
         chunks = reader.chunks(_SQL[searched], {**values, "take": _ALL, "walk": _ALL}, CHUNK_ROWS)
         return EntryPage(rows=chunks, records=sink.entry_count if total is None else total, total=total, next="")
     if searched != name:
-        found = _search(reader, listing, name, values)
+        found = _search(reader, listing, searched, values)
         rows, following = found.rows, "" if found.behind is None else _cursor_at(reader, listing, found.behind)
     else:
         rows = reader.all(_SQL[name], {**values, "take": page.take + 1})
@@ -130,13 +158,27 @@ def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) ->
     return EntryPage(rows=iter([rows] if rows else []), records=len(rows), total=total, next=following)
 
 
-def _search(reader: ReadTransaction, listing: Listing, name: str, values: Mapping[str, object]) -> Walked[int | str]:
+def _search(
+    reader: ReadTransaction, listing: Listing, searched: str, values: Mapping[str, object]
+) -> Walked[int | str]:
+    """Return what the statement ``searched`` finds. A search of values also ends by the characters that it examined."""
+    name = f"{listing.order}_{listing.direction}"
+    characters = 0
+
     def matching(after: int | str, count: int, most: int) -> list[Row]:
-        return reader.all(_SQL[f"{name}_search"], {**values, "after": after, "walk": count, "take": most, "skip": 0})
+        return reader.all(_SQL[searched], {**values, "after": after, "walk": count, "take": most, "skip": 0})
 
     def end(after: int | str, count: int) -> int | str | None:
         row = reader.one(_SQL[f"{name}_end"], {**values, "after": after, "walk": count - 1})
         return row[0] if row else None
+
+    def end_of_values(after: int | str, count: int) -> int | str | None:
+        nonlocal characters
+        row = reader.one(_SQL[f"{name}_span"], {**values, "after": after, "walk": count})
+        if row is None or row[1] < count:
+            return None
+        characters += int(row[2])
+        return row[0]  # type: ignore[no-any-return]  # a number or a key
 
     start: int | str = values["after"]  # type: ignore[assignment]  # as `_values` makes it
     return walk(
@@ -145,8 +187,10 @@ def _search(reader: ReadTransaction, listing: Listing, name: str, values: Mappin
         skip=listing.page.skip,
         most=listing.walk,
         matching=matching,
-        end=end,
+        end=end_of_values if listing.has_values else end,
         position=lambda row: _position(listing, row),
+        longest_step=_VALUES_STEP if listing.has_values else None,
+        is_spent=lambda: listing.has_values and characters >= listing.characters,
     )
 
 
@@ -165,7 +209,12 @@ def _count(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> int:
 def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict[str, object]:
     """Return the parameters of every statement of the order, except ``take`` and ``walk``."""
     page = listing.page
-    values: dict[str, object] = {"sink": sink.number, "pattern": listing.pattern, "skip": page.skip}
+    values: dict[str, object] = {
+        "sink": sink.number,
+        "pattern": listing.pattern,
+        "skip": page.skip,
+        "keys": int(listing.searched == "all"),
+    }
     position = page.cursor.position if page.cursor else None
     match listing.order:
         case "created":

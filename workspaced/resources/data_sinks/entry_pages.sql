@@ -1,6 +1,7 @@
 -- Pages of a sink's entries; columns in the order of values.StoredEntry. Every page reads an index from :after on.
 -- The order of creation is that of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
--- so that every database finds the same ones. With a search, a page passes over :walk entries at the most. NULLS FIRST and LAST are
+-- so that every database finds the same ones. With a search, a page passes over :walk entries at the most.
+-- A search of values compares keys, too, if :keys is 1. NULLS FIRST and LAST are
 -- SQLite's own order; PostgreSQL knows by them which index is meant (migration 0009).
 
 -- name: count
@@ -58,6 +59,55 @@ FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key < :afte
 CROSS JOIN data_sink_entry e
 WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
 ORDER BY walked.key DESC LIMIT :take OFFSET :skip
+
+-- name: created_asc_search_values
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM (SELECT number, id, key, value, data_type,
+             observed_at, version, created_at, updated_at, created_by, updated_by
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
+WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
+
+-- name: created_desc_search_values
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM (SELECT number, id, key, value, data_type,
+             observed_at, version, created_at, updated_at, created_by, updated_by
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
+WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
+
+-- name: key_asc_search_values
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM (SELECT number, id, key, value, data_type,
+             observed_at, version, created_at, updated_at, created_by, updated_by
+      FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
+WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+ORDER BY key LIMIT :take OFFSET :skip
+
+-- name: key_desc_search_values
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM (SELECT number, id, key, value, data_type,
+             observed_at, version, created_at, updated_at, created_by, updated_by
+      FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
+WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+ORDER BY key DESC LIMIT :take OFFSET :skip
+
+-- name: created_asc_span
+-- Where a walk of :walk entries ends, the number of them, and the characters of their values.
+SELECT max(number), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
+
+-- name: created_desc_span
+SELECT min(number), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT number, value FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
+
+-- name: key_asc_span
+SELECT max(key), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT key, value FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
+
+-- name: key_desc_span
+SELECT min(key), count(*), coalesce(sum(length(value)), 0)
+FROM (SELECT key, value FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
 
 -- name: created_asc_end
 -- Where a walk of :walk + 1 entries ends; nothing where the entries end before.

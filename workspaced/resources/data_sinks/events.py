@@ -11,6 +11,7 @@ from workspaced.events.outbox import emit, has_subscribers, is_subscribed
 from workspaced.events.payload import DomainEvent
 from workspaced.events.resource import entry_resource
 from workspaced.http.operations import Call
+from workspaced.resources.data_sinks.history_store import EntryState, record_states
 from workspaced.resources.data_sinks.mass_store import entries_of
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
@@ -49,18 +50,27 @@ def record_sink(
 
 
 def record_entry(
-    tx: Transaction,
-    call: Call,
-    sink: StoredSink,
-    *,
-    before: StoredEntry | None,
-    after: StoredEntry | None,
-    emits: bool | None = None,
+    tx: Transaction, call: Call, sink: StoredSink, *, before: StoredEntry | None, after: StoredEntry | None
 ) -> None:
-    """Record and emit the change of an entry; an ignored one causes neither (contract M5, M6).
+    """Record the change of an entry as `record_entries` does."""
+    record_entries(tx, sink, [(call, before, after)])
 
-    A write of equal values is recorded, but has no event. ``emits``: whether any webhook is enabled; None: read it.
+
+def record_entries(tx: Transaction, sink: StoredSink, states: Sequence[EntryState]) -> None:
+    """Record and emit changes of entries of a sink, at least one; an ignored one causes neither (contract M5, M6).
+
+    A write of equal values has an audit row, but no
+    event and no row in the history.
     """
+    emits = has_subscribers(tx)
+    for call, before, after in states:
+        _record_entry(tx, call, sink, before, after, emits=emits)
+    record_states(tx, sink, states)
+
+
+def _record_entry(
+    tx: Transaction, call: Call, sink: StoredSink, before: StoredEntry | None, after: StoredEntry | None, *, emits: bool
+) -> None:
     entry = after or before
     if entry is None or (before and after and before.version == after.version):
         return
@@ -72,7 +82,7 @@ def record_entry(
         changed=tuple(changed),
     )
     call.note(tx, action)
-    if has_subscribers(tx) if emits is None else emits:
+    if emits:
         emit(tx, call, sink.workspace_id, *_entry_events(sink, before, after))
 
 

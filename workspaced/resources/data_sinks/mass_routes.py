@@ -9,7 +9,10 @@ from workspaced.core.problems import FieldError, Invalid, Problem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Headers, Response, json_response
 from workspaced.resources.data_sinks import mass_store, store
+from workspaced.resources.data_sinks.dry_run import effects_of
+from workspaced.resources.data_sinks.entry_store import require_room
 from workspaced.resources.data_sinks.events import emit_entry_changes, record_bulk
+from workspaced.resources.data_sinks.history_store import origin_of
 from workspaced.resources.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
@@ -22,7 +25,12 @@ def update_mass(call: Call) -> Work:
     """Set one entry or many (contract DS11)."""
     may_create = call.flag("create", default=call.settings.mass_creates)
     partial = call.flag("partial", default=False)
+    dry_run = call.flag("dryRun", default=False)
     match read_mass(call.body, call.settings.limits, key=call.names.get("key")):
+        case Bulk() as bulk if dry_run:
+            return _dry_run(call, bulk, may_create=may_create)
+        case Single() if dry_run:
+            raise Invalid("dry_run_needs_bulk", "Only the bulk form has a dry run.")
         case Single() as single:
             return _single(call, single, may_create=may_create)
         case Bulk() as bulk if partial:
@@ -56,7 +64,7 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         if minimal:
             return json_response(_counts(tally), headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes)
-        records = [_final_record(by_key, change, sink) for change in changes]
+        records = [_record_of(by_key, change, sink) for change in changes]
         return json_response(
             {"entries": records} if bulk.enveloped else records, headers=headers, written=tally.written
         )
@@ -70,11 +78,7 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        errors = {index: _error(Invalid.because(mistakes)) for index, mistakes in bulk.faults.items()}
-        sound = [(index, change) for index, change in enumerate(bulk.changes) if change is not None]
-        for place, problem in mass_store.faults_of(tx, sink, [change for _, change in sound], may_create=may_create):
-            errors[sound[place][0]] = _error(problem)
-        accepted = [(index, change) for index, change in sound if index not in errors]
+        accepted, errors = _checked(tx, sink, bulk, may_create=may_create)
         changes = [change for _, change in accepted]
         tally = _apply(tx, sink, changes, call)
         headers = _headers(tally, minimal=minimal)
@@ -84,7 +88,7 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
             return json_response(counts, headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         results: list[dict[str, object]] = [
-            {"index": index, "status": 200, "entry": _final_record(by_key, change, sink)} for index, change in accepted
+            {"index": index, "status": 200, "entry": _record_of(by_key, change, sink)} for index, change in accepted
         ]
         results = sorted(results + failures, key=lambda result: int(str(result["index"])))
         summary = {"results": results, "succeeded": len(accepted), "failed": len(failures)}
@@ -93,11 +97,46 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
 
 
+def _dry_run(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
+    """Return the work that reports the present entry and the effect of each valid item, and the errors of the others.
+
+    It changes nothing.
+    """
+
+    def act(tx: Transaction) -> Response:
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+        accepted, errors = _checked(tx, sink, bulk, may_create=may_create)
+        changes = [change for _, change in accepted]
+        present = mass_store.entries_of(tx, sink, changes) if changes else {}
+        effects = list(effects_of(changes, present))
+        require_room(sink, effects.count("created") - effects.count("deleted"), call.settings.limits)
+        results: list[dict[str, object]] = [
+            {"index": index, "status": 200, "effect": effect, "entry": _record_of(present, change, sink)}
+            for (index, change), effect in zip(accepted, effects, strict=True)
+        ]
+        results += [{"index": index, **errors[index]} for index in errors]
+        results.sort(key=lambda result: int(str(result["index"])))
+        return json_response({"results": results, "succeeded": len(accepted), "failed": len(errors)})
+
+    return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
+
+
+def _checked(
+    tx: Transaction, sink: StoredSink, bulk: Bulk, *, may_create: bool
+) -> tuple[list[tuple[int, Change]], dict[int, dict[str, object]]]:
+    """Return the valid items and the errors of the others, by their indexes."""
+    errors = {index: _error(Invalid.because(mistakes)) for index, mistakes in bulk.faults.items()}
+    sound = [(index, change) for index, change in enumerate(bulk.changes) if change is not None]
+    for place, problem in mass_store.faults_of(tx, sink, [change for _, change in sound], may_create=may_create):
+        errors[sound[place][0]] = _error(problem)
+    return [(index, change) for index, change in sound if index not in errors], errors
+
+
 def _apply(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call) -> Tally:
     if not changes:
         return Tally()
     with emit_entry_changes(tx, call, sink, changes):
-        tally = mass_store.apply_changes(tx, sink, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
+        tally = mass_store.apply_changes(tx, sink, changes, origin=origin_of(call), limits=call.settings.limits)
     record_bulk(tx, call, sink, tally)
     return tally
 
@@ -112,8 +151,8 @@ def _counts(tally: Tally) -> dict[str, int]:
     return {"accepted": tally.accepted, **tally.written}
 
 
-def _final_record(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:
-    """Return the record that an item's key has after the update; None if it has no entry."""
+def _record_of(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:
+    """Return the record of the entry of an item's key; None if there is none."""
     entry = by_key.get(change.key)
     return entry_record(entry, sink.id) if entry else None
 

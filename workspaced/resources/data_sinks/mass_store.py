@@ -8,6 +8,7 @@ from operator import itemgetter
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.resources.data_sinks.duplicate_keys import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
+from workspaced.resources.data_sinks.history_store import ChangeOrigin, open_history, record_staged
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.settings.model import Limits
@@ -48,14 +49,15 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
 
 
 def apply_changes(
-    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int, limits: Limits
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, origin: ChangeOrigin, limits: Limits
 ) -> Tally:
-    """Apply all changes in order, and update the sink.
+    """Apply all changes in order, record them in the history of the sink if it has one, and update the sink.
 
     Raises:
         ConflictProblem: the quota is reached; the caller must roll back the transaction.
     """
     least, total = _without_repetitions(tx, sink, changes)
+    has_history = open_history(tx, sink, origin.default, now=origin.now)
     for turn, part in enumerate(rounds(least) if least else ()):
         _stage(tx, part)
         effects = Tally(accepted=len(part))
@@ -68,13 +70,15 @@ def apply_changes(
         created = upserts - existing
         added = created - effects.deleted
         require_room(sink, total.created - total.deleted + added, limits)
+        if has_history:
+            record_staged(tx, sink, origin)
         if upserts:
-            _upsert(tx, sink, len(part), actor=actor, now=now)
+            _upsert(tx, sink, len(part), actor=origin.actor, now=origin.now)
         if effects.deleted:
             tx.run(_SQL["delete_stage"], {"sink": sink.number})
         total += effects + Tally(created=created)
     if total.touched:
-        touch_sink(tx, sink, added=total.created - total.deleted, actor=actor, now=now)
+        touch_sink(tx, sink, added=total.created - total.deleted, actor=origin.actor, now=origin.now)
     return total
 
 

@@ -2,19 +2,22 @@
 
 -- name: find_sink_by_id
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
-       s.created_at, s.updated_at, s.created_by, s.updated_by
+       s.created_at, s.updated_at, s.created_by, s.updated_by,
+       s.history_changes, s.history_days, s.history_from, s.history_after
 FROM data_sink s JOIN workspace w ON w.number = s.workspace
 WHERE s.id = :id AND s.removed_to IS NULL AND w.id = :workspace_id AND w.deleted_at IS NULL
 
 -- name: find_sink_by_serial
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
-       s.created_at, s.updated_at, s.created_by, s.updated_by
+       s.created_at, s.updated_at, s.created_by, s.updated_by,
+       s.history_changes, s.history_days, s.history_from, s.history_after
 FROM workspace w JOIN data_sink s ON s.workspace = w.number AND s.serial = :serial
 WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL
 
 -- name: list_sinks
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
-       s.created_at, s.updated_at, s.created_by, s.updated_by
+       s.created_at, s.updated_at, s.created_by, s.updated_by,
+       s.history_changes, s.history_days, s.history_from, s.history_after
 FROM workspace w JOIN data_sink s ON s.workspace = w.number
 WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL ORDER BY s.serial
 

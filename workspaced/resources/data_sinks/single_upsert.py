@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from workspaced.core.problems import NotFoundProblem
-from workspaced.events.outbox import has_subscribers
 from workspaced.http.operations import Call
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, mass_store, store
-from workspaced.resources.data_sinks.events import record_entry
+from workspaced.resources.data_sinks.events import record_entries, record_entry
 from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, written
@@ -72,11 +71,11 @@ class SingleUpsert(BatchableWork[Response]):
         changes = [pieces[index].change for index in first.values()]
         now = max(pieces[index].call.now for index in first.values())
         states = mass_store.upsert_each(tx, sink, changes, actor=self.call.actor, now=now)
-        emits = has_subscribers(tx)
         responses: list[Response | None] = [*nothing]
         for (before, after), index in zip(states, first.values(), strict=True):
-            record_entry(tx, pieces[index].call, sink, before=before, after=after, emits=emits)
             responses[index] = _response(sink, before, after)
+        calls = [pieces[index].call for index in first.values()]
+        record_entries(tx, sink, [(call, *state) for call, state in zip(calls, states, strict=True)])
         return responses
 
 

@@ -16,6 +16,7 @@ from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, s
 from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
 from workspaced.resources.data_sinks.events import record_sink
+from workspaced.resources.data_sinks.history_store import origin_of
 from workspaced.resources.data_sinks.records import (
     DataSinkOnlyRecord,
     joined_entries,
@@ -103,8 +104,7 @@ def create_sink(call: Call) -> Work:
             new,
             workspace_id=call.workspace_id,
             sink_id=sink_id,
-            actor=call.actor,
-            now=call.now,
+            origin=origin_of(call),
             limits=call.settings.limits,
         )
         changes = [entry.as_change() for entry in new.entries]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
+from workspaced.resources.data_sinks.history_store import ChangeOrigin, remove_changes
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
 from workspaced.resources.data_sinks.rules import NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName
@@ -45,7 +46,7 @@ def list_sinks(reader: ReadTransaction, workspace_id: str) -> list[StoredSink]:
 
 
 def create_sink(
-    tx: Transaction, new: NewDataSink, *, workspace_id: str, sink_id: str, actor: str, now: int, limits: Limits
+    tx: Transaction, new: NewDataSink, *, workspace_id: str, sink_id: str, origin: ChangeOrigin, limits: Limits
 ) -> StoredSink:
     """Insert a sink with its entries, and return it.
 
@@ -71,8 +72,8 @@ def create_sink(
             "description": new.description,
             "tags": new.tags,
             "icon": new.icon,
-            "now": now,
-            "actor": actor,
+            "now": origin.now,
+            "actor": origin.actor,
         },
     )
     name = SinkName(id=sink_id)
@@ -82,7 +83,7 @@ def create_sink(
     changes = [entry.as_change() for entry in new.entries]
     if fault := fault_of(tx, sink, changes, may_create=True):
         raise fault
-    apply_changes(tx, sink, changes, actor=actor, now=now, limits=limits)
+    apply_changes(tx, sink, changes, origin=origin, limits=limits)
     return get_sink(tx, workspace_id, name)
 
 
@@ -129,7 +130,8 @@ def _remove(tx: Transaction, sink: Row | None, most: int) -> int:
     if len(removed) == most:
         tx.run(_SQL["note_removal"], {"sink": number, "number": max(row[0] for row in removed)})
         return most
-    return len(removed) + tx.run(_SQL["remove_sink"], {"sink": number})
+    done = len(removed) + remove_changes(tx, number, most - len(removed))
+    return most if done == most else done + tx.run(_SQL["remove_sink"], {"sink": number})
 
 
 def _no_workspace() -> NotFoundProblem:

@@ -10,6 +10,8 @@ DEFAULT_DATA_TYPE = "scalar"
 
 SINKS = "data_sinks"
 """The channel that a commit notifies when it changes a sink or an entry."""
+CHANGES = "entry_changes"
+"""The channel that a commit notifies when it adds to the history of entries."""
 DELETED_SINKS = "deleted_sinks"
 """The channel that a commit notifies when it deletes a sink, so that its rows are removed."""
 
@@ -32,7 +34,8 @@ class Change(NamedTuple):
 class StoredSink(NamedTuple):
     """A data sink's row.
 
-    The fields have the order of the columns in every SELECT of sinks. Instants are milliseconds since 1970.
+    The fields have the order of the columns in every SELECT of sinks. Instants are milliseconds since 1970. The fields
+    ``history_…`` are described in `workspaced.resources.data_sinks.history_store`.
     """
 
     number: int
@@ -49,6 +52,10 @@ class StoredSink(NamedTuple):
     updated_at: int
     created_by: str
     updated_by: str
+    history_changes: int | None
+    history_days: int | None
+    history_from: int | None
+    history_after: int
 
 
 class StoredEntry(NamedTuple):

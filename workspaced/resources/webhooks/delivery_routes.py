@@ -24,8 +24,9 @@ from workspaced.resources.webhooks.records import (
     attempt_record,
     delivery_record,
 )
-from workspaced.resources.webhooks.routes import ONE, READ, WRITE, find_webhook
+from workspaced.resources.webhooks.routes import ONE, find_webhook
 from workspaced.resources.webhooks.values import StoredWebhook
+from workspaced.security.permissions import WEBHOOKS_READ, WEBHOOKS_WRITE
 from workspaced.security.secret_box import SecretBox
 from workspaced.storage.port import ReadTransaction, Transaction
 
@@ -139,8 +140,10 @@ def operations(secret_box: SecretBox) -> tuple[Operation, ...]:
     handlers = _DeliveryOperations(secret_box)
     one = f"{_ALL}/{{delivery}}"
     return (
-        read_operation("webhooks.list_deliveries", _ALL, READ, handlers.list_deliveries, anywhere=True),
-        read_operation("webhooks.get_delivery", one, READ, handlers.get_delivery, anywhere=True),
-        write_operation("webhooks.redeliver", "POST", f"{one}/redeliver", WRITE, handlers.redeliver, anywhere=True),
-        write_operation("webhooks.test", "POST", f"{ONE}/test", WRITE, handlers.test_webhook, anywhere=True),
+        read_operation("webhooks.list_deliveries", _ALL, WEBHOOKS_READ, handlers.list_deliveries, anywhere=True),
+        read_operation("webhooks.get_delivery", one, WEBHOOKS_READ, handlers.get_delivery, anywhere=True),
+        write_operation(
+            "webhooks.redeliver", "POST", f"{one}/redeliver", WEBHOOKS_WRITE, handlers.redeliver, anywhere=True
+        ),
+        write_operation("webhooks.test", "POST", f"{ONE}/test", WEBHOOKS_WRITE, handlers.test_webhook, anywhere=True),
     )

@@ -45,6 +45,7 @@ RETURNING number
 UPDATE webhook
 SET label = :label, url = :url, headers = :headers, data_events = :data_events, oauth = :oauth,
     workspace_ids = :workspace_ids, ignore_client_ids = :ignore_client_ids, coalesce_updates = :coalesce_updates,
+    in_order = :in_order, batch_entries = :batch_entries,
     failing_since = CASE WHEN enabled = 0 AND :enabled = 1 THEN NULL ELSE failing_since END,
     failures = CASE WHEN enabled = 0 AND :enabled = 1 THEN 0 ELSE failures END,
     enabled = :enabled, disabled_reason = :disabled_reason, version = version + 1,

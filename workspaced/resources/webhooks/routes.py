@@ -22,13 +22,11 @@ from workspaced.resources.webhooks.records import EventTypeRecord, WebhookRecord
 from workspaced.resources.webhooks.rules import default_label, merged_oauth, read_new_webhook, read_webhook_changes
 from workspaced.resources.webhooks.values import DEFAULT_GRACE, SecretRotation, StoredWebhook
 from workspaced.security.audit_log import AuditAction
-from workspaced.security.permissions import ADMIN
+from workspaced.security.permissions import ADMIN, WEBHOOKS_READ, WEBHOOKS_WRITE
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
-READ: Final = "webhooks:read"
-WRITE: Final = "webhooks:write"
 ALL: Final = "/v1/webhooks"
 ONE: Final = f"{ALL}/{{webhook}}"
 SORTABLE = frozenset({"createdAt", "updatedAt", "createdBy", "updatedBy", "label", "url", "id"})
@@ -169,7 +167,7 @@ def _is_administrator(call: Call) -> bool:
 def _visible_record(webhook: StoredWebhook, call: Call) -> WebhookRecord:
     """Return the record; only an owner with the permission to write sees its secrets (contract H3)."""
     principal = call.principal
-    full = principal is not None and webhook.owner == principal.name and principal.may_somewhere(WRITE)
+    full = principal is not None and webhook.owner == principal.name and principal.may_somewhere(WEBHOOKS_WRITE)
     return webhook_record(webhook, full=full)
 
 
@@ -185,21 +183,23 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
     size = limits.body_bytes
     handlers = _WebhookOperations(secret_box)
     return (
-        read_operation("webhooks.list", ALL, READ, handlers.list_webhooks, anywhere=True),
-        write_operation("webhooks.create", "POST", ALL, WRITE, handlers.create_webhook, anywhere=True, body_bytes=size),
-        read_operation("webhooks.get", ONE, READ, handlers.get_webhook, anywhere=True),
-        write_operation("webhooks.delete", "DELETE", ONE, WRITE, handlers.delete_webhook, anywhere=True),
+        read_operation("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True),
         write_operation(
-            "webhooks.update", "PATCH", ONE, WRITE, handlers.update_webhook, anywhere=True, body_bytes=size
+            "webhooks.create", "POST", ALL, WEBHOOKS_WRITE, handlers.create_webhook, anywhere=True, body_bytes=size
+        ),
+        read_operation("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True),
+        write_operation("webhooks.delete", "DELETE", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True),
+        write_operation(
+            "webhooks.update", "PATCH", ONE, WEBHOOKS_WRITE, handlers.update_webhook, anywhere=True, body_bytes=size
         ),
         write_operation(
             "webhooks.rotate_secret",
             "POST",
             f"{ONE}/rotate-secret",
-            WRITE,
+            WEBHOOKS_WRITE,
             handlers.rotate_secret,
             anywhere=True,
             body_bytes=size,
         ),
-        read_operation("webhooks.event_types", f"{ALL}/event-types", READ, list_event_types, anywhere=True),
+        read_operation("webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,26 +27,44 @@ _NOT_IN_NAMES = str.maketrans(dict.fromkeys('/\\:*?"<>|', "_"))
 
 def convert(source: Path, into: Path) -> list[Produced]:
     """Make two files for each sheet with cells; see `Convert`."""
-    _require_convertible(source)
     outputs = Outputs(into)
+    with open_workbook(source) as workbook:
+        for name in sheet_names(workbook):
+            _convert_sheet(workbook.get_sheet_by_name(name), outputs)
+    if not outputs.made:
+        raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
+    return outputs.made
+
+
+@contextmanager
+def open_workbook(source: Path) -> Iterator[CalamineWorkbook]:
+    """Open a workbook.
+
+    Raises:
+        ConversionRefused: it can't be read, also if an error of the reader leaves the block.
+    """
+    _require_convertible(source)
     try:
         with _opened(source) as workbook:
-            sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
-            if len(sheets) > SHEETS:
-                raise ConversionRefused(
-                    "unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted."
-                )
-            for name in sheets:
-                _convert_sheet(workbook.get_sheet_by_name(name), outputs)
+            yield workbook
     except PasswordError as error:
         raise _protected() from error
     except (CalamineError, OSError, ValueError) as error:
         raise ConversionRefused(
             "user", f"The workbook can't be read: it is damaged, or not a workbook ({error})."
         ) from error
-    if not outputs.made:
-        raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
-    return outputs.made
+
+
+def sheet_names(workbook: CalamineWorkbook) -> list[str]:
+    """Return the names of the sheets with cells, not of charts.
+
+    Raises:
+        ConversionRefused: there are too many.
+    """
+    sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    if len(sheets) > SHEETS:
+        raise ConversionRefused("unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted.")
+    return sheets
 
 
 def _require_convertible(source: Path) -> None:
@@ -80,7 +99,7 @@ def _protected() -> ConversionRefused:
 
 
 def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
-    rows = _rows(sheet)
+    rows = rows_of(sheet)
     first = next(rows, None)
     if first is None:
         return
@@ -98,7 +117,7 @@ def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
     write_preview(parquet, outputs, f"{stem}.json", sheet=sheet.name, header=has_header)
 
 
-def _rows(sheet: CalamineSheet) -> Iterator[list[Any]]:
+def rows_of(sheet: CalamineSheet) -> Iterator[list[Any]]:
     """Yield the rows from the first with a cell on; an empty cell is None."""
     started = False
     for row in sheet.iter_rows():

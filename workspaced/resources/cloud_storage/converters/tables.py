@@ -59,7 +59,7 @@ def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
         return pl.Series(name, cells, dtype=pl.Date)
     if kinds == {datetime}:
         return pl.Series(name, cells, dtype=pl.Datetime("ms"))
-    return pl.Series(name, [None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
+    return pl.Series(name, [None if cell is None else cell_text(cell) for cell in cells], dtype=pl.String)
 
 
 def typed(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -123,7 +123,8 @@ def _shortened(cell: Any) -> Any:
     return f"{cell[:_PREVIEW_TEXT]}…" if isinstance(cell, str) and len(cell) > _PREVIEW_TEXT else cell
 
 
-def _text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
+    """Return a cell of a workbook as text; 417.0 is 417."""
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT_INTEGERS:

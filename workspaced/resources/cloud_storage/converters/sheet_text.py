@@ -1,0 +1,26 @@
+"""Converter of a workbook to the text of its first sheet with cells, separated by tabs, as spreadsheets copy it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
+from workspaced.resources.cloud_storage.converters.spreadsheets import open_workbook, rows_of, sheet_names
+from workspaced.resources.cloud_storage.converters.tables import cell_text
+
+
+def convert(source: Path, into: Path) -> list[Produced]:
+    """Make ``table.tsv``; see `Convert`. Numbers have the shortest text that gives the same binary number."""
+    outputs = Outputs(into)
+    with open_workbook(source) as workbook:
+        for name in sheet_names(workbook):
+            rows = list(rows_of(workbook.get_sheet_by_name(name)))
+            if not rows:
+                continue
+            target = outputs.place("table.tsv", "text/tab-separated-values; charset=utf-8")
+            with target.open("w", encoding="utf-8", newline="") as out:
+                writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+                writer.writerows([["" if cell is None else cell_text(cell) for cell in row] for row in rows])
+            return outputs.made
+    raise ConversionRefused("user", "The workbook has no sheet with cells in it.")

@@ -1,0 +1,67 @@
+"""The text of a table file that a user chooses for an import. The file is not stored."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from workspaced.core.problems import Invalid
+from workspaced.resources.cloud_storage import job
+from workspaced.resources.cloud_storage.converters.registry import CONVERTERS, Converter
+from workspaced.resources.cloud_storage.job import ConversionFailure
+from workspaced.settings.workers import ConversionSettings
+
+_SHEETS: Final = next(one for one in CONVERTERS if one.module == "spreadsheets")
+_SHEET_TEXT: Final = Converter(module="sheet_text", endings=_SHEETS.endings, media_types=frozenset())
+_SECONDS: Final = 30
+_OUTPUT_BYTES: Final = 4_194_304
+_ENCODINGS: Final = ("utf-8-sig", "windows-1252")
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
+class TableFiles:
+    """Reads table files, one workbook at a time, in a process of its own with the limits of conversions, but less time."""
+
+    def __init__(self, folder: Path, settings: ConversionSettings) -> None:
+        """``folder``: where the bytes of a workbook are while it is read."""
+        self._folder = folder
+        self._turn = asyncio.Semaphore(1)
+        self._settings = dataclasses.replace(
+            settings,
+            seconds=min(settings.seconds, _SECONDS),
+            cpu_seconds=min(settings.cpu_seconds, _SECONDS),
+            output_bytes=min(settings.output_bytes, _OUTPUT_BYTES),
+        )
+
+    async def text_of(self, name: str, content: bytes) -> str:
+        """Return the text of a table: a CSV file decoded, or the first sheet of a workbook, separated by tabs.
+
+        Raises:
+            Invalid: it is neither.
+        """
+        ending = Path(name).suffix.lower()
+        if ending.removeprefix(".") not in _SHEET_TEXT.endings:
+            return _decoded(content)
+        async with self._turn:
+            with tempfile.TemporaryDirectory(dir=self._folder, prefix="table-") as made:
+                folder = Path(made)
+                source = folder / "workbook"
+                await asyncio.to_thread(source.write_bytes, content)
+                outcome = await job.run(_SHEET_TEXT, source, ending, folder, settings=self._settings)
+                if isinstance(outcome, ConversionFailure):
+                    raise Invalid("bad_table", outcome.sentence)
+                return await asyncio.to_thread((folder / "made" / outcome.outputs[0].file).read_text, encoding="utf-8")
+
+
+def _decoded(content: bytes) -> str:
+    if b"\0" in content and not content.startswith(_UTF16):
+        raise Invalid("bad_table", "The file is not text: it has zero bytes. Choose a CSV file or a workbook.")
+    for encoding in ("utf-16",) if content.startswith(_UTF16) else _ENCODINGS:
+        try:
+            return content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise Invalid("bad_table", "The file is text in neither UTF-8, UTF-16 nor Windows-1252. Save it as CSV in UTF-8.")

@@ -1,0 +1,127 @@
+"""Records of the history of entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from workspaced.core.json_schema import Count, Timestamp, Uuid
+from workspaced.core.records import optional_stamp
+from workspaced.core.timestamps import stamp
+from workspaced.resources.data_sinks.history_store import Moments, StoredChange, StoredDifference, policy_of
+from workspaced.resources.data_sinks.values import StoredSink
+from workspaced.settings.history import HistorySettings
+
+Effect: TypeAlias = Literal["added", "removed", "changed", "unknown"]
+
+
+class EntryStateRecord(msgspec.Struct, rename="camel"):
+    """The value of an entry at an instant."""
+
+    value: str | None
+    data_type: str
+
+
+class DataSinkHistoryRecord(msgspec.Struct, rename="camel"):
+    """What is kept of the history of a sink."""
+
+    data_sink_id: Uuid
+    changes: Annotated[Count, Meta(description="Of each entry; 0: the sink has no history.")]
+    days: Count
+    own_changes: Annotated[Count | None, Meta(description="The sink's setting; null: as the service does.")]
+    own_days: Count | None
+    known_from: Annotated[Timestamp | None, Meta(description="Every later change is known; null: none is.")]
+
+
+class EntryChangeRecord(msgspec.Struct, rename="camel", kw_only=True):
+    """A change of an entry, with its request. Before or after it is null if the key had no entry."""
+
+    id: str
+    time: Timestamp
+    effect: Literal["added", "removed", "changed"]
+    before: EntryStateRecord | None
+    after: EntryStateRecord | None
+    principal: str
+    key_id: str | None
+    client_id: str | None
+    request_id: str | None
+    operation: str
+    older_dropped: Annotated[bool, Meta(description="Older changes of this entry were dropped.")]
+
+
+class EntryDifferenceRecord(msgspec.Struct, rename="camel"):
+    """A key that differs between two instants; ``unknown`` if one of the values was dropped."""
+
+    key: str
+    effect: Effect
+    before: EntryStateRecord | None
+    after: EntryStateRecord | None
+
+
+class DataSinkComparisonRecord(msgspec.Struct, rename="camel", kw_only=True):
+    """The differences between two instants."""
+
+    since: Annotated[Timestamp, msgspec.Meta(description="The earlier instant.")]
+    until: Timestamp
+    known_from: Timestamp | None
+    is_known: Annotated[bool, Meta(description="false: the sink's history begins after `since`; nothing is compared.")]
+    differences: list[EntryDifferenceRecord]
+    unknown_keys: Annotated[
+        list[str], Meta(description="Of the first page: keys of which every change between the instants was dropped.")
+    ]
+
+
+def history_record(sink: StoredSink, default: HistorySettings) -> DataSinkHistoryRecord:
+    """Return what is kept of a sink's history."""
+    policy = policy_of(sink, default)
+    known_from = sink.history_from if policy.changes else None
+    return DataSinkHistoryRecord(
+        sink.id, policy.changes, policy.days, sink.history_changes, sink.history_days, optional_stamp(known_from)
+    )
+
+
+def change_records(changes: Sequence[StoredChange], after: EntryStateRecord | None) -> list[EntryChangeRecord]:
+    """Return the records of changes of one entry, the newest first; ``after``: the value after the newest."""
+    records = []
+    for change in changes:
+        before = state_record(change.old_value, change.old_data_type)
+        records.append(
+            EntryChangeRecord(
+                id=str(change.number),
+                time=stamp(change.at),
+                effect="added" if before is None else "removed" if after is None else "changed",
+                before=before,
+                after=after,
+                principal=change.actor,
+                key_id=change.key_id or None,
+                client_id=change.client_id or None,
+                request_id=change.request_id or None,
+                operation=change.operation,
+                older_dropped=change.known_from is not None,
+            )
+        )
+        after = before
+    return records
+
+
+def difference_record(found: StoredDifference, moments: Moments) -> EntryDifferenceRecord:
+    """Return the record of a difference; an unknown value is null."""
+    before = state_record(found.old_value, found.old_data_type)
+    after = state_record(found.new_value, found.new_data_type)
+    no_before = found.old_from is not None and found.old_from > moments.since
+    no_after = found.new_from is not None and found.new_from > moments.until
+    effect: Effect = "added" if before is None else "removed" if after is None else "changed"
+    return EntryDifferenceRecord(
+        found.key,
+        "unknown" if no_before or no_after else effect,
+        None if no_before else before,
+        None if no_after else after,
+    )
+
+
+def state_record(value: str | None, data_type: str | None) -> EntryStateRecord | None:
+    """Return the record of a value; None if the data type is None: the key has no entry."""
+    return None if data_type is None else EntryStateRecord(value, data_type)

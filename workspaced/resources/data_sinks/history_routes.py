@@ -1,0 +1,173 @@
+"""The operations on the history of entries, an extension of the interface."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from workspaced.core.members import read_changes
+from workspaced.core.problems import Invalid, NotFoundProblem
+from workspaced.core.timestamps import stamp
+from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.pagination import Cursor, Page, read_page
+from workspaced.http.responses import Response, etag, json_response
+from workspaced.resources.data_sinks import entry_store, history_store, store
+from workspaced.resources.data_sinks.history_records import (
+    DataSinkComparisonRecord,
+    EntryChangeRecord,
+    change_records,
+    difference_record,
+    history_record,
+    state_record,
+)
+from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges, compared_changes, read_moments
+from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference, origin_of
+from workspaced.resources.data_sinks.sink_address import SinkName
+from workspaced.resources.data_sinks.sink_routes import read_sink_name
+from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.read_responses import versioned_response
+from workspaced.security.audit_log import AuditAction
+from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
+from workspaced.settings.model import Limits
+from workspaced.storage.port import ReadTransaction, Transaction
+
+TAKE: Final = 100
+_ONE: Final = "/v1/workspace/{workspace}/data-sink-history/{sink}"
+_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+async def get_history(call: Call) -> Response:
+    """Get what is kept of the history of a sink."""
+    sink = await call.store.read_brief(lambda reader: store.get_sink(reader, call.workspace_id, read_sink_name(call)))
+    return versioned_response(call, history_record(sink, call.settings.history), sink.version)
+
+
+def update_history(call: Call) -> Work:
+    """Set how much of the history of a sink is kept."""
+    changes, ignored = read_changes(DataSinkHistoryChanges, call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Response:
+        sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
+        call.require_match(sink.version)
+        if changes:
+            history_store.configure(
+                tx,
+                sink,
+                changes=changes.get("changes", sink.history_changes),
+                days=changes.get("days", sink.history_days),
+                origin=origin_of(call),
+            )
+            changed = tuple(f"history.{name}" for name in changes)
+            call.note(
+                tx,
+                AuditAction(
+                    action="data_sink.updated", resource_id=sink.id, workspace_id=sink.workspace_id, changed=changed
+                ),
+            )
+            sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+        return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
+
+    return Work(act=act, ignored=ignored)
+
+
+async def list_changes(call: Call) -> Response:
+    """List the changes of an entry, the newest first, also of a deleted one; 100 if the query has no ``take``."""
+    page, take, newest = _page(call)
+    key = call.names["key"]
+
+    def find(reader: ReadTransaction) -> tuple[list[EntryChangeRecord], str]:
+        sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
+        # The row behind which the page begins has the value after the first change of the page.
+        rows = history_store.changes_of(reader, sink, key, newest=newest, take=take + 2)
+        entry = entry_store.find_entry(reader, sink, key)
+        if newest is None:
+            if entry is None and not rows:
+                raise NotFoundProblem("entry_not_found", "There is no such entry, and none is known of the past.")
+            after = state_record(entry.value, entry.data_type) if entry else None
+        elif rows and (rows[0].at, rows[0].number) == newest:
+            after = state_record(rows[0].old_value, rows[0].old_data_type)
+            del rows[0]
+        else:  # dropped meanwhile, together with all older ones
+            return [], ""
+        records = change_records(rows[:take], after)
+        if len(rows) <= take:
+            return records, ""
+        last = rows[take - 1]
+        return records, page.cursor_behind(str(last.at), str(last.number))
+
+    records, following = await call.store.read(find)
+    headers = page.cursor_headers(total=None, following=following, path=call.path, query=call.query)
+    return json_response(records, headers=headers)
+
+
+async def compare(call: Call) -> Response:
+    """Compare the entries of a sink at two instants."""
+    moments = read_moments(call.query, now=call.now)
+    page, take, behind = _page(call)
+
+    def find(reader: ReadTransaction) -> tuple[DataSinkComparisonRecord, str]:
+        sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
+        kept = history_record(sink, call.settings.history)
+        comparison = DataSinkComparisonRecord(
+            since=stamp(moments.since),
+            until=stamp(moments.until),
+            known_from=kept.known_from,
+            is_known=kept.changes > 0 and sink.history_from is not None and sink.history_from <= moments.since,
+            differences=[],
+            unknown_keys=[],
+        )
+        if not comparison.is_known:
+            return comparison, ""
+        found = history_store.differences(
+            reader, sink, moments, behind=behind, take=take, most=compared_changes(call.settings.limits)
+        )
+        comparison.differences = [difference_record(StoredDifference._make(row), moments) for row in found.rows]
+        if behind is None:
+            comparison.unknown_keys = history_store.unknown_keys(reader, sink, moments)
+        return comparison, page.cursor_behind(*map(str, found.behind)) if found.behind else ""
+
+    comparison, following = await call.store.read(find)
+    # The next page compares the same instants.
+    query = {**call.query, "to": comparison.until}
+    headers = page.cursor_headers(total=None, following=following, path=call.path, query=query)
+    return json_response(comparison, headers=headers)
+
+
+def operations(limits: Limits) -> tuple[Operation, ...]:
+    """Return the rows of the table of operations."""
+    return (
+        read_operation("data_sink_history.get", _ONE, DATA_SINKS_READ, get_history),
+        write_operation(
+            "data_sink_history.update", "PATCH", _ONE, DATA_SINKS_WRITE, update_history, body_bytes=limits.body_bytes
+        ),
+        read_operation("data_sink_history.compare", f"{_ONE}/comparison", DATA_SINKS_READ, compare),
+        read_operation("data_sink_history.list_changes", f"{_ONE}/entry/{{key}}", DATA_SINKS_READ, list_changes),
+    )
+
+
+def _page(call: Call) -> tuple[Page, int, ChangePosition | None]:
+    """Return the page that the query asks for, its length, and the change behind which it begins.
+
+    Raises:
+        Invalid: a value is out of range, or the query skips records.
+    """
+    query = {"take": str(TAKE), **call.query}
+    page = read_page(query, longest=call.settings.limits.page_length, sortable=frozenset())
+    if page.skip:
+        raise Invalid("bad_skip", "This list has no skip. Follow the Link rel=next instead.")
+    cursor = Cursor.decoded(query["cursor"]) if query.get("cursor") else None
+    return page, page.take or TAKE, _position(cursor) if cursor else None
+
+
+def _position(cursor: Cursor) -> ChangePosition:
+    """Return the position of the change behind which the page begins.
+
+    Raises:
+        Invalid: it is the cursor of another list.
+    """
+    if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
+        raise Cursor.refused()
+    at, number = map(int, cursor.position)
+    if max(at, number) >= 2**63:
+        raise Cursor.refused()
+    return ChangePosition(at=at, number=number)

@@ -1,0 +1,317 @@
+"""The history of entries in the database: one row for each change, written in the transaction of the change.
+
+A row has the value before the change. The value at an instant is therefore that before the first later change, or the present
+one. Only values and data types have a history: a write of equal ones is no change.
+
+A sink keeps ``history_changes`` changes of each entry for ``history_days`` days; without settings, as the service does.
+Dropping begins with the oldest change of an entry, so the rest has no gaps. ``history_from`` is the instant from which all
+changes of a sink are known. Changes that were dropped because an entry has too many are noted at the entry's oldest row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from workspaced.http.operations import Call
+from workspaced.resources.data_sinks.values import CHANGES, StoredEntry, StoredSink
+from workspaced.settings.history import HistorySettings
+from workspaced.storage.bounded_walk import Walked, walk
+from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.statements import load_statements
+
+_SQL = load_statements("workspaced.resources.data_sinks", "history.sql")
+_AT_ONCE = 1_000
+UNKNOWN_KEYS: Final = 100
+"""The most keys with an unknown past that a comparison names."""
+_END: Final = 2**62
+_DAY_MS: Final = 86_400_000
+
+
+class ChangeOrigin(NamedTuple):
+    """The request that changes entries: its caller, its operation and its instant in milliseconds since 1970."""
+
+    actor: str
+    key_id: str
+    client_id: str
+    request_id: str
+    operation: str
+    now: int
+    default: HistorySettings
+
+    @property
+    def columns(self) -> tuple[str, str, str, str, str]:
+        """The values of the last columns of a change."""
+        return self[:5]
+
+
+class StoredChange(NamedTuple):
+    """A change of an entry, in the order of the columns. ``old_data_type`` None: the key had no entry before."""
+
+    number: int
+    at: int
+    old_value: str | None
+    old_data_type: str | None
+    known_from: int | None
+    actor: str
+    key_id: str
+    client_id: str
+    request_id: str
+    operation: str
+
+
+class ChangePosition(NamedTuple):
+    """The position of a change in the order of time."""
+
+    at: int
+    number: int
+
+
+class StoredDifference(NamedTuple):
+    """A key that differs between two instants, and its position. A data type of None: the key had no entry.
+
+    A value was set at ``old_from`` or ``new_from``; None: before the history began.
+    """
+
+    at: int
+    number: int
+    key: str
+    old_value: str | None
+    old_data_type: str | None
+    old_from: int | None
+    new_value: str | None
+    new_data_type: str | None
+    new_from: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Two instants in milliseconds since 1970; ``since`` is the earlier one."""
+
+    since: int
+    until: int
+
+
+EntryState: TypeAlias = tuple[Call, StoredEntry | None, StoredEntry | None]
+"""The request of a change, and the entry before and after it."""
+
+
+def origin_of(call: Call) -> ChangeOrigin:
+    """Return the origin of the changes of a request."""
+    return ChangeOrigin(
+        actor=call.actor,
+        key_id=call.principal.key_id if call.principal else "",
+        client_id=call.client_id or "",
+        request_id=call.request_id,
+        operation=call.operation,
+        now=call.now,
+        default=call.settings.history,
+    )
+
+
+def policy_of(sink: StoredSink, default: HistorySettings) -> HistorySettings:
+    """Return what a sink keeps; 0 changes: no history."""
+    return _policy(sink.history_changes, sink.history_days, default)
+
+
+def open_history(tx: Transaction, sink: StoredSink, default: HistorySettings, *, now: int) -> bool:
+    """Prepare to record changes of a sink. Return whether it has a history; begin or end it if the settings say so."""
+    kept = policy_of(sink, default).changes > 0
+    if kept and sink.history_from is None:
+        tx.run(_SQL["start"], {"sink": sink.number, "now": now})
+    elif not kept and sink.history_from is not None:
+        tx.run(_SQL["stop"], {"sink": sink.number})
+    if kept:
+        tx.notify(CHANGES)
+    return kept
+
+
+def record_states(tx: Transaction, sink: StoredSink, states: Sequence[EntryState]) -> None:
+    """Record the changes of single entries of a sink, in their order. States without a change are left out.
+
+    Not deferred, because the rows of a key must be in the order of its changes.
+    """
+    first = states[0][0]
+    if not open_history(tx, sink, first.settings.history, now=first.now):
+        return
+    rows: list[Row] = []
+    for call, before, after in states:
+        entry = after or before
+        if entry is None or (before and after and before[3:5] == after[3:5]):
+            continue
+        origin = origin_of(call)
+        at = max(origin.now, entry.updated_at if before else _last_change_at(tx, sink, entry.key))
+        old = (before.value, before.data_type) if before else (None, None)
+        rows.append((sink.number, entry.key, at, *old, *origin.columns))
+    if rows:
+        tx.load(_SQL["insert"], rows)
+
+
+def record_staged(tx: Transaction, sink: StoredSink, origin: ChangeOrigin) -> None:
+    """Record the effects of the staged items of a mass update, before they are written."""
+    tx.run(
+        _SQL["insert_staged"],
+        {
+            "sink": sink.number,
+            "now": origin.now,
+            "actor": origin.actor,
+            "key_id": origin.key_id,
+            "client_id": origin.client_id,
+            "request_id": origin.request_id,
+            "operation": origin.operation,
+        },
+    )
+
+
+def configure(
+    tx: Transaction, sink: StoredSink, *, changes: int | None, days: int | None, origin: ChangeOrigin
+) -> None:
+    """Set what a sink keeps; None: as the service does. The history begins or ends now."""
+    tx.run(
+        _SQL["configure"],
+        {"sink": sink.number, "changes": changes, "days": days, "now": origin.now, "actor": origin.actor},
+    )
+    configured = sink._replace(history_changes=changes, history_days=days)
+    open_history(tx, configured, origin.default, now=origin.now)
+
+
+def changes_of(
+    reader: ReadTransaction, sink: StoredSink, key: str, *, newest: ChangePosition | None, take: int
+) -> list[StoredChange]:
+    """Return the changes of a key, the newest first, from ``newest`` on; None: from the last one on."""
+    if sink.history_from is None:
+        return []
+    at, number = newest or (_END, _END)
+    values = {"sink": sink.number, "key": key, "after": sink.history_after, "at": at, "number": number, "take": take}
+    return [StoredChange._make(row) for row in reader.all(_SQL["changes_of_key"], values)]
+
+
+def differences(
+    reader: ReadTransaction, sink: StoredSink, moments: Moments, *, behind: ChangePosition | None, take: int, most: int
+) -> Walked[ChangePosition]:
+    """Return up to ``take`` keys that differ between two instants, in the order of their first change.
+
+    At most ``most`` changes are examined, so a page may have fewer keys, and there may still be a next page.
+    """
+    values = {
+        "sink": sink.number,
+        "after": sink.history_after,
+        "since": moments.since,
+        "until": moments.until,
+    }
+
+    def matching(after: ChangePosition, count: int, limit: int) -> list[Row]:
+        return reader.all(_SQL["differences"], {**values, **after._asdict(), "walk": count, "take": limit})
+
+    def end(after: ChangePosition, count: int) -> ChangePosition | None:
+        row = reader.one(_SQL["differences_end"], {**values, **after._asdict(), "walk": count - 1})
+        return ChangePosition._make(row) if row else None
+
+    return walk(
+        behind or ChangePosition(at=moments.since, number=_END),
+        take=take,
+        skip=0,
+        most=most,
+        matching=matching,
+        end=end,
+        position=lambda row: ChangePosition(at=row[0], number=row[1]),
+    )
+
+
+def unknown_keys(reader: ReadTransaction, sink: StoredSink, moments: Moments) -> list[str]:
+    """Return the first keys of which all changes between the instants were dropped."""
+    values = {
+        "sink": sink.number,
+        "after": sink.history_after,
+        "since": moments.since,
+        "until": moments.until,
+        "most": UNKNOWN_KEYS,
+    }
+    return [row[0] for row in reader.all(_SQL["unknown_keys"], values)]
+
+
+def has_excess(reader: ReadTransaction) -> bool:
+    """Whether enough changes were recorded since the last pruning to look for entries that have too many."""
+    last, pruned_to = _last_change(reader)
+    return last - pruned_to >= _AT_ONCE
+
+
+def drop_excess(tx: Transaction, most: int, *, default: HistorySettings) -> int:
+    """Drop changes of entries that have too many, examining about ``most`` new changes. Return the work; 0: none left."""
+    if tx.one(_SQL["queue_for_pruning"]) is None:
+        return 0
+    pruned_to = _last_change(tx)[1]
+    found = tx.all(_SQL["changed_sinks"], {"pruned_to": pruned_to, "most": most})
+    if not found:
+        return 0
+    last = max(row[2] for row in found)
+    left = most
+    for sink, changes, _ in found:
+        kept = _policy(changes, None, default).changes
+        values = {"sink": sink, "pruned_to": pruned_to, "to": last, "kept": kept, "most": left}
+        dropped = tx.all(_SQL["drop_excess"], values)
+        newest: dict[str, int] = {}
+        for key, at in dropped:
+            newest[key] = max(at, newest.get(key, at))
+        for key, at in newest.items():
+            tx.run(_SQL["cut"], {"sink": sink, "key": key, "known_from": at})
+        left -= len(dropped)
+        if not left:  # the next step begins with the same changes
+            return most
+    tx.run(_SQL["note_pruning"], {"to": last})
+    return most
+
+
+async def drop_old(store: Store, *, default: HistorySettings, now: int) -> int:
+    """Drop changes that are too old, or of an ended history, in bounded steps. Return how many."""
+    dropped, behind = 0, 0
+    while sink := await store.read(partial(_next_sink, behind=behind)):
+        behind = sink[0]
+        step = partial(_drop_old, sink=behind, default=default, now=now)
+        while count := await store.write(step, weight=_AT_ONCE):
+            dropped += count
+    return dropped
+
+
+def remove_changes(tx: Transaction, sink: int, most: int) -> int:
+    """Remove up to ``most`` changes of a deleted sink. Return how many."""
+    return tx.run(_SQL["remove_changes"], {"sink": sink, "most": most})
+
+
+def _next_sink(reader: ReadTransaction, *, behind: int) -> Row | None:
+    return reader.one(_SQL["next_sink"], {"behind": behind})
+
+
+def _drop_old(tx: Transaction, *, sink: int, default: HistorySettings, now: int) -> int:
+    row = _next_sink(tx, behind=sink - 1)
+    if row is None or row[0] != sink:
+        return 0
+    _, changes, days, history_from, after = row
+    if history_from is None:
+        return remove_changes(tx, sink, _AT_ONCE)
+    before = now - _policy(changes, days, default).days * _DAY_MS
+    values = {"sink": sink, "before": before, "begun": history_from, "after": after, "most": _AT_ONCE}
+    if dropped := tx.run(_SQL["drop_before"], values):
+        tx.run(_SQL["forget_before"], values)
+        return dropped
+    return tx.run(_SQL["drop_stale"], values)
+
+
+def _policy(changes: int | None, days: int | None, default: HistorySettings) -> HistorySettings:
+    return HistorySettings(
+        changes=default.changes if changes is None else changes, days=default.days if days is None else days
+    )
+
+
+def _last_change_at(reader: ReadTransaction, sink: StoredSink, key: str) -> int:
+    row = reader.one(_SQL["last_change_at"], {"sink": sink.number, "key": key})
+    return int(row[0]) if row else 0
+
+
+def _last_change(reader: ReadTransaction) -> tuple[int, int]:
+    row = reader.one(_SQL["last_change"])
+    if row is None:
+        raise LookupError("the database has lost its row of entry numbers")
+    return row[0], row[1]
