@@ -11,27 +11,35 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ingestd.wire import names
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
 from workspaced.http.headers import client_address, client_scheme, query_of
-from workspaced.http.internal_client import InternalClient
+from workspaced.http.internal_client import EMPTY_BODY, InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
 from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Response
+from workspaced.http.responses import Headers as ResponseHeaders
+from workspaced.http.responses import Response, json_response
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
+from workspaced.security.permissions import ADMIN, AUDIT_READ
 from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import Limits
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.assets import Assets
+from workspaced.ui.edit.routes import edit_routes
+from workspaced.ui.edit.table_import import ReadTableFile
 from workspaced.ui.live import LiveLimits, LiveUpdates
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.protection import SAFETY, drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
 from workspaced.ui.renderer import PageView, Renderer
-from workspaced.ui.routes import Route, routes
+from workspaced.ui.routes import FORM_BYTES, Route, routes
 from workspaced.ui.sessions import Session, Sessions
 
 _NO_STORE: Final = ("Cache-Control", "no-store")
-_FORM_BYTES: Final = 8_192
-_FORM_FIELDS: Final = 20
+_FORM_FIELDS: Final = 40
+_LONG_FORM_FIELDS: Final = 1_040
+"""Of a form that may be longer than `FORM_BYTES`: each selected option of up to 1 000 is a field."""
+_PROOF_HEADER: Final = "X-Form-Token"
 _SIGN_IN: Final = "/ui/sign-in"
 
 
@@ -53,6 +61,8 @@ class Pages:
         sessions: Sessions,
         proxies: Proxies,
         live: LiveLimits,
+        limits: Limits,
+        read_table_file: ReadTableFile,
     ) -> None:
         """``respond`` sends internal requests to the API (`workspaced.http.dispatch.Dispatch.respond`)."""
         self._respond = respond
@@ -62,7 +72,7 @@ class Pages:
         self._rendering = Renderer(self._assets)
         self.live = LiveUpdates(self._rendering, sessions, limits=live)
         self._routes: Routes[Route | _BuiltIn] = Routes()
-        for route in routes(self.live):
+        for route in (*routes(self.live), *edit_routes(limits, read_table_file)):
             self._routes.add(route.method, route.path, route)
         self._routes.add("GET", _SIGN_IN, _BuiltIn.SIGN_IN)
         self._routes.add("POST", _SIGN_IN, _BuiltIn.SIGN_IN)
@@ -85,10 +95,11 @@ class Pages:
             session = await self._session(headers)
             return await self._page(raw_path, headers, session, scope, receive)
         except PageRefused as refused:
-            return self._refusal(refused, session, ())
+            return self._refusal(refused, session, (), headers)
         except Problem as problem:
             record_refusal(scope, problem)
-            return self._refusal(PageRefused(problem.status, problem.title, problem.detail), session, problem.headers)
+            shown = PageRefused(problem.status, problem.title, problem.detail)
+            return self._refusal(shown, session, problem.headers, headers)
 
     async def _session(self, headers: Headers) -> Session | None:
         token = token_of(headers.get("Cookie", ""))
@@ -103,33 +114,35 @@ class Pages:
         route = match.operation
         if route is None:
             raise MethodNotAllowed(", ".join(match.allowed))
-        names = {name: value for name, value in match.names.items() if value is not None}
-        if len(names) < len(match.names):
+        of_path = {name: value for name, value in match.names.items() if value is not None}
+        if len(of_path) < len(match.names):
             raise NotFoundProblem("no_such_page", "There is no page under this address.")
         if route is _BuiltIn.ASSET:
-            return self._assets.response(names["asset"], headers)
-        form = await _form(receive, headers) if scope["method"] == "POST" else {}
+            return self._assets.response(of_path["asset"], headers)
+        is_post = scope["method"] == "POST"
+        if is_post:
+            _require_same_origin(headers)
+        if session is None and isinstance(route, Route):
+            return _signed_out(route, raw_path, headers, scope)
         if route is _BuiltIn.SIGN_IN:
+            form = await _form(receive, headers, limit=FORM_BYTES) if is_post else {}
             return await self._sign_in(form, headers, session, scope)
         if session is None:
-            if isinstance(route, Route) and route.name == "live":
-                raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
-            return see_other(address("sign-in", next=_requested_page(raw_path, scope)))
-        if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
-            raise PageRefused(
-                403, "Not done", "This form is from another session. Go back, reload the page and try again."
-            )
+            return see_other(_SIGN_IN)
+        form = await _proven_form(route, session, receive, headers) if is_post else {}
         if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
         record_operation(scope, f"pages.{route.name}")
         request = PageRequest(
             method=scope["method"],
-            names=names,
+            names=of_path,
             query=query_of(scope),
             headers=headers,
             session=session,
             address=client_address(scope, headers, self._proxies),
             api=InternalClient(self._respond, scope, session.principal),
+            form=form,
+            body=receive if route.form_bytes is None else EMPTY_BODY,
         )
         shown = await route.page(request)
         return self._rendered(shown, session) if isinstance(shown, PageView) else shown
@@ -175,10 +188,17 @@ class Pages:
             view,
             principal=session.principal.name if session else "",
             form_token=session.form_token if session else "",
+            may_administer=session is not None and session.principal.may(ADMIN),
+            may_audit=session is not None and session.principal.may_somewhere(AUDIT_READ),
         )
         return Response(status=view.status, headers=(("Content-Type", "text/html; charset=utf-8"),), body=body)
 
-    def _refusal(self, refused: PageRefused, session: Session | None, headers: tuple[tuple[str, str], ...]) -> Response:
+    def _refusal(
+        self, refused: PageRefused, session: Session | None, headers: ResponseHeaders, requested: Headers
+    ) -> Response:
+        if _wants_json(requested):
+            body = {"title": refused.title, "detail": refused.sentence, "errors": dict(refused.mistakes)}
+            return json_response(body, status=refused.status, headers=headers)
         view = PageView(
             template="refused.html",
             title=refused.title,
@@ -197,18 +217,62 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
     return (raw_path + (b"?" + query if query else b"")).decode("ascii", "replace")
 
 
-async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
-    """Return the fields of a form that one of these pages sent.
+def _signed_out(route: Route, raw_path: bytes, headers: Headers, scope: Scope) -> Response:
+    """Redirect to the form for signing in.
+
+    Raises:
+        PageRefused: a script sent the request.
+    """
+    if route.name == "live" or _wants_json(headers):
+        raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
+    return see_other(address("sign-in", next=_requested_page(raw_path, scope)))
+
+
+def _require_same_origin(headers: Headers) -> None:
+    """Check that one of these pages sent the request.
 
     Raises:
         PageRefused: a page of another site sent it.
-        Invalid: it can't be read.
     """
     if not is_same_origin(headers):
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
-    body = await read_body(receive, headers, limit=_FORM_BYTES)
+
+
+async def _proven_form(route: Route | _BuiltIn, session: Session, receive: Receive, headers: Headers) -> dict[str, str]:
+    """Return the fields of a form, empty for a body that is no form, after the check that a page of this session sent it.
+
+    Raises:
+        PageRefused: it has no token of the session.
+        TooLargeProblem: it is longer than the route permits.
+        Invalid: it can't be read.
+    """
+    most = route.form_bytes if isinstance(route, Route) else FORM_BYTES
+    form = {} if most is None else await _form(receive, headers, limit=most)
+    sent = headers.get(_PROOF_HEADER, "") if most is None else form.get("form_token", "")
+    if not same_token(sent, session.form_token):
+        raise PageRefused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
+    return form
+
+
+def _wants_json(headers: Headers) -> bool:
+    """Return whether a script of the page sent the request, and shows a refusal itself."""
+    return headers.get("Accept") == names.JSON
+
+
+async def _form(receive: Receive, headers: Headers, *, limit: int) -> dict[str, str]:
+    """Return the fields of a form; the values of a field that occurs several times are lines.
+
+    Raises:
+        TooLargeProblem: it has more than ``limit`` bytes.
+        Invalid: it can't be read.
+    """
+    body = await read_body(receive, headers, limit=limit)
+    most = _FORM_FIELDS if limit <= FORM_BYTES else _LONG_FORM_FIELDS
     try:
-        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FORM_FIELDS, errors="strict")
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=most, errors="strict")
     except ValueError as error:
         raise Invalid("bad_form", "The form can't be read. Go back, reload the page and try again.") from error
-    return dict(fields)
+    values: dict[str, list[str]] = {}
+    for name, value in fields:
+        values.setdefault(name, []).append(value)
+    return {name: "\n".join(several) for name, several in values.items()}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from workspaced.security.permissions import BLOCKS_WRITE
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
@@ -14,6 +15,14 @@ from workspaced.ui.workspaces import SECTION
 
 _IN_TREE: Final = 1_000
 _CHILDREN: Final = 200
+_LISTS: Final[Mapping[str, str]] = {
+    "externalLinks": "Links",
+    "attachments": "Attachments",
+    "figures": "Figures",
+    "blockStatuses": "Statuses",
+    "propertyGroups": "Property groups",
+    "instances": "Instances",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +47,7 @@ async def show_tree(request: PageRequest) -> PageView:
         roots=tree_of(found.value),
         shown=len(found.value),
         total=found.total,
+        may_write=request.may(BLOCKS_WRITE),
     )
 
 
@@ -59,6 +69,8 @@ async def show_block(request: PageRequest) -> PageView:
         workspace=workspace,
         block=block.record,
         parent=parent,
+        lists={label: block.record[name] for name, label in _LISTS.items() if block.record[name]},
+        may_write=request.may(BLOCKS_WRITE),
         children=children.value,
         pager=list_page.pager(children.total, "workspaces", workspace_id, "blocks", block.record["id"]),
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from workspaced.http.pagination import Cursor
 from workspaced.http.responses import Response
+from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.ui.addresses import address
-from workspaced.ui.page_request import ApiResponse, PageRequest, api_error
+from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error
 from workspaced.ui.pager import PagePosition, Pager
 from workspaced.ui.renderer import PageView, page_view
-from workspaced.ui.workspaces import SECTION
+from workspaced.ui.sink_icon import shown_icon
+from workspaced.ui.workspaces import SEARCHED, SECTION
 
 PAGE_LENGTH: Final = 100
 _SORTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -24,11 +28,12 @@ _SORTS: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRange:
-    """A part of a sink's entries: a search, an order, and a page."""
+    """A part of a sink's entries: a search, an order, and a page. ``searched``: keys, values or both, as in the API."""
 
     workspace_id: str
     sink: str
     search: str
+    searched: str
     sort: str
     list_page: PagePosition
 
@@ -41,7 +46,7 @@ class EntryRange:
     def order(self) -> dict[str, str]:
         """Return the API's query without the page."""
         by, order = _SORTS[self.sort]
-        search = {"search": self.search} if self.search else {}
+        search = {"search": self.search, "searchIn": self.searched} if self.search else {}
         return {**search, "sortedBy": by, "sortOrder": order}
 
     @property
@@ -51,8 +56,13 @@ class EntryRange:
 
     def address(self, *more: str, **query: object) -> str:
         """Return the URL of a page with the same search and order."""
-        given = {"search": self.search, "sort": self.sort if self.sort != "key" else None, **query}
-        return address("workspaces", self.workspace_id, "sinks", self.sink, *more, **given)
+        return address("workspaces", self.workspace_id, "sinks", self.sink, *more, **self.chosen, **query)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Return the query of pages with the same search and order, without what is so by default."""
+        searched = self.searched if self.search and self.searched != "key" else ""
+        return {"search": self.search, "in": searched, "sort": self.sort if self.sort != "key" else ""}
 
 
 def entry_range_of(request: PageRequest) -> EntryRange:
@@ -62,6 +72,7 @@ def entry_range_of(request: PageRequest) -> EntryRange:
         workspace_id=request.names["workspace"],
         sink=request.names["sink"],
         search=request.query.get("search", ""),
+        searched=searched if (searched := request.query.get("in", "")) in SEARCHED else "key",
         sort=sort if sort in _SORTS else "key",
         list_page=PagePosition(take=PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", "")),
     )
@@ -71,7 +82,15 @@ async def show_sink(request: PageRequest) -> PageView:
     """Show a range of a sink's entries."""
     entry_range = entry_range_of(request)
     workspace = await request.workspace()
-    found = await request.get(*entry_range.path, **entry_range.query)
+    problem = ""
+    try:
+        found = await request.get(*entry_range.path, **entry_range.query)
+    except PageRefused as refused:
+        if refused.status != 400 or entry_range.sort == "key":
+            raise
+        problem = refused.sentence  # such as an order that is too expensive for so many entries
+        entry_range = dataclasses.replace(entry_range, sort="key", list_page=PagePosition(take=PAGE_LENGTH, skip=0))
+        found = await request.get(*entry_range.path, **entry_range.query)
     sink = found.record
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
     return page_view(
@@ -80,9 +99,15 @@ async def show_sink(request: PageRequest) -> PageView:
         SECTION,
         workspace=workspace,
         sink=sink,
+        icon=shown_icon(sink),
+        problem=problem,
+        may_write=request.may(DATA_SINKS_WRITE),
+        may_push=request.may(DATA_SINKS_PUSH),
         search=entry_range.search,
+        searched=entry_range.searched,
+        searches=SEARCHED,
         sort=entry_range.sort,
-        sorts={name: entry_range.address(sort=name) for name in _SORTS},
+        sorts={name: dataclasses.replace(entry_range, sort=name).address() for name in _SORTS},
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
         csv_all=entry_range.address("entries.csv"),
@@ -97,14 +122,21 @@ def part_values(entry_range: EntryRange, found: ApiResponse) -> dict[str, Any]:
         found.counted,
         found.next_cursor,
         *("workspaces", entry_range.workspace_id, "sinks", entry_range.sink),
-        search=entry_range.search,
-        sort=entry_range.sort if entry_range.sort != "key" else None,
+        **entry_range.chosen,
     )
     return {
         "entries": found.record["entries"],
         "pager": pager,
+        "stopped": _stopped(entry_range, found),
         "base": address("workspaces", entry_range.workspace_id, "sinks", entry_range.sink, "entries"),
     }
+
+
+def _stopped(entry_range: EntryRange, found: ApiResponse) -> str:
+    """Return the key at which a search stopped before its page was full; empty if it did not, or not in the order of keys."""
+    if not found.next_cursor or len(found.record["entries"]) >= entry_range.list_page.take:
+        return ""
+    return Cursor.decoded(found.next_cursor).position[0] if _SORTS[entry_range.sort][0] == "key" else ""
 
 
 async def show_entry(request: PageRequest) -> PageView:
@@ -120,6 +152,8 @@ async def show_entry(request: PageRequest) -> PageView:
         workspace=workspace,
         sink=sink.record,
         entry=entry.record,
+        may_write=request.may(DATA_SINKS_WRITE),
+        may_push=request.may(DATA_SINKS_PUSH),
     )
 
 

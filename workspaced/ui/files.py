@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from ingestd.wire import names
+from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
+from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.ui.addresses import address, see_other
+from workspaced.ui.edit.form import checked
 from workspaced.ui.page_request import PageRefused, PageRequest, api_error
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
 _PAGE_LENGTH: Final = 50
+_PREVIEW_BYTES: Final = 2_097_152
+_PREVIEW_ROWS: Final = 20
+_PREVIEW_COLUMNS: Final = 12
 _VERSIONS: Final = 100
 _PASSED_ON: Final = ("Range", "If-Range", "If-None-Match")
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
@@ -30,6 +39,7 @@ async def list_files(request: PageRequest) -> PageView:
         SECTION,
         workspace=workspace,
         files=[(file, picture_of(file)) for file in found.value],
+        may_write=request.may(FILES_WRITE),
         pager=list_page.pager(found.total, "workspaces", workspace_id, "files"),
     )
 
@@ -40,6 +50,7 @@ async def show_file(request: PageRequest) -> PageView:
     file = await request.get("cloud-storage", request.names["file"])
     if file.record["workspaceId"] != workspace["id"]:
         raise PageRefused(404, "Not found", "There is no such file in this workspace.")
+    metadata = (await request.get("cloud-storage", "metadata", request.names["file"])).record
     versions = await request.get("cloud-storage", "version-list", request.names["file"], take=str(_VERSIONS))
     return page_view(
         "file.html",
@@ -48,6 +59,9 @@ async def show_file(request: PageRequest) -> PageView:
         workspace=workspace,
         file=file.record,
         picture=picture_of(file.record),
+        preview=await _table_preview(request, file.record),
+        may_write=request.may(FILES_WRITE),
+        metadata=msgspec.json.format(encode(metadata), indent=2).decode() if metadata else "",
         versions=versions.value,
         total=versions.total,
         queued=request.query.get("queued") == "1",
@@ -71,9 +85,22 @@ async def download(request: PageRequest) -> Response:
 
 
 async def retry(request: PageRequest) -> Response:
-    """Repeat the conversion, then show the file."""
-    await request.post("cloud-storage", "retry-conversion", request.names["file"])
+    """Repeat the conversion, then show the file; with ``force`` in the form one in progress is stopped."""
+    body = {"force": True} if checked(request.form, "force") else None
+    await request.send("POST", "cloud-storage", "retry-conversion", request.names["file"], body=body)
     return see_other(address("workspaces", request.names["workspace"], "files", request.names["file"], queued=1))
+
+
+async def _table_preview(request: PageRequest, file: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first rows and columns of the first table among the results; None if there is none, or it is long."""
+    kinds = (one for one in file["conversion"]["outputs"] if one["contentType"] == names.JSON)
+    found = next((one for one in kinds if int(one["size"]) <= _PREVIEW_BYTES), None)
+    if found is None or not request.may(FILES_READ):
+        return None
+    table = (await request.get("cloud-storage", "download", file["id"], output=found["name"])).record
+    columns = table["columns"][:_PREVIEW_COLUMNS]
+    rows = [row[:_PREVIEW_COLUMNS] for row in table["rows"][:_PREVIEW_ROWS]]
+    return {**table, "name": found["name"], "columns": columns, "rows": rows}
 
 
 def picture_of(file: Mapping[str, Any]) -> str:

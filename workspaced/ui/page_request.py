@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers
+from starlette.types import Receive
 
-from workspaced.core.json_body import decode
-from workspaced.http.internal_client import InternalClient
+from ingestd.wire import names
+from workspaced.core.json_body import decode, encode
+from workspaced.core.text import as_uuid
+from workspaced.http.internal_client import EMPTY_BODY, InternalClient, whole_body
 from workspaced.http.responses import Response
 from workspaced.ui.sessions import Session
 
+CLIENT_ID: Final = "workspaced-ui"
+"""What the audit log and the domain events have as the client of a change by hand."""
 _NEXT_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]*)[^>]*>; rel="next"')
 
 
 class PageRefused(Exception):
     """An error page with a sentence is shown instead of the page."""
 
-    def __init__(self, status: int, title: str, sentence: str) -> None:
+    def __init__(self, status: int, title: str, sentence: str, *, mistakes: Sequence[tuple[str, str]] = ()) -> None:
+        """``mistakes``: the pointer into the API's body and the sentence of each mistake, if the API reports them."""
         self.status = status
+        self.mistakes = tuple(mistakes)
         self.title = title
         self.sentence = sentence
         super().__init__(sentence)
@@ -68,7 +75,10 @@ class ApiResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST."""
+    """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST.
+
+    ``form`` has the fields of a POST. ``body`` receives the bytes of a POST that is no form, not yet read.
+    """
 
     method: str
     names: Mapping[str, str]
@@ -77,6 +87,12 @@ class PageRequest:
     session: Session
     address: str
     api: InternalClient
+    form: Mapping[str, str] = field(default_factory=dict)
+    body: Receive = EMPTY_BODY
+
+    def may(self, scope: str) -> bool:
+        """Return whether the key gives the permission on the workspace of the URL, or on all if it names none."""
+        return self.session.principal.may(scope, as_uuid(self.names.get("workspace", "")))
 
     async def get(self, *segments: str, **query: str) -> ApiResponse:
         """Return what the API has at ``/v1/<segments>``.
@@ -85,6 +101,15 @@ class PageRequest:
             PageRefused: the API responds with an error.
         """
         return await parse_response(await self.api.request("GET", *segments, query=query))
+
+    async def count(self, *segments: str) -> int:
+        """Return the number of records of a list of the API. The request does not count for the rate limit of the key.
+
+        Raises:
+            PageRefused: the API responds with an error.
+        """
+        response = await self.api.request("GET", *segments, query={"take": "1"}, counted=False)
+        return (await parse_response(response)).total
 
     async def workspace(self) -> Mapping[str, Any]:
         """Return the record of the workspace that the URL names.
@@ -100,7 +125,28 @@ class PageRequest:
         Raises:
             PageRefused: the API responds with an error.
         """
-        return await parse_response(await self.api.request("POST", *segments))
+        return await self.send("POST", *segments)
+
+    async def send(
+        self,
+        method: str,
+        *segments: str,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
+        if_match: str = "",
+    ) -> ApiResponse:
+        """Send a change to the API; ``body`` None: without a body; ``if_match`` empty: whatever the version is.
+
+        Raises:
+            PageRefused: the API responds with an error.
+        """
+        headers = {names.CLIENT_ID: CLIENT_ID, **({"If-Match": if_match} if if_match else {})}
+        if body is not None:
+            headers["Content-Type"] = names.JSON
+        content = whole_body(b"" if body is None else encode(body))
+        return await parse_response(
+            await self.api.request(method, *segments, query=query, headers=headers, body=content)
+        )
 
     def number(self, name: str, *, default: int = 0) -> int:
         """Return an integer of the query; the default for anything else, since users do not write these by hand."""
@@ -127,4 +173,6 @@ async def parse_response(response: Response) -> ApiResponse:
 def api_error(status: int, problem: bytes) -> PageRefused:
     """Return an error page with the API's sentence."""
     body = json.loads(problem)
-    return PageRefused(status, str(body.get("title", "Refused")), str(body.get("detail", "The service refused this.")))
+    mistakes = [(str(one["pointer"]), str(one["detail"])) for one in body.get("errors", ())]
+    sentence = str(body.get("detail", "The service refused this."))
+    return PageRefused(status, str(body.get("title", "Refused")), sentence, mistakes=mistakes)

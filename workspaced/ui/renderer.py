@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ingestd.process.pages.text import counted, exact
 from workspaced.ui.addresses import address, below
 from workspaced.ui.assets import Assets
+from workspaced.ui.shown import entry_digest
 
 _SHOWN_CHARACTERS = 400
 
@@ -46,7 +47,9 @@ class Renderer:
         self._environment.globals.update(
             link=address, below=below, asset=assets.address, shown_characters=_SHOWN_CHARACTERS
         )
-        self._environment.filters.update(instant=_instant, counted=counted, plain_number=_plain_number, exact=exact)
+        self._environment.filters.update(
+            instant=_instant, counted=counted, plain_number=_plain_number, exact=exact, shown=entry_digest
+        )
 
     def page(self, view: PageView, **common: object) -> bytes:
         """Render a whole page; ``common`` has the values for every page."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
 from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
+from workspaced.security.permissions import WEBHOOKS_WRITE
 from workspaced.ui.addresses import address, see_other
+from workspaced.ui.keys import GRACE_SECONDS
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
@@ -19,15 +22,18 @@ _PAGE_LENGTH: Final = 50
 
 
 async def list_webhooks(request: PageRequest) -> PageView:
-    """Show the webhooks that the key may read."""
+    """Show the webhooks that the key may read; ``search`` is a part of the label or the URL."""
+    search = request.query.get("search", "").strip()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
-    found = await request.get("webhooks", sortedBy="label", sortOrder="ASC", **list_page.query)
+    found = await request.get("webhooks", search=search, sortedBy="label", sortOrder="ASC", **list_page.query)
     return page_view(
         "webhooks.html",
         "Webhooks",
         SECTION,
         webhooks=found.value,
-        pager=list_page.pager(found.total, "webhooks"),
+        search=search,
+        may_write=may_write(request),
+        pager=list_page.pager(found.total, "webhooks", search=search),
     )
 
 
@@ -44,6 +50,9 @@ async def show_webhook(request: PageRequest) -> PageView:
         webhook.record["label"],
         SECTION,
         webhook=webhook.record,
+        may_write=may_write(request),
+        is_owner=is_owner(request, webhook.record),
+        grace=GRACE_SECONDS,
         deliveries=deliveries.value,
         status=status,
         statuses=STATUSES,
@@ -81,6 +90,16 @@ async def test(request: PageRequest) -> Response:
     webhook_id = request.names["webhook"]
     accepted = await request.post("webhooks", webhook_id, "test")
     return see_other(address("webhooks", webhook_id, "deliveries", accepted.record["id"], queued=1))
+
+
+def may_write(request: PageRequest) -> bool:
+    """Return whether the key may write webhooks. They belong to no workspace, so the permission on any one is enough."""
+    return request.session.principal.may_somewhere(WEBHOOKS_WRITE)
+
+
+def is_owner(request: PageRequest, record: Mapping[str, Any]) -> bool:
+    """Return whether the API shows the key the secret of a webhook and the values of its headers."""
+    return may_write(request) and bool(record["createdBy"] == request.session.principal.name)
 
 
 def _readable(event: object) -> str:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
+from workspaced.security.permissions import (
+    DATA_SINKS_WRITE,
+    WORKSPACES_CREATE,
+    WORKSPACES_DELETE,
+    WORKSPACES_WRITE,
+)
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.sink_icon import shown_icon
 
 _PAGE_LENGTH: Final = 50
 _SINKS_LENGTH: Final = 100
 SECTION: Final = "workspaces"
+SEARCHED: Final[Mapping[str, str]] = {"key": "Key", "value": "Value", "all": "Key or value"}
+"""Where a search looks, by the API's word."""
 
 
 async def home(_request: PageRequest) -> Response:
@@ -32,6 +42,7 @@ async def list_workspaces(request: PageRequest) -> PageView:
         SECTION,
         workspaces=found.value,
         search=search,
+        may_create=request.may(WORKSPACES_CREATE),
         pager=list_page.pager(found.total, "workspaces", search=search),
     )
 
@@ -42,13 +53,24 @@ async def show_workspace(request: PageRequest) -> PageView:
     workspace = await request.workspace()
     list_page = PagePosition(take=_SINKS_LENGTH, skip=request.number("skip"))
     sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query)
+    counts = {
+        sink["id"]: await request.count("workspace", workspace_id, "data-sink", sink["id"]) for sink in sinks.value
+    }
     return page_view(
         "sinks.html",
         workspace["label"],
         SECTION,
         workspace=workspace,
         sinks=sinks.value,
+        counts=counts,
+        icons={sink["id"]: shown_icon(sink) for sink in sinks.value},
         total=sinks.total,
+        search="",
+        searched="all",
+        searches=SEARCHED,
+        may_edit=request.may(WORKSPACES_WRITE),
+        may_delete=request.may(WORKSPACES_DELETE),
+        may_write=request.may(DATA_SINKS_WRITE),
         pager=list_page.pager(sinks.total, "workspaces", workspace_id),
     )
 

@@ -8,7 +8,11 @@ function showStatus(sentence) {
   if (status) status.textContent = sentence;
 }
 
-// Unchanged rows stay the same elements, so that focus and selection in them remain.
+// Each row as the service rendered it: other scripts change rows afterwards.
+const rendered = new WeakMap();
+for (const row of document.querySelectorAll("#entries tr")) rendered.set(row, row.outerHTML);
+
+// Unchanged rows stay the same elements, so that focus and selection in them remain. So does the row that is edited.
 function showRows(html) {
   const body = byId("entries");
   const focused = document.activeElement && document.activeElement.closest("#entries tr");
@@ -18,8 +22,8 @@ function showRows(html) {
   let changed = 0;
   const rows = Array.from(made.rows, (row) => {
     const old = before.get(row.id);
-    if (old) old.removeAttribute("class"); // as the service renders it
-    if (old && old.isEqualNode(row)) return old;
+    if (old && (rendered.get(old) === row.outerHTML || old.querySelector("[data-editing]"))) return old;
+    rendered.set(row, row.outerHTML);
     changed += 1;
     row.classList.add("fresh");
     return row;
@@ -27,8 +31,10 @@ function showRows(html) {
   const same = rows.length === body.rows.length && rows.every((row, index) => row === body.rows[index]);
   if (!same) {
     body.replaceChildren(...rows);
+    document.dispatchEvent(new Event("rows"));
     const again = focused && byId(focused.id);
-    if (again && again.querySelector("a")) again.querySelector("a").focus({ preventScroll: true });
+    const place = again && (again.querySelector("[tabindex='0']") || again.querySelector("a"));
+    if (place && document.activeElement === document.body) place.focus({ preventScroll: true });
   }
   return changed;
 }

@@ -1,0 +1,26 @@
+// Read a file into the text of the table; the service decodes it, and turns a workbook into rows.
+"use strict";
+
+const chosen = byId("file");
+byId("choose").hidden = false;
+chosen.addEventListener("change", async () => {
+  const [file] = chosen.files;
+  if (!file) return;
+  const status = byId("file-status");
+  status.textContent = `Reading ${file.name}…`;
+  try {
+    const address = `${chosen.dataset.to}?${new URLSearchParams({ name: file.name })}`;
+    const token = document.querySelector("#import input[name='form_token']").value;
+    const headers = { Accept: "application/json", "X-Form-Token": token };
+    const response = await fetch(address, { method: "POST", body: file, headers, credentials: "same-origin" });
+    const result = await response.json();
+    if (response.ok) {
+      byId("table").value = result.text;
+      status.textContent = `${file.name} is in the field above. Press Preview.`;
+    } else {
+      status.textContent = `${file.name} was not read: ${result.detail}`;
+    }
+  } catch {
+    status.textContent = `${file.name} was not read: the service can't be reached, or the connection ended. Try again.`;
+  }
+});

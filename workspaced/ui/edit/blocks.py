@@ -1,0 +1,153 @@
+"""Create, change and delete a block."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from workspaced.http.responses import Response
+from workspaced.ui.addresses import address
+from workspaced.ui.edit.form import (
+    NEW_ID,
+    SHOWN,
+    ChangedMeanwhile,
+    FormField,
+    FormPage,
+    Link,
+    checked,
+    read_given,
+    read_members,
+    save,
+    with_values,
+)
+from workspaced.ui.edit.workspaces import workspace_trail
+from workspaced.ui.page_request import ApiResponse, PageRequest
+from workspaced.ui.renderer import PageView
+from workspaced.ui.shown import shown_digest
+from workspaced.ui.workspaces import SECTION
+
+_IDS: Final = "Ids, one on each line."
+_FIELDS: Final = (
+    FormField(name="label", label="Label"),
+    FormField(name="description", label="Description", kind="text"),
+    FormField(name="partNumber", label="Part number"),
+    FormField(
+        name="multiplicity", label="Multiplicity", kind="number", value="1", hint="How often it occurs in its parent."
+    ),
+    FormField(name="type", label="Types", kind="lines", hint="One on each line."),
+    FormField(name="parentBlock", label="Id of the parent", hint="Empty: the root block. Another id moves the block."),
+    FormField(name="externalLinks", label="Links", kind="lines", hint="One on each line.", rare=True),
+    FormField(name="attachments", label="Attachments", kind="lines", hint=_IDS, rare=True),
+    FormField(name="figures", label="Figures", kind="lines", hint=_IDS, rare=True),
+    FormField(name="blockStatuses", label="Statuses", kind="lines", hint=_IDS, rare=True),
+    FormField(name="propertyGroups", label="Property groups", kind="lines", hint=_IDS, rare=True),
+    FormField(name="instances", label="Instances", kind="lines", hint=_IDS, rare=True),
+    FormField(name="icon", label="Icon", rare=True),
+    FormField(name="previewSource", label="Source of the preview", rare=True),
+    FormField(name="previewCustomLink", label="Own link of the preview", rare=True),
+    FormField(name="pdmThumbnail", label="Thumbnail of the PDM system", rare=True),
+    FormField(name="pdmEnabled", label="It is in a PDM system", kind="check", rare=True),
+)
+_CREATED: Final = (*_FIELDS, NEW_ID)
+_CHANGED: Final = (
+    *_FIELDS,
+    FormField(
+        name="orderIndex",
+        label="Position",
+        kind="number",
+        hint="Blocks with the same parent are in the order of this number.",
+        rare=True,
+    ),
+)
+
+
+def _blocks_address(request: PageRequest, *more: str) -> str:
+    return address("workspaces", request.names["workspace"], "blocks", *more)
+
+
+def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {one.name: record[one.name] for one in _CHANGED}
+
+
+def _trail(request: PageRequest, workspace: Mapping[str, Any]) -> list[Link]:
+    return [*workspace_trail(workspace), (_blocks_address(request), "Blocks")]
+
+
+async def create_block(request: PageRequest) -> PageView | Response:
+    """Show the form of a new block, or create it; ``parent`` in the query is the id of its parent."""
+    workspace = await request.workspace()
+    page = FormPage(
+        title="New block",
+        section=SECTION,
+        trail=_trail(request, workspace),
+        action=_blocks_address(request, "new"),
+        submit="Create block",
+        back=_blocks_address(request),
+        fields=[
+            dataclasses.replace(one, value=request.query.get("parent", "")) if one.name == "parentBlock" else one
+            for one in _CREATED
+        ],
+    )
+
+    async def create() -> ApiResponse:
+        body = {**read_given(request.form, _CREATED), "workspace": workspace["id"]}
+        return await request.send("POST", "workspace", workspace["id"], "blocks", body=body)
+
+    return await page.respond(
+        request,
+        create,
+        to=lambda made: _blocks_address(request, made.record["id"]),
+    )
+
+
+async def edit_block(request: PageRequest) -> PageView | Response:
+    """Show the form of a block, or change it."""
+    workspace = await request.workspace()
+    path = ("workspace", workspace["id"], "blocks", request.names["block"])
+    block = (await request.get(*path)).record
+    fields = [one for one in _CHANGED if one.name != "parentBlock" or block["parentBlock"]]
+    page = FormPage(
+        title="Edit block",
+        section=SECTION,
+        trail=[*_trail(request, workspace), (_blocks_address(request, block["id"]), block["label"] or block["id"])],
+        action=_blocks_address(request, block["id"], "edit"),
+        submit="Save",
+        back=_blocks_address(request, block["id"]),
+        fields=with_values(fields, block),
+        hidden={SHOWN: shown_digest(_values_of(block))},
+    )
+
+    return await page.respond(
+        request, lambda: save(request, path, read_members(request.form, fields), values_of=_values_of)
+    )
+
+
+async def delete_block(request: PageRequest) -> PageView | Response:
+    """Ask whether to delete a block, or delete it, with the blocks below it if the user says so."""
+    workspace = await request.workspace()
+    path = ("workspace", workspace["id"], "blocks", request.names["block"])
+    found = await request.get(*path)
+    block = found.record
+    label = block["label"] or "Block without a label"
+    children = len(block["children"])
+    page = FormPage(
+        title="Delete block",
+        section=SECTION,
+        trail=[*_trail(request, workspace), (_blocks_address(request, block["id"]), label)],
+        action=_blocks_address(request, block["id"], "delete"),
+        submit="Delete block",
+        back=_blocks_address(request, block["id"]),
+        fields=[FormField(name="force", label="Also delete the blocks below it", kind="check")] if children else [],
+        sentences=[f"The block “{label}” is deleted for all users. It has {children} blocks directly below it."],
+        hidden={SHOWN: shown_digest(_values_of(block))},
+        is_dangerous=True,
+    )
+
+    async def delete() -> ApiResponse:
+        if request.form.get(SHOWN) != shown_digest(_values_of(block)):
+            raise ChangedMeanwhile(found, {})
+        force = {"force": "true"} if checked(request.form, "force") else {}
+        return await request.send("DELETE", *path, query=force, if_match=found.headers.get("etag", ""))
+
+    return await page.respond(request, delete, to=lambda _: _blocks_address(request))

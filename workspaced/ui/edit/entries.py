@@ -1,0 +1,207 @@
+"""Create, change and delete entries: by forms, and by the grid, which sends each change with what it shows of the entry."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from workspaced.core.problems import NotFoundProblem, PreconditionFailedProblem
+from workspaced.http.responses import Response
+from workspaced.ui.edit.form import (
+    SHOWN,
+    ChangedMeanwhile,
+    FormField,
+    FormPage,
+    checked,
+    save,
+)
+from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
+from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
+from workspaced.ui.renderer import PageView
+from workspaced.ui.shown import entry_digest, entry_values
+from workspaced.ui.workspaces import SECTION
+
+_KEY: Final = FormField(name="key", label="Key", required=True)
+_VALUE: Final = FormField(name="value", label="Value", kind="text")
+_NULL: Final = FormField(name="null", label="No value (null)", kind="check")
+_TYPE: Final = FormField(name="dataType", label="Data type", value="scalar", required=True)
+_ATTEMPTS: Final = 5
+
+
+async def create_entry(request: PageRequest) -> PageView | Response:
+    """Show the form of a new entry, or create it."""
+    workspace = await request.workspace()
+    sink = (await request.get(*sink_path(request), take="1")).record
+    page = FormPage(
+        title="New entry",
+        section=SECTION,
+        trail=sink_trail(workspace, sink),
+        action=sink_address(request, "new-entry"),
+        submit="Create entry",
+        back=sink_address(request),
+        fields=[_KEY, _VALUE, _NULL, _TYPE],
+    )
+    return await page.respond(request, lambda: _create(request, request.form.get("key", "")))
+
+
+async def edit_entry(request: PageRequest) -> PageView | Response:
+    """Show the form of an entry, or change it."""
+    page, found = await _page(request, "Edit entry", "edit", "Save")
+    entry = found.record
+    fields = [
+        dataclasses.replace(_VALUE, value=entry["value"] or ""),
+        dataclasses.replace(_NULL, value="true" if entry["value"] is None else ""),
+        dataclasses.replace(_TYPE, value=entry["dataType"]),
+    ]
+    page = dataclasses.replace(page, fields=fields)
+    return await page.respond(request, lambda: _set(request, entry["key"], stored=entry["value"]))
+
+
+async def delete_entry(request: PageRequest) -> PageView | Response:
+    """Ask whether to delete an entry, or delete it."""
+    page, found = await _page(request, "Delete entry", "delete", "Delete entry")
+    key = found.record["key"]
+    page = dataclasses.replace(
+        page,
+        is_dangerous=True,
+        sentences=[f"The entry “{key}” is deleted for all users. A program that owns it may write it again."],
+    )
+    return await page.respond(request, lambda: _delete(request, key), to=lambda _: sink_address(request))
+
+
+async def change_entry(request: PageRequest) -> PageView:
+    """Perform one action of the grid. Show the row of the entry afterwards, and the form that undoes it.
+
+    ``action`` is ``create``, ``set`` or ``delete``. Undo is such an action with the former value and the digest of what
+    the first action left: it is refused if the entry was changed meanwhile.
+
+    Raises:
+        PageRefused: the API responds with an error.
+    """
+    key, action = request.form.get("key", ""), request.form.get("action", "")
+    try:
+        match action:
+            case "create":
+                after = (await _create(request, key)).record
+                undo = {"action": "delete", SHOWN: entry_digest(after)}
+            case "set":
+                before = (await _set(request, key)).record
+                after = (await request.get(*sink_path(request), key)).record
+                wanted = {**entry_values(before), **_wanted(request, before["value"])}
+                undo = {"action": "set", **_fields(before), SHOWN: entry_digest({**before, **wanted})}
+            case "delete":
+                before = await _delete(request, key)
+                return _changed(request, key, None, {"action": "create", **_fields(before), SHOWN: ""})
+            case _:
+                raise PageRefused(400, "Not done", "The page sent an unknown action. Reload it and try again.")
+    except ChangedMeanwhile as changed:
+        record = changed.response.record
+        at = str(record["updatedAt"])
+        sentence = f"{record['updatedBy']} changed this entry at {at[:10]} {at[11:19]} UTC, so nothing was done."
+        return _changed(request, key, record, {}, problem=sentence, status=409)
+    return _changed(request, key, after, undo)
+
+
+def _changed(
+    request: PageRequest,
+    key: str,
+    entry: Mapping[str, Any] | None,
+    undo: Mapping[str, str],
+    *,
+    problem: str = "",
+    status: int = 200,
+) -> PageView:
+    return PageView(
+        template="edit/changed_entry.html",
+        title=key,
+        values={
+            "entries": [] if entry is None else [entry],
+            "base": sink_address(request, "entries"),
+            "undo": {**undo, "key": key} if undo else {},
+            "problem": problem,
+        },
+        status=status,
+    )
+
+
+def _fields(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a form that writes what the entry has."""
+    null = "true" if entry["value"] is None else ""
+    return {"value": entry["value"] or "", "null": null, "dataType": entry["dataType"]}
+
+
+def _wanted(request: PageRequest, stored: str | None) -> dict[str, str | None]:
+    """Return the members that the form has; ``stored`` decides the line ends of the value."""
+    form = request.form
+    wanted: dict[str, str | None] = {}
+    if "dataType" in form:
+        wanted["dataType"] = form["dataType"].strip()
+    if "value" in form:
+        wanted["value"] = None if checked(form, "null") else with_line_ends(form["value"], stored or "")
+    return wanted
+
+
+def with_line_ends(text: str, stored: str) -> str:
+    """Return a text with the line ends of the stored one, because browsers send every line end of a form as CR LF."""
+    plain = text.replace("\r\n", "\n")
+    if plain == stored.replace("\r\n", "\n"):
+        return stored
+    return plain.replace("\n", "\r\n") if "\r\n" in stored else plain
+
+
+async def _create(request: PageRequest, key: str) -> ApiResponse:
+    body = {"key": key, **_wanted(request, None)}
+    return await request.send("POST", *sink_path(request), body=body)
+
+
+async def _set(request: PageRequest, key: str, *, stored: str | None = None) -> ApiResponse:
+    """Change an entry, and return it as it was.
+
+    Raises:
+        ChangedMeanwhile: it has other values than the page showed.
+        PageRefused: the API responds with an error.
+    """
+    if stored is None:
+        stored = (await request.get(*sink_path(request), key)).record["value"]
+    return await save(
+        request,
+        (*sink_path(request), key),
+        _wanted(request, stored),
+        values_of=entry_values,
+    )
+
+
+async def _delete(request: PageRequest, key: str) -> Mapping[str, Any]:
+    """Delete an entry, and return it as it was; errors as of `_set`."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        found = await request.get(*sink_path(request), key)
+        if entry_digest(found.record) != request.form.get(SHOWN):
+            raise ChangedMeanwhile(found, {})
+        try:
+            await request.send("DELETE", *sink_path(request), key, if_match=found.headers["etag"])
+        except PageRefused as refused:
+            if refused.status != PreconditionFailedProblem.status or attempt == _ATTEMPTS:
+                raise
+        else:
+            return found.record
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _page(request: PageRequest, title: str, verb: str, submit: str) -> tuple[FormPage, ApiResponse]:
+    workspace = await request.workspace()
+    sink = (await request.get(*sink_path(request), take="1")).record
+    key = request.names["key"]
+    found = await request.get(*sink_path(request), key)
+    if not isinstance(found.value, dict):
+        raise PageRefused(NotFoundProblem.status, NotFoundProblem.title, "There is no such entry.")
+    page = FormPage(
+        title=title,
+        section=SECTION,
+        trail=[*sink_trail(workspace, sink), (sink_address(request, "entries", key), key)],
+        action=sink_address(request, "entries", key, verb),
+        submit=submit,
+        back=sink_address(request, "entries", key),
+        hidden={SHOWN: entry_digest(found.record)},
+    )
+    return page, found

@@ -1,0 +1,139 @@
+"""Create, change and delete a data sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from workspaced.http.responses import Response
+from workspaced.ui.addresses import address
+from workspaced.ui.edit.form import (
+    NEW_ID,
+    SHOWN,
+    FormField,
+    FormPage,
+    Link,
+    read_members,
+    save,
+    with_values,
+)
+from workspaced.ui.edit.workspaces import workspace_trail
+from workspaced.ui.page_request import PageRequest
+from workspaced.ui.renderer import PageView
+from workspaced.ui.shown import shown_digest
+from workspaced.ui.sink_icon import icon_of
+from workspaced.ui.workspaces import SECTION
+
+_FIELDS: Final = (
+    FormField(name="label", label="Label", required=True, hint="Need not be unique."),
+    FormField(name="description", label="Description", kind="text"),
+    FormField(name="tags", label="Tags", hint="Separated by commas."),
+    FormField(name="icon.name", label="Icon: name", rare=True),
+    FormField(name="icon.source", label="Icon: source", hint="The collection of the icon, such as DevIcon.", rare=True),
+    FormField(name="icon.color", label="Icon: color", hint="Such as #2277cc or teal.", rare=True),
+    FormField(name="icon.metadata", label="Icon: more", kind="json", hint="An object as JSON.", rare=True),
+)
+_CREATED: Final = (*_FIELDS, NEW_ID)
+
+
+def sink_path(request: PageRequest) -> tuple[str, ...]:
+    """Return the sink's path in the API, below ``/v1``."""
+    return ("workspace", request.names["workspace"], "data-sink", request.names["sink"])
+
+
+def sink_address(request: PageRequest, *more: str, **query: object) -> str:
+    """Return the URL of the sink's page, or of a page below it."""
+    return address("workspaces", request.names["workspace"], "sinks", request.names["sink"], *more, **query)
+
+
+def sink_trail(workspace: Mapping[str, Any], sink: Mapping[str, Any]) -> list[Link]:
+    """Return the links to the workspaces, the workspace and the sink."""
+    target = address("workspaces", workspace["id"], "sinks", sink["visibleId"])
+    return [*workspace_trail(workspace), (target, sink["label"])]
+
+
+def _wanted(request: PageRequest, fields: Sequence[FormField] = _FIELDS) -> dict[str, Any]:
+    """Return the members of the form; an empty text is none, except the label."""
+    found = read_members(request.form, fields)
+    if "icon" in found:
+        found["icon"] = {name: part for name, part in found["icon"].items() if part != ""} or None
+    return {name: None if value == "" and name != "label" else value for name, value in found.items()}
+
+
+def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    names = ("label", "description", "tags")
+    return {
+        **{name: record[name] or (record[name] if name == "label" else None) for name in names},
+        "icon": icon_of(record),
+    }
+
+
+async def create_sink(request: PageRequest) -> PageView | Response:
+    """Show the form of a new data sink, or create it."""
+    workspace = await request.workspace()
+    page = FormPage(
+        title="New data sink",
+        section=SECTION,
+        trail=workspace_trail(workspace),
+        action=address("workspaces", workspace["id"], "new-sink"),
+        submit="Create data sink",
+        back=address("workspaces", workspace["id"]),
+        fields=_CREATED,
+    )
+    return await page.respond(
+        request,
+        lambda: request.send("POST", "workspace", workspace["id"], "data-sink", body=_wanted(request, _CREATED)),
+        to=lambda made: address("workspaces", workspace["id"], "sinks", made.record["visibleId"]),
+    )
+
+
+async def edit_sink(request: PageRequest) -> PageView | Response:
+    """Show the form of a data sink, or change it."""
+    workspace = await request.workspace()
+    sink = (await request.get(*sink_path(request), take="1")).record
+    page = FormPage(
+        title="Edit data sink",
+        section=SECTION,
+        trail=sink_trail(workspace, sink),
+        action=sink_address(request, "edit"),
+        submit="Save",
+        back=sink_address(request),
+        fields=with_values(_FIELDS, _values_of(sink)),
+        hidden={SHOWN: shown_digest(_values_of(sink))},
+    )
+    return await page.respond(
+        request,
+        lambda: save(
+            request,
+            sink_path(request),
+            _wanted(request),
+            values_of=_values_of,
+            query={"take": "1"},
+        ),
+    )
+
+
+async def delete_sink(request: PageRequest) -> PageView | Response:
+    """Ask whether to delete a data sink, or delete it."""
+    workspace = await request.workspace()
+    found = await request.get(*sink_path(request), take="1")
+    sink = found.record
+    named = f"“{sink['label']}” ({sink['visibleId']})"
+    page = FormPage(
+        title="Delete data sink",
+        section=SECTION,
+        trail=sink_trail(workspace, sink),
+        action=sink_address(request, "delete"),
+        submit="Delete data sink",
+        back=sink_address(request),
+        sentences=[
+            f"The data sink {named} with {found.total} entries is deleted for all users. This can't be undone.",
+            "Programs that write to it, such as ingestd, will fail.",
+        ],
+        is_dangerous=True,
+    )
+    return await page.respond(
+        request,
+        lambda: request.send("DELETE", *sink_path(request)),
+        to=lambda _: address("workspaces", workspace["id"]),
+    )

@@ -1,0 +1,143 @@
+"""Tables that users paste or import: their cells, and the entries that they mean. Performs no I/O.
+
+A text is separated by tabs, as spreadsheets copy it, or by commas, semicolons or bars. Every cell keeps its exact text, unless
+the user asks to read numbers with a decimal comma.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from workspaced.core.problems import Invalid
+
+KEY_AND_VALUE: Final = "rows"
+ONE_ROW_EACH: Final = "columns"
+_DELIMITERS: Final = "\t;,|"
+_CELL_CHARACTERS: Final = 131_072
+_NUMBER_WITH_COMMA: Final = re.compile(r"([+-]?)((?:\d{1,3}(?:[. \u00a0\u202f']\d{3})+|\d+)),(\d+)", re.ASCII)
+_GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:[. \u00a0\u202f']\d{3})+", re.ASCII)
+_GROUP_MARKS: Final = re.compile(r"[. \u00a0\u202f']")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReading:
+    """How a table is read.
+
+    ``shape`` `KEY_AND_VALUE`: each row is an entry, with the columns key, value and perhaps type. `ONE_ROW_EACH`: a cell after
+    the first column is an entry, with the key ``first cell.column``; an empty cell is none.
+    """
+
+    shape: str
+    has_header: bool
+    decimal_comma: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableItem:
+    """An entry of a table, as an item of a mass update; ``row`` is counted from 1, with the header."""
+
+    row: int
+    item: dict[str, Any]
+
+
+def cells_of(text: str) -> list[list[str]]:
+    """Return the rows of a text, also the empty ones.
+
+    Raises:
+        Invalid: a quoted cell does not end, or is too long.
+    """
+    delimiter = _delimiter(text)
+    csv.field_size_limit(_CELL_CHARACTERS)
+    try:
+        rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise Invalid("bad_table", f"The text can't be read as a table: {error}.") from error
+    return rows
+
+
+def guess(rows: Sequence[Sequence[str]]) -> TableReading:
+    """Return how a table is probably read: by its first row."""
+    first = [cell.strip().lower() for cell in rows[0]] if rows else []
+    named = "key" in first and "value" in first
+    is_narrow = len(first) == 2
+    header = named or not is_narrow
+    return TableReading(
+        shape=KEY_AND_VALUE if named or is_narrow else ONE_ROW_EACH, has_header=header, decimal_comma=False
+    )
+
+
+def items_of(rows: Sequence[Sequence[str]], reading: TableReading, *, most: int) -> list[TableItem]:
+    """Return the entries of a table.
+
+    Raises:
+        Invalid: it has no entries, more than ``most``, or no column for keys or values.
+    """
+    filled = [(number, row) for number, row in enumerate(rows, start=1) if any(cell.strip() for cell in row)]
+    header = filled.pop(0)[1] if reading.has_header and filled else []
+    if not filled:
+        raise Invalid("empty_table", "The table has no entries. Paste rows with a key and a value.")
+    items = _rows(header, filled) if reading.shape == KEY_AND_VALUE else _columns(header, filled)
+    if not items:
+        raise Invalid("empty_table", "The table has no entries: all cells of values are empty.")
+    if len(items) > most:
+        raise Invalid(
+            "too_many_items", f"The table has {len(items)} entries; up to {most} are imported at once. Split it."
+        )
+    if reading.decimal_comma:
+        for one in items:
+            one.item["value"] = with_decimal_point(one.item["value"])
+    return items
+
+
+def with_decimal_point(text: str) -> str:
+    """Return a number with a decimal comma, such as ``1.234,50``, with a point and without marks of thousands.
+
+    Any other text is returned as it is: ``1,5,2``, ``1.5`` and words.
+    """
+    plain = text.strip()
+    if found := _NUMBER_WITH_COMMA.fullmatch(plain):
+        return f"{found[1]}{_GROUP_MARKS.sub('', found[2])}.{found[3]}"
+    return _GROUP_MARKS.sub("", plain) if _GROUPED.fullmatch(plain) else text
+
+
+def _rows(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
+    names = [cell.strip().lower() for cell in header]
+    key = names.index("key") if "key" in names else 0
+    value = names.index("value") if "value" in names else 1
+    kind = next((names.index(name) for name in ("datatype", "type") if name in names), None)
+    items = []
+    for number, row in rows:
+        if len(row) <= max(key, value):
+            raise Invalid("bad_table", f"Row {number} has {len(row)} cells, so it has no key or no value.")
+        item = {"key": row[key].strip(), "value": row[value]}
+        if kind is not None and kind < len(row) and row[kind].strip():
+            item["dataType"] = row[kind].strip()
+        items.append(TableItem(row=number, item=item))
+    return items
+
+
+def _columns(header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> list[TableItem]:
+    if len(header) < 2:
+        raise Invalid(
+            "bad_table", "The first row must name at least two columns: that of the keys, and that of a value."
+        )
+    items = []
+    for number, row in rows:
+        if len(row) > len(header):
+            raise Invalid("bad_table", f"Row {number} has {len(row)} cells, but the first row has {len(header)}.")
+        for name, cell in zip(header[1:], row[1:], strict=False):
+            if cell.strip():
+                items.append(TableItem(row=number, item={"key": f"{row[0].strip()}.{name.strip()}", "value": cell}))
+    return items
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that occurs most often outside quotes in the first line with text; a tab if there is one."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    outside = "".join(line.split('"')[::2])
+    return "\t" if "\t" in outside else max(_DELIMITERS, key=lambda letter: (outside.count(letter), letter == ","))

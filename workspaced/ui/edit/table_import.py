@@ -1,0 +1,137 @@
+"""Import a table into a sink: paste it or choose a file, look at what it would change, then apply it as one bulk.
+
+The preview is a dry run of the same bulk by the API. A table is applied only if its dry run still has the result that the user
+saw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from workspaced.core.json_body import encode
+from workspaced.core.problems import Invalid, Problem
+from workspaced.http.bodies import read_body
+from workspaced.http.responses import Response, json_response
+from workspaced.ui.addresses import see_other
+from workspaced.ui.edit.form import SHOWN, checked
+from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
+from workspaced.ui.edit.table import KEY_AND_VALUE, ONE_ROW_EACH, TableItem, TableReading, cells_of, guess, items_of
+from workspaced.ui.page_request import PageRefused, PageRequest
+from workspaced.ui.renderer import PageView
+from workspaced.ui.workspaces import SECTION
+
+ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[str]]
+"""Returns the text of a table file with this name and these bytes; raises `Invalid`."""
+TABLE_BYTES: Final = 4_194_304
+_SHOWN_ROWS: Final = 200
+_ORDER: Final = ("rejected", "updated", "created", "unchanged")
+
+
+class TableImport:
+    """The page for imports; ``most`` entries are imported at once."""
+
+    def __init__(self, read_file: ReadTableFile, *, most: int) -> None:
+        self._read_file = read_file
+        self._most = most
+
+    async def read(self, request: PageRequest) -> Response:
+        """Return the text of a table file, which the body is; the query has its name.
+
+        Raises:
+            TooLargeProblem: it is longer than a table may be.
+            Invalid: it is no table.
+        """
+        content = await read_body(request.body, request.headers, limit=TABLE_BYTES)
+        return json_response({"text": await self._read_file(request.query.get("name", ""), content)})
+
+    async def page(self, request: PageRequest) -> PageView | Response:
+        """Show the form, the preview of a table, or apply a table."""
+        workspace = await request.workspace()
+        sink = (await request.get(*sink_path(request), take="1")).record
+        text = request.form.get("table", "")
+        values: dict[str, Any] = {
+            "sink": sink,
+            "trail": sink_trail(workspace, sink),
+            "action": sink_address(request, "import"),
+            "back": sink_address(request),
+            "text": text,
+            "most": self._most,
+            "shapes": (
+                (KEY_AND_VALUE, "each row is an entry"),
+                (ONE_ROW_EACH, "each row is an item, each column a value of it"),
+            ),
+            "reading": TableReading(shape=KEY_AND_VALUE, has_header=False, decimal_comma=False),
+            "problem": "",
+            "preview": None,
+        }
+        status = 200
+        if request.method == "POST":
+            try:
+                rows = cells_of(text)
+                reading = _reading(request.form) if "shape" in request.form else guess(rows)
+                values["reading"] = reading
+                items = items_of(rows, reading, most=self._most)
+                preview = await _preview(request, items)
+                values["preview"] = preview
+                if "apply" in request.form:
+                    if preview["shown"] == request.form.get(SHOWN):
+                        return await _apply(request, preview["items"])
+                    values["problem"] = (
+                        "The entries or the table were changed since this preview, so nothing was written. Look again."
+                    )
+                    status = 409
+            except PageRefused as refused:
+                values["problem"], status = refused.sentence, refused.status
+            except Problem as problem:
+                values["problem"], status = problem.detail, problem.status
+        return PageView(
+            template="edit/import.html", title="Import a table", section=SECTION, values=values, status=status
+        )
+
+
+def _reading(form: Mapping[str, str]) -> TableReading:
+    shape = form["shape"]
+    if shape not in {KEY_AND_VALUE, ONE_ROW_EACH}:
+        raise Invalid("bad_form", "The page sent an unknown shape of tables. Reload it and try again.")
+    return TableReading(
+        shape=shape, has_header=bool(checked(form, "header")), decimal_comma=bool(checked(form, "comma"))
+    )
+
+
+async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str, Any]:
+    """Return the counts, the first rows with their effects, a digest of all of them, and the items that change something."""
+    done = await request.send(
+        "POST", *sink_path(request), "mass", body=[one.item for one in items], query={"dryRun": "true"}
+    )
+    rows = [
+        {
+            "row": one.row,
+            "key": one.item["key"],
+            "value": one.item["value"],
+            "before": (result.get("entry") or {}).get("value"),
+            "is_new": not result.get("entry"),
+            "effect": result.get("effect", "rejected"),
+            "error": (result.get("error") or {}).get("detail", ""),
+        }
+        for one, result in zip(items, done.record["results"], strict=True)
+    ]
+    changing = [one.item for one, row in zip(items, rows, strict=True) if row["effect"] in {"created", "updated"}]
+    counts = Counter(row["effect"] for row in rows)
+    rows.sort(key=lambda row: _ORDER.index(row["effect"]))
+    return {
+        "counts": {effect: counts[effect] for effect in _ORDER},
+        "items": changing,
+        "rows": rows[:_SHOWN_ROWS],
+        "hidden": max(len(rows) - _SHOWN_ROWS, 0),
+        "shown": hashlib.sha256(encode(rows)).hexdigest()[:32],
+    }
+
+
+async def _apply(request: PageRequest, items: Sequence[Mapping[str, str]]) -> Response:
+    """Write the items that change something, all or none."""
+    if items:
+        await request.send("POST", *sink_path(request), "mass", body=items)
+    return see_other(sink_address(request))

@@ -1,0 +1,180 @@
+"""Create, change and delete a webhook, and replace its signing secret.
+
+The headers of a webhook are in the form only if the key may see their values: a form with masked values would store the mask.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from workspaced.http.responses import Response
+from workspaced.ui.addresses import address, see_other
+from workspaced.ui.edit.form import (
+    NEW_ID,
+    SHOWN,
+    FormField,
+    FormPage,
+    Link,
+    read_given,
+    save,
+    texts_of,
+)
+from workspaced.ui.page_request import PageRequest
+from workspaced.ui.renderer import PageView
+from workspaced.ui.shown import shown_digest
+from workspaced.ui.webhooks import SECTION, is_owner
+
+_ALL: Final[Link] = (address("webhooks"), "Webhooks")
+_CONNECTION: Final = "oauthConnection"
+_SECRET: Final = FormField(
+    name="signingSecret", label="Signing secret", kind="secret", hint="Empty: the service makes one, or keeps its own."
+)
+_OAUTH: Final = (
+    FormField(name=f"{_CONNECTION}.tokenUrl", label="OAuth: URL of the token", hint="Empty: deliveries have no token."),
+    FormField(name=f"{_CONNECTION}.clientId", label="OAuth: client id"),
+    FormField(
+        name=f"{_CONNECTION}.clientSecret", label="OAuth: client secret", kind="secret", hint="Empty: the stored one."
+    ),
+    FormField(name=f"{_CONNECTION}.scope", label="OAuth: scope"),
+    FormField(name=f"{_CONNECTION}.audience", label="OAuth: audience"),
+)
+
+
+async def _fields(request: PageRequest, *, owned: bool) -> list[FormField]:
+    """Return the empty fields; with ``owned`` also those that only the owner of a webhook may see."""
+    kinds = ", ".join(kind["type"] for kind in (await request.get("webhooks", "event-types")).value)
+    workspaces = (await request.get("workspace", take="1000", sortedBy="label")).value
+    return [
+        FormField(name="url", label="URL", required=True, hint="Where the service sends events by POST."),
+        FormField(name="label", label="Label", hint="Empty: the host of the URL, or as it is stored."),
+        FormField(name="enabled", label="Send events", kind="check", value="true"),
+        FormField(
+            name="dataEvents",
+            label="Events",
+            kind="lines",
+            value="*",
+            hint=f"One on each line: *, a prefix such as data_sink.*, or a name. The names are: {kinds}.",
+        ),
+        FormField(
+            name="workspaceIds",
+            label="Workspaces",
+            kind="several",
+            options=[(one["id"], one["label"]) for one in workspaces],
+            hint="None selected: all that the owner of the webhook may read.",
+        ),
+        FormField(
+            name="ignoreClientIds",
+            label="Ignored clients",
+            kind="lines",
+            hint="One ClientId on each line. Changes of these programs are not sent.",
+        ),
+        FormField(name="coalesce", label="Send only the newest of several updates that wait", kind="check"),
+        FormField(name="inOrder", label="Send all events one after the other, in their order", kind="check"),
+        FormField(name="batchEntries", label="Send up to 100 events of entries in one request", kind="check"),
+        *(
+            (FormField(name="headers", label="Headers", kind="lines", hint="One on each line, as Name: value."),)
+            * owned
+        ),
+        *((_SECRET,) * owned),
+        *_OAUTH,
+    ]
+
+
+def _wanted(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
+    """Return the members of the form; a text only if it is not empty, because an empty one keeps or makes a default."""
+    wanted = read_given({one.name: form.get(one.name, "").strip() for one in fields}, fields)
+    wanted[_CONNECTION] = {part: text for part, text in wanted[_CONNECTION].items() if text}
+    return wanted
+
+
+def _values_of(record: Mapping[str, Any], fields: Sequence[FormField]) -> Mapping[str, Any]:
+    """Return what a record has of the members of the form. A secret is compared with nothing, so a typed one is sent."""
+    names = dict.fromkeys(one.name.partition(".")[0] for one in fields)
+    return {name: "" if name == _SECRET.name else record[name] for name in names}
+
+
+def _filled(fields: Sequence[FormField], record: Mapping[str, Any]) -> list[FormField]:
+    """Return the fields with the values of a record, without its secrets."""
+    filled = []
+    texts = texts_of(record)
+    for one in fields:
+        value = "" if one.kind == "secret" else texts.get(one.name, "")
+        known = {option for option, _ in one.options}
+        # A workspace that was deleted, or that the key may not read, stays selected.
+        others = [(line, line) for line in value.split("\n") if line and line not in known] if one.options else []
+        filled.append(dataclasses.replace(one, value=value, options=[*one.options, *others]))
+    return filled
+
+
+async def create_webhook(request: PageRequest) -> PageView | Response:
+    """Show the form of a new webhook, or create it."""
+    fields = [*await _fields(request, owned=True), NEW_ID]
+    page = FormPage(
+        title="New webhook",
+        section=SECTION,
+        trail=[_ALL],
+        action=address("webhooks", "new"),
+        submit="Create webhook",
+        back=address("webhooks"),
+        fields=fields,
+    )
+    return await page.respond(
+        request,
+        lambda: request.send("POST", "webhooks", body=_wanted(request.form, fields)),
+        to=lambda made: address("webhooks", made.headers["location"].rpartition("/")[2]),
+    )
+
+
+async def edit_webhook(request: PageRequest) -> PageView | Response:
+    """Show the form of a webhook, or change it."""
+    record = (await request.get("webhooks", request.names["webhook"])).record
+    owned = is_owner(request, record)
+    fields = await _fields(request, owned=owned)
+    page = FormPage(
+        title="Edit webhook",
+        section=SECTION,
+        trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
+        action=address("webhooks", record["id"], "edit"),
+        submit="Save",
+        back=address("webhooks", record["id"]),
+        fields=_filled(fields, record),
+        sentences=() if owned else ["Its headers and its secret can be changed by its owner only."],
+        hidden={SHOWN: shown_digest(_values_of(record, fields))},
+    )
+    return await page.respond(
+        request,
+        lambda: save(
+            request,
+            ("webhooks", record["id"]),
+            _wanted(request.form, fields),
+            values_of=lambda present: _values_of(present, fields),
+        ),
+    )
+
+
+async def delete_webhook(request: PageRequest) -> PageView | Response:
+    """Ask whether to delete a webhook, or delete it."""
+    record = (await request.get("webhooks", request.names["webhook"])).record
+    page = FormPage(
+        title="Delete webhook",
+        section=SECTION,
+        trail=[_ALL, (address("webhooks", record["id"]), record["label"])],
+        action=address("webhooks", record["id"], "delete"),
+        submit="Delete webhook",
+        back=address("webhooks", record["id"]),
+        sentences=[f"The webhook “{record['label']}” and the deliveries that wait are deleted. This can't be undone."],
+        is_dangerous=True,
+    )
+    return await page.respond(
+        request, lambda: request.send("DELETE", "webhooks", record["id"]), to=lambda _: address("webhooks")
+    )
+
+
+async def rotate_secret(request: PageRequest) -> Response:
+    """Replace the signing secret, then show the webhook."""
+    grace = request.form.get("grace", "")
+    body = {"gracePeriodSeconds": int(grace)} if grace.isascii() and grace.isdigit() and len(grace) < 10 else {}
+    await request.send("POST", "webhooks", request.names["webhook"], "rotate-secret", body=body)
+    return see_other(address("webhooks", request.names["webhook"]))

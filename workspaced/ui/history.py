@@ -1,0 +1,149 @@
+"""The history of a sink: what is kept, the changes of an entry, and the differences between two moments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from workspaced.core.timestamps import microseconds
+from workspaced.http.responses import Response
+from workspaced.security.permissions import DATA_SINKS_WRITE
+from workspaced.settings.history import MOST_CHANGES, MOST_DAYS
+from workspaced.ui.addresses import address, see_other
+from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest
+from workspaced.ui.renderer import PageView, page_view
+from workspaced.ui.value_chart import HEIGHT, WIDTH, ValueChart, quantity_of, value_chart
+from workspaced.ui.workspaces import SECTION
+
+_PAGE_LENGTH: Final = 50
+_CHARTED: Final = 1_000
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
+
+
+async def show_history(request: PageRequest) -> PageView:
+    """Show what is kept of a sink's history and, if the query has moments, what differs between them."""
+    workspace, sink, kept = await _sink(request)
+    since, until = request.query.get("from", ""), request.query.get("to", "")
+    found: ApiResponse | None = None
+    wrong = ""
+    if since:
+        try:
+            found = await _comparison(request, since, until)
+        except PageRefused as refused:
+            wrong = refused.sentence
+    return page_view(
+        "sink_history.html",
+        f"History of {sink['label']}",
+        SECTION,
+        workspace=workspace,
+        sink=sink,
+        kept=kept,
+        may_write=request.may(DATA_SINKS_WRITE),
+        most_changes=MOST_CHANGES,
+        most_days=MOST_DAYS,
+        since=since,
+        until=until,
+        wrong=wrong,
+        is_later="cursor" in request.query,
+        comparison=found.record if found else None,
+        next=_next(request, found, since=since, to=found.record["until"].rstrip("Z")) if found else "",
+        base=address("workspaces", workspace["id"], "sinks", sink["visibleId"], "entries"),
+    )
+
+
+async def configure(request: PageRequest) -> Response:
+    """Set what is kept of a sink's history, then show it."""
+    names = request.names
+    body = {name: _number(request.form.get(name, "")) for name in ("changes", "days")}
+    await request.send("PATCH", "workspace", names["workspace"], "data-sink-history", names["sink"], body=body)
+    return see_other(address("workspaces", names["workspace"], "sinks", names["sink"], "history"))
+
+
+async def show_entry_history(request: PageRequest) -> PageView:
+    """Show the changes of an entry, the newest first; on the first page with a chart if the values are numbers."""
+    workspace, sink, kept = await _sink(request)
+    key = request.names["key"]
+    path = ("workspace", request.names["workspace"], "data-sink-history", request.names["sink"], "entry", key)
+    cursor = request.query.get("cursor", "")
+    found = await request.get(*path, take=str(_PAGE_LENGTH), **({"cursor": cursor} if cursor else {}))
+    chart = None
+    if not cursor and _are_numbers(found.value):
+        chart = _chart((await request.get(*path, take=str(_CHARTED))).value)
+    return page_view(
+        "entry_history.html",
+        f"History of {key}",
+        SECTION,
+        workspace=workspace,
+        sink=sink,
+        key=key,
+        kept=kept,
+        changes=found.value,
+        is_later=bool(cursor),
+        next=_next(request, found),
+        chart=chart,
+        chart_width=WIDTH,
+        chart_height=HEIGHT,
+    )
+
+
+async def _sink(request: PageRequest) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
+    """Return the records of the workspace, of the sink and of what is kept."""
+    names = request.names
+    workspace = await request.workspace()
+    sink = await request.get("workspace", names["workspace"], "data-sink", names["sink"], take="1")
+    kept = await request.get("workspace", names["workspace"], "data-sink-history", names["sink"])
+    return workspace, sink.record, kept.record
+
+
+async def _comparison(request: PageRequest, since: str, until: str) -> ApiResponse:
+    query = {"from": _moment(since), "take": str(_PAGE_LENGTH)}
+    if until:
+        query["to"] = _moment(until)
+    if request.query.get("cursor"):
+        query["cursor"] = request.query["cursor"]
+    names = request.names
+    return await request.get("workspace", names["workspace"], "data-sink-history", names["sink"], "comparison", **query)
+
+
+def _moment(text: str) -> str:
+    """Return the timestamp of a moment of the form, which is in UTC.
+
+    Raises:
+        PageRefused: it is none.
+    """
+    if not _MOMENT.fullmatch(text):
+        raise PageRefused(400, "Not a moment", "Write a moment as 2026-11-23T09:30:00.")
+    seconds = text if text.count(":") > 1 else f"{text}:00"
+    return f"{seconds}Z"
+
+
+def _next(request: PageRequest, found: ApiResponse, **query: str) -> str:
+    """Return the URL of the next page; empty if there is none."""
+    if not found.next_cursor:
+        return ""
+    names = request.names
+    below = ("entries", names["key"], "history") if "key" in names else ("history",)
+    renamed = {"from" if name == "since" else name: value for name, value in query.items()}
+    return address(
+        "workspaces", names["workspace"], "sinks", names["sink"], *below, **renamed, cursor=found.next_cursor
+    )
+
+
+def _number(text: str) -> object:
+    """Return the number of a field; None if it is empty; other texts as they are, for the API's sentence."""
+    text = text.strip()
+    if not text:
+        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+def _are_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether every value after one of the changes is a number, and there are two of them."""
+    values = [change["after"]["value"] for change in changes if change["after"]]
+    return len(values) > 1 and all(quantity_of(value) for value in values)
+
+
+def _chart(changes: Sequence[Mapping[str, Any]]) -> ValueChart | None:
+    after = [(change["time"], change["after"]["value"]) for change in reversed(changes) if change["after"]]
+    return value_chart([(microseconds(time) // 1_000, time, value) for time, value in after])
