@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]`` and ``… compare BEFORE AFTER``."""
+"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]``, ``… compare``, ``… chart``, ``… soak``."""
 
 from __future__ import annotations
 
@@ -23,19 +23,23 @@ from bench import (
     growth,
     idle,
     latency,
+    log,
     memory,
+    peers,
     service,
     single,
     start,
     ten,
     unchanged,
 )
+from bench.chart import draw
 from bench.child import ChildFailed
 from bench.comparison import ResultsUnusable, read_results
 from bench.comparison import compare as compare_results
 from bench.endpoints import Wrong
 from bench.figures import Report
 from bench.rounds import BUDGET_SECONDS, Options
+from bench.soak import main as soak
 
 BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "cold": cold.measure,
@@ -45,10 +49,12 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "adaptive": adaptive.measure,
     "service": service.measure,
     "latency": latency.measure,
+    "log": log.measure,
     "files": files.measure,
     "folder": folder.measure,
     "database": database.measure,
     "memory": memory.measure,
+    "peers": peers.measure,
     "growth": growth.measure,
     "start": start.measure,
     "idle": idle.measure,
@@ -118,6 +124,17 @@ def compare(before: Path, after: Path) -> None:
     sys.exit(any(difference.direction == "slower" for difference in differences))
 
 
+@click.command()
+@click.argument("results", type=_RESULTS)
+@click.argument("picture", type=click.Path(path_type=Path, dir_okay=False))
+def chart(results: Path, picture: Path) -> None:
+    """Draw a file of --json as an SVG picture."""
+    try:
+        picture.write_text(draw(read_results(results)))
+    except ResultsUnusable as error:
+        raise click.ClickException(str(error)) from error
+
+
 def _processors() -> int:
     return sum(line.startswith("processor") for line in Path("/proc/cpuinfo").read_text().splitlines())
 
@@ -125,4 +142,8 @@ def _processors() -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
         compare(sys.argv[2:], prog_name="python -m bench compare")
+    if sys.argv[1:2] == ["chart"]:
+        chart(sys.argv[2:], prog_name="python -m bench chart")
+    if sys.argv[1:2] == ["soak"]:
+        soak(sys.argv[2:], prog_name="python -m bench soak")
     main()

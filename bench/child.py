@@ -135,10 +135,7 @@ class Running:
 
     def family_cpu_seconds(self) -> float:
         """Return CPU seconds as `cpu_seconds`, with the running children."""
-        pids = [self.process.pid]
-        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
-            pids += [int(pid) for pid in (task / "children").read_text().split()]
-        return sum(_cpu_seconds(pid) for pid in pids)
+        return sum(_cpu_seconds(pid) for pid in [self.process.pid, *children_of(self.process.pid)])
 
     def task_seconds(self) -> float:
         """Return the processor time of the running threads so far, in nanoseconds' resolution; ended threads are missing."""
@@ -159,6 +156,15 @@ class Running:
     def cpu_seconds(self) -> float:
         """Return user and system time so far, without ended children."""
         return _cpu_seconds(self.process.pid)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of the threads of a process that run now."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
 
 
 @contextlib.contextmanager

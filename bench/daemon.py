@@ -76,11 +76,12 @@ def site(
     after: str = "keep",
     label: str = LABEL,
     source: Mapping[str, Any] | None = None,
+    schedule: Mapping[str, Any] | None = None,
 ) -> Site:
     """Write a configuration with one pipeline: from ``source``, or from an empty folder ``drop`` with ``settle_seconds`` 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
-    schedule = {"schedule": {"every": "1h"}} if source is not None else {}
+    schedule = {"schedule": {"every": "1h"}} if schedule is None and source is not None else dict(schedule or {})
     source = source or {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}
     settings = {
         "service": {"url": endpoint.url, "api_key": endpoint.api_key, "client_id": "bench"},

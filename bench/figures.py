@@ -82,10 +82,10 @@ class Report:
 
     def print(self) -> None:
         print(f"\n{self.title}")
-        _table(self.header, self.lines)
+        table(self.header, self.lines)
         if self.ratios:
             print()
-            _table(
+            table(
                 ("ratio", "measured", "to reach"),
                 [(name, "-" if ratio is None else f"{ratio:.2f}", aim) for name, ratio, aim in self.ratios],
             )
@@ -95,7 +95,8 @@ class Report:
         print(json.dumps({"benchmark": self.name, **self.summary, "ratios": ratios}), flush=True)
 
 
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """Print lines in columns."""
     rows = [tuple(header), *(tuple(line) for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     for index, row in enumerate(rows):

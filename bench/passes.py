@@ -1,12 +1,11 @@
 """`ingestd sync` without start-up: imports once, then makes one whole pass for every line that it reads.
 
-A pass opens the configuration's state file, reads, delivers and closes, as the command does; only the loaded modules are kept
-between passes. ``python -m bench.passes CONFIGURATION``.
+A pass opens the configuration's state file, reads, delivers and closes, with the event loop and the heap of the command. Only the
+loaded modules are kept between passes. ``python -m bench.passes CONFIGURATION``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 from ingestd.daemon.configuration import chosen_pipelines, read_configuration
+from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.one_shot_sync import sync
 from ingestd.telemetry import Event
 
@@ -28,7 +28,7 @@ def main(path: Path) -> None:
     print("ready", flush=True)
     for _ in sys.stdin:
         started, used = time.monotonic(), time.process_time()
-        report = asyncio.run(sync(configuration, names, timeout_seconds=None, emit=_ignore))
+        report = run_to_end(sync(configuration, names, timeout_seconds=None, emit=_ignore))
         response = {
             "seconds": time.monotonic() - started,
             "cpu_seconds": time.process_time() - used,

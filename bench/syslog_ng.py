@@ -28,7 +28,7 @@ _CONFIGURATION = """@version: {version}
 options {{ stats-freq(0); keep-hostname(yes); use-dns(no); chain-hostnames(no); threaded(yes); log-fifo-size(400000); }};
 source s_drop {{ wildcard-file(
   base-dir("{folder}/drop") filename-pattern("*.{form}") recursive(no) monitor-method("inotify") flags(no-parse)
-  log-fetch-limit(10000) log-iw-size(200000) max-files(10) follow-freq(1) read-old-records(yes) log-msg-size(65536)
+  log-fetch-limit(10000) log-iw-size(200000) max-files(10) follow-freq({follow}) read-old-records(yes) log-msg-size(65536)
 ); }};
 parser p_csv {{ csv-parser(
   columns({columns}) delimiters(",") quotes('""') flags(escape-double-char)
@@ -55,8 +55,13 @@ def missing() -> str:
 
 
 @contextlib.contextmanager
-def syslog_ng(folder: Path, url: str, form: Form, *, lines: int = 500) -> Iterator[tuple[Running, Path]]:
-    """Run syslog-ng that watches ``<folder>/drop``; yield the process and the folder."""
+def syslog_ng(
+    folder: Path, url: str, form: Form, *, lines: int = 500, follow_seconds: float = 1
+) -> Iterator[tuple[Running, Path]]:
+    """Run syslog-ng that watches ``<folder>/drop``; yield the process and the folder.
+
+    ``follow_seconds``: how often it looks for lines appended to a file that it has read.
+    """
     drop = folder / "drop"
     drop.mkdir(parents=True)
     (folder / "buffer").mkdir()
@@ -69,6 +74,7 @@ def syslog_ng(folder: Path, url: str, form: Form, *, lines: int = 500) -> Iterat
             form=form,
             url=url,
             lines=lines,
+            follow=follow_seconds,
             columns=" ".join(f'"c.{name}"' for name in COLUMNS),
             body=_MAPPED if parsed else '"${MESSAGE}"',
             steps="parser(p_csv); filter(f_records);" if parsed else "",

@@ -46,7 +46,14 @@ def _ten_more(rng: random.Random, before: dict[int, str], rows: int) -> dict[int
 
 def _measure_one(figures: Rounds, name: str, made: Site, warm: Warm, counting: Counting) -> None:
     before = counting.tally()
-    figures.add(name, made.sync().seconds if name == COMMAND else float(warm.sync()["seconds"]))
+    if name == COMMAND:
+        cost = made.sync()
+        figures.add(name, cost.seconds)
+        figures.add(f"{name} cpu", cost.cpu_seconds)
+    else:
+        response = warm.sync()
+        figures.add(name, float(response["seconds"]))
+        figures.add(f"{name} cpu", float(response["cpu_seconds"]))
     after = counting.tally()
     changed = [value for _, value in after.sampled[len(before.sampled) :]]
     if not all("by hand" in (value or "") for value in changed):
@@ -64,6 +71,7 @@ def _report(options: Options, figures: Rounds) -> Report:
         (
             name,
             figures.spread(name, seconds),
+            figures.spread(f"{name} cpu", seconds),
             *(f"{max(figures.values[f'{name} {what}']):.0f}" if name in names else "-" for what in counted),
         )
         for name in (*names, POLARS)
@@ -72,12 +80,13 @@ def _report(options: Options, figures: Rounds) -> Report:
     return Report(
         name="ten",
         title=f"ten: {CHANGED} rows of {options.rows:,} changed".replace(",", " "),
-        header=("", "seconds", "writes", "entries", "lookups", "bytes sent"),
+        header=("", "seconds", "CPU", "writes", "entries", "lookups", "bytes sent"),
         lines=lines,
         ratios=(
             ("write requests for ten rows", max(figures.values[f"{PASS} writes"]), "1"),
             ("entries that travelled", max(figures.values[f"{PASS} entries"]), "10"),
             ("pass over polars, both warm", figures.ratio(PASS, POLARS), "2 or less"),
+            ("their CPU time, both warm", figures.ratio(f"{PASS} cpu", f"{POLARS} cpu"), ""),
         ),
         notes=[surroundings_note(around), "Counts are the most of any round. Lookups: which workspace, which sink."],
         summary=around

@@ -6,6 +6,7 @@ import json
 import shutil
 import statistics
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 from bench import sample
@@ -26,12 +27,11 @@ NAME = "parts.csv"
 
 def measure(options: Options) -> Report:
     figures = Rounds()
-    orders = [options.folder / f"order{order}.csv" for order in (0, 1)]
-    for order, file in enumerate(orders):
-        sample.write_csv(file, options.rows, order=order)
+    first = options.folder / "first.csv"
+    sample.write_csv(first, options.rows)
     with counting_server(options.folder) as counting:
-        made = delivered_site(options, counting, orders[0])
-        turns = _turns(made.drop / NAME, orders)
+        made = delivered_site(options, counting, first)
+        turns = _turns(made.drop / NAME, first, options.rows)
         with made.warm() as warm:
             warm.sync()  # avoids that late imports are measured
             for _ in options.rounds(figures):
@@ -40,7 +40,7 @@ def measure(options: Options) -> Report:
                     _command(figures, case, made, counting)
                     turns[case]()
                     _pass(figures, case, warm, counting)
-                polars_alone(figures, POLARS, orders[0])
+                polars_alone(figures, POLARS, first)
     return _report(options, figures)
 
 
@@ -62,15 +62,16 @@ def replace(target: Path, source: Path) -> None:
     beside.replace(target)
 
 
-def _turns(target: Path, orders: list[Path]) -> dict[str, Callable[[], None]]:
-    current = 0
+def _turns(target: Path, current: Path, rows: int) -> dict[str, Callable[[], None]]:
+    orders = count(1)
 
     def other_order() -> None:
         nonlocal current
-        current = 1 - current
-        replace(target, orders[current])
+        current = target.parent.parent / "order.csv"
+        sample.write_csv(current, rows, order=next(orders))
+        replace(target, current)
 
-    return {UNTOUCHED: lambda: None, WRITTEN: lambda: replace(target, orders[current]), REORDERED: other_order}
+    return {UNTOUCHED: lambda: None, WRITTEN: lambda: replace(target, current), REORDERED: other_order}
 
 
 def _command(figures: Rounds, case: str, made: Site, counting: Counting) -> None:

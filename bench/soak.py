@@ -1,0 +1,326 @@
+"""`python -m bench soak`: the daemon and the service under load and faults, until memory and descriptors are known to be flat.
+
+Files are changed, replaced and added all the time, while a proxy between the daemon and the service cuts connections, delays
+responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line is fitted through
+the samples of the second half of the time; its rise over that half says whether something leaks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from bench.child import ChildFailed, Running, children_of
+from bench.daemon import Site
+from bench.endpoints import Endpoint, Wrong, workspace_service
+from bench.figures import table
+from tests.support.faulty_proxy import FaultyProxy
+
+ROWS = 3
+SHARE_OF_FAULTS = 0.03
+SAMPLES = 120
+WINDOW = 6
+CHANGES_A_TURN = 20
+DEADLINE_SECONDS = 300.0
+_SEED = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A sampled quantity. It is flat if it rises by at most ``part`` of its median plus ``grains`` in half of the time."""
+
+    unit: str
+    part: float
+    grains: float
+
+
+MEASURES: Mapping[str, Measure] = {
+    "memory": Measure("MiB", part=0.05, grains=2.0),
+    "descriptors": Measure("", part=0.05, grains=3.0),
+    "threads": Measure("", part=0.0, grains=2.0),
+}
+"""By name; `Samples` has the series of each for each process."""
+
+CACHE_MIB: Mapping[str, float] = {"daemon": 24, "service": 64}
+"""The most that a process keeps of its database in memory (``PRAGMA cache_size``): while that grows, so does the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """``median`` of the second half of a series, and the ``rise`` of its lowest values over that half.
+
+    The lowest of each `WINDOW` samples count, by the line of least squares: connections in use come and go with the load of the
+    machine, while a leak raises the lowest value, too.
+    """
+
+    median: float
+    rise: float
+
+    def is_flat(self, measure: Measure, *, cached: float = 0.0) -> bool:
+        """Return True unless the rise exceeds ``cached`` and what a series without a leak shows. A fall is flat."""
+        return self.rise - cached <= measure.part * self.median + measure.grains
+
+
+def trend(times: Sequence[float], values: Sequence[float]) -> Trend:
+    """Return the trend of the second half of a series: times in seconds, ascending, at least four.
+
+    Raises:
+        ValueError: There are fewer than four samples.
+    """
+    if len(times) < 4:
+        raise ValueError(f"A trend needs at least four samples; there are {len(times)}. Run for more minutes.")
+    half = len(times) // 2
+    window = max(1, min(WINDOW, (len(times) - half) // 2))
+    starts = range(half, len(times) - window + 1, window)
+    lowest = [min(values[start : start + window]) for start in starts]
+    line = statistics.linear_regression([times[start] for start in starts], lowest)
+    return Trend(median=statistics.median(values[half:]), rise=line.slope * (times[-1] - times[half]))
+
+
+@dataclass(slots=True)
+class Samples:
+    """``times`` in seconds since the start; ``series`` by process and measure; ``databases``: MiB by process."""
+
+    times: list[float] = field(default_factory=list)
+    series: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    databases: dict[str, list[float]] = field(default_factory=dict)
+
+    def take(self, now: float, processes: Mapping[str, Running], databases: Mapping[str, Path]) -> None:
+        self.times.append(now)
+        for name, child in processes.items():
+            for measure, value in _observe(child.process.pid).items():
+                self.series.setdefault((name, measure), []).append(value)
+        for name, file in databases.items():
+            self.databases.setdefault(name, []).append(file.stat().st_size / 2**20)
+
+    def write(self, file: Path) -> None:
+        """Write all series as JSON."""
+        series = {" ".join(name): values for name, values in self.series.items()}
+        file.write_text(json.dumps({"seconds": self.times, "databases": self.databases, **series}))
+
+
+def _observe(pid: int) -> dict[str, float]:
+    """Return the measures of a process and its children."""
+    found = dict.fromkeys(MEASURES, 0.0)
+    for member in _family(pid):
+        process = Path(f"/proc/{member}")
+        rollup = (process / "smaps_rollup").read_text().splitlines()
+        # Pages of files are shared: their part of a process depends on which other programs use the same libraries now.
+        own = next(line for line in rollup if line.startswith("Anonymous:"))
+        found["memory"] += int(own.split()[1]) / 1024
+        found["descriptors"] += len(list((process / "fd").iterdir()))
+        found["threads"] += len(list((process / "task").iterdir()))
+    return found
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    for child in children_of(pid):
+        yield from _family(child)
+
+
+class _Load:
+    """The folders of the pipelines. ``expected``: the values of each sink by its label."""
+
+    def __init__(self, drop: Path, pipelines: int, files: int) -> None:
+        self.expected: dict[str, dict[str, str]] = {}
+        self.changes = 0
+        self._drop = drop
+        self._pipelines = pipelines
+        self._slots = max(1, files // pipelines)
+        self._files: dict[tuple[int, int], Path] = {}
+        self._random = random.Random(_SEED)
+        for number in range(pipelines):
+            (drop / str(number)).mkdir(parents=True)
+            for slot in range(self._slots):
+                self._write(number, slot, self._path(number, slot))
+
+    def change(self) -> None:
+        """Change a random file: half of the time in place, else a file with another name replaces it."""
+        number, slot = self._random.randrange(self._pipelines), self._random.randrange(self._slots)
+        path = self._files[number, slot]
+        if self._random.random() < 0.5:
+            path.unlink(missing_ok=True)  # an archived file is gone
+            path = self._path(number, slot)
+        self._write(number, slot, path)
+
+    def _path(self, number: int, slot: int) -> Path:
+        return self._drop / str(number) / f"{slot:04}-{self.changes}.csv"
+
+    def _write(self, number: int, slot: int, path: Path) -> None:
+        self.changes += 1
+        rows = {f"P{slot:04}{row}": f"{self.changes}.{row}" for row in range(ROWS)}
+        beside = path.with_suffix(".part")
+        beside.write_text("part_number,mass\n" + "".join(f"{key},{value}\n" for key, value in rows.items()))
+        beside.rename(path)
+        self._files[number, slot] = path
+        self.expected.setdefault(_label(number), {}).update(rows)
+
+
+def _label(number: int) -> str:
+    return f"Soak {number}"
+
+
+def _site(folder: Path, url: str, service: Endpoint, pipelines: int) -> Site:
+    """Write a configuration: a folder and a sink for each pipeline. Every tenth archives its files."""
+    settings = {
+        "service": {"url": url, "api_key": service.api_key, "client_id": "bench", "retry_after_at_most_seconds": 5},
+        "state": "var/ingestd.db",
+        "pipelines": [
+            {
+                "name": f"soak-{number}",
+                "source": {
+                    "connector": "directory",
+                    "path": f"drop/{number}",
+                    "pattern": "*.csv",
+                    "settle_seconds": 0,
+                    **({"after": "archive", "archive": f"done/{number}"} if number % 10 == 0 else {"after": "keep"}),
+                },
+                "entries": {"key": "{part_number}", "value": "{mass}"},
+                "sink": {"workspace": service.workspace, "label": _label(number)},
+            }
+            for number in range(pipelines)
+        ],
+    }
+    configuration = folder / "ingestd.yaml"
+    configuration.write_text(json.dumps(settings, indent=1))  # JSON is valid YAML.
+    return Site(folder=folder, drop=folder / "drop", configuration=configuration)
+
+
+def _difference(service: Endpoint, expected: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the first differing sink as a sentence, or an empty text."""
+    sinks = service.ask("GET", service.sinks, timeout=120.0)
+    found = {sink["label"]: {entry["key"]: entry["value"] for entry in sink["entries"]} for sink in sinks}
+    if len(found) != len(sinks):
+        return "A sink was created twice."
+    for label, entries in expected.items():
+        held = found.get(label, {})
+        wrong = sorted(key for key in entries.keys() | held.keys() if entries.get(key) != held.get(key))
+        if wrong:
+            key = wrong[0]
+            return f"{label} differs in {len(wrong)} of {len(entries)} entries: {key} is {held.get(key)}, not {entries.get(key)}."
+    return ""
+
+
+def _await_equal(service: Endpoint, expected: Mapping[str, Mapping[str, str]]) -> None:
+    """Wait until each sink has the expected values.
+
+    Raises:
+        Wrong: One has others after `DEADLINE_SECONDS`.
+    """
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while difference := _difference(service, expected):
+        if time.monotonic() > deadline:
+            raise Wrong(difference)
+        time.sleep(5.0)  # the service has no notification of all sinks; a reading of all is expensive
+
+
+def soak(folder: Path, *, minutes: float, pipelines: int, files: int, share: float) -> tuple[Samples, str]:
+    """Run the load and return the samples and a line of its counts. ``share``: of a processor, of both programs.
+
+    Raises:
+        Wrong: A sink differs at the end.
+        ChildFailed: The daemon or the service ended.
+    """
+    with ExitStack() as stack:
+        service = stack.enter_context(workspace_service(folder / "service"))
+        proxy = stack.enter_context(FaultyProxy(service.url, share=SHARE_OF_FAULTS, seed=_SEED))
+        site = _site(folder, proxy.url, service, pipelines)
+        load = _Load(site.drop, pipelines, files)
+        daemon = stack.enter_context(site.daemon())
+        print(f"{pipelines} pipelines with {files} files; waiting for their first delivery", flush=True)
+        _await_equal(service, load.expected)
+        samples = _run(site, {"daemon": daemon, "service": service.child}, load, minutes * 60, share)
+        _await_equal(service, load.expected)
+        faults = {kind: count for kind, count in sorted(proxy.met.items()) if kind != "none"}
+        return samples, f"{load.changes} files written; faults: {json.dumps(faults)}"
+
+
+def _run(site: Site, processes: Mapping[str, Running], load: _Load, seconds: float, share: float) -> Samples:
+    samples = Samples()
+    every = seconds / SAMPLES
+    databases = {"daemon": site.folder / "var/ingestd.db", "service": site.folder / "service/data/workspaced.db"}
+    started = time.monotonic()
+    used = _cpu_seconds(processes)
+    while (now := time.monotonic() - started) < seconds:
+        for name, child in processes.items():
+            if child.process.poll() is not None:
+                raise ChildFailed(f"the {name} ended with {child.process.returncode}")
+        if now >= len(samples.times) * every:
+            samples.take(now, processes, databases)
+            samples.write(site.folder / "samples.json")  # each time, so that an interrupted run leaves its figures
+        if _cpu_seconds(processes) - used < share * now:
+            for _ in range(CHANGES_A_TURN):
+                load.change()
+        time.sleep(min(0.5, every))
+    return samples
+
+
+def _cpu_seconds(processes: Mapping[str, Running]) -> float:
+    return sum(child.family_cpu_seconds() for child in processes.values())
+
+
+@click.command()
+@click.option("--minutes", default=30.0, show_default=True, type=click.FloatRange(min=0.2), help="Time under load.")
+@click.option(
+    "--pipelines", default=200, show_default=True, type=click.IntRange(1), help="Pipelines, each with a sink."
+)
+@click.option("--files", default=10_000, show_default=True, type=click.IntRange(1), help="Files in all folders.")
+@click.option(
+    "--share", default=0.3, show_default=True, type=click.FloatRange(0.01), help="Of a processor, by both programs."
+)
+@click.option(
+    "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="An empty folder; it remains."
+)
+def main(minutes: float, pipelines: int, files: int, share: float, folder: Path) -> None:
+    """Run the daemon and the service under load and faults. Exit code 1: a sink differs, or a measure is not flat."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        samples, counts = soak(folder, minutes=minutes, pipelines=pipelines, files=files, share=share)
+    except (Wrong, ChildFailed) as error:
+        raise click.ClickException(str(error)) from error
+    print(f"Every sink has the last values. {counts}; load of the machine {os.getloadavg()[0]:.1f}.")
+    raise SystemExit(not report(samples))
+
+
+def report(samples: Samples) -> bool:
+    """Print the trend of each series. Return True if all measures are flat."""
+    rows = []
+    flat = True
+    grown = {process: trend(samples.times, values) for process, values in samples.databases.items()}
+    for (process, name), values in samples.series.items():
+        found = trend(samples.times, values)
+        measure = MEASURES[name]
+        cached = min(max(grown[process].rise, 0.0), CACHE_MIB[process]) if name == "memory" else 0.0
+        is_flat = found.is_flat(measure, cached=cached)
+        flat &= is_flat
+        verdict = "flat" if is_flat else "RISES"
+        if is_flat and not found.is_flat(measure):
+            verdict = "with its database"
+        rows.append(
+            (
+                f"{process} {name} {measure.unit}".rstrip(),
+                f"{values[0]:.1f}",
+                f"{found.median:.1f}",
+                f"{found.rise:+.2f}",
+                verdict,
+            )
+        )
+    for process, values in samples.databases.items():
+        size = grown[process]
+        rows.append((f"{process} database MiB", f"{values[0]:.1f}", f"{size.median:.1f}", f"{size.rise:+.2f}", ""))
+    table(("", "first", "median", "rise", "in the second half"), rows)
+    return flat
+
+
+if __name__ == "__main__":
+    main()
