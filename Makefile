@@ -7,8 +7,11 @@ SOURCES := ingestd connectors workspaced tests bench examples scripts
 EXAMPLE := examples/instrument-status
 WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml
 
+# Python keeps what it compiled, although images of containers often forbid it: tests start more than a thousand processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts coverage simulate kill-test model-test changes-test bench hooks lock release schema openapi clean
+.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test model-test changes-test bench soak hooks lock package package-test release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,9 +19,9 @@ help: ## list the targets
 setup: $(STAMP) ## build .venv with the locked packages and this checkout
 
 # The lock file carries hashes, so pip refuses anything but what was tested.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock requirements-docs.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock -r requirements-docs.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -38,6 +41,9 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)
+
+site: $(STAMP) ## build the documentation site into build/docs/site; a dead link or anchor fails
+	@$(BIN)/python -m scripts.docs_site
 
 # Not in CI: it repeats tests, for two minutes of processor time. The floors are the measured percentages less 1.
 COVERED := tests/unit/ingestd tests/contract tests/property/test_mapping.py tests/integration/mirror tests/integration/delivery \
@@ -63,8 +69,9 @@ simulate: $(STAMP) ## simulate the daemon under faults: SEED=n once, or SEEDS=n 
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
 
 kill-test: $(STAMP) ## kill daemon and service ROUNDS times, under faults of the network, too
-	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest -q tests/process/test_kill_rounds.py tests/process/test_sigkill.py \
-	  tests/process/test_database_interruptions.py
+	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) INGESTD_MQTT_KILLS=$(or $(ROUNDS),200) INGESTD_OPCUA_RESTARTS=$(or $(ROUNDS),100) $(BIN)/python -m pytest -q \
+	  tests/process/test_kill_rounds.py tests/process/test_sigkill.py tests/process/test_database_interruptions.py tests/process/test_mqtt_source.py \
+	  tests/process/test_opcua_source.py
 
 model-test: $(STAMP) ## compare the mirror with its model for 50,000 random steps
 	@INGESTD_MODEL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/model
@@ -75,6 +82,10 @@ changes-test: $(STAMP) ## read tables that eight writers change, with SEEDS seed
 
 bench: $(STAMP) ## measure against the machine's limits and a peer, in one run
 	@$(BIN)/python -m bench
+
+soak: $(STAMP) ## load and faults for MINUTES (1): equal sinks, flat memory and descriptors
+	@folder=$$(mktemp -d) && $(BIN)/python -m bench soak --minutes $(or $(MINUTES),1) --pipelines $(or $(PIPELINES),20) \
+	  --files $(or $(FILES),1000) --folder $$folder && rm -rf $$folder
 
 schema: $(STAMP) ## write the JSON Schema of the configuration into config/
 	@$(BIN)/ingestd schema > config/ingestd.schema.json
@@ -88,13 +99,27 @@ hooks: $(STAMP) ## have git run all of `make check` but the tests before each co
 # The drivers of SQL Server and Oracle are not locked: no test has such a server, and that of SQL Server brings a proprietary
 # library and the packages of a cloud login.
 # Versions that are locked stay where the ranges allow; UPGRADE=1 takes the newest of all of them.
+LOCKED := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet \
+          $(if $(UPGRADE),--upgrade)
+
 lock: $(STAMP) ## resolve pyproject.toml into requirements.lock: UPGRADE=1 for newer versions
-	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra mariadb --extra postgres --extra workspaced --group dev --generate-hashes \
-	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet $(if $(UPGRADE),--upgrade) --output-file requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra hdf5 --extra mariadb --extra mat --extra mf4 --extra mqtt --extra objects --extra opcua --extra otel --extra postgres --extra sftp \
+	  --extra tdms --extra workspaced --group dev \
+	  $(LOCKED) --output-file requirements.lock
+	@$(BIN)/uv pip compile --group docs --constraint requirements.lock $(LOCKED) --output-file requirements-docs.lock
 
 # Tests the wheel on Python 3.11, 3.12 and 3.13, and fails if one is not installed, unless ALLOW_MISSING=1.
 release: $(STAMP) ## build, test and tag VERSION=x.y.z; DRY_RUN=1 leaves nothing behind
 	@$(BIN)/python scripts/release.py "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(if $(ALLOW_MISSING),--allow-missing)
+
+package: $(STAMP) ## build the wheels, the sdist and the Debian package into dist/
+	@$(BIN)/python -m scripts.package
+
+# Needs root, because it installs into root folders of its own. Minutes.
+package-test: package ## install the Debian package and the image into temporary roots, and open the state files of every former schema
+	@$(BIN)/python -m scripts.try_package dist
+	@$(BIN)/python -m scripts.try_containerfile
+	@INGESTD_UPGRADE=all $(BIN)/python -m pytest -q tests/process/test_upgrade.py
 
 clean: ## remove .venv and what the tools cached
 	@rm -rf $(VENV) .coverage* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
