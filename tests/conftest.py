@@ -4,17 +4,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from ingestd.process import redaction
+from tests.support.plugins import Installer
+
+if TYPE_CHECKING:
+    from tests.support.object_server import ObjectServer
+    from tests.support.sftp_server import SftpServer
 
 # The machines that run these are shared, so a slow example is no failure.
 # CI uses fixed examples, so that only the change under test can fail; other runs draw new ones.
 IN_CI = os.environ.get("CI") == "true"
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=IN_CI)
 settings.load_profile("shared")
+
+
+@pytest.fixture(scope="session")
+def sftp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer]:
+    """A server for all tests of a worker; each uses a folder of its own."""
+    from tests.support.sftp_server import SftpServer
+
+    server = SftpServer(tmp_path_factory.mktemp("sftp") / "server")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def bucket_server() -> Iterator[ObjectServer]:
+    """A server for all tests of a worker. Others may have left objects: use a prefix of its own, or clear it."""
+    from tests.support.object_server import ObjectServer
+
+    server = ObjectServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +68,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
         report.outcome = "failed"
         report.longrepr = f"skipped, and CI skips nothing: {report.longrepr}"
     return report  # type: ignore[return-value]
+
+
+@pytest.fixture
+def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
+    """Installs distributions with plug-ins for one test."""
+    return Installer(tmp_path / "installed", monkeypatch)

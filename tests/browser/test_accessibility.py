@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import Service
-from tests.support.accessibility import NAMELESS_CONTROLS, TOO_FAINT
+from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 from tests.support.webhook_receiver import WebhookReceiver
 
@@ -19,6 +19,7 @@ def pages(service: Service) -> Iterator[list[str]]:
     """Return an address of each kind of page, with content."""
     workspace = service.workspace("A workspace with a label that is long, as labels tend to be, in " + "o" * 80)
     entries: dict[str, str | None] = {f"part.{number:03d}.mass": "0.10" for number in range(120)}
+    empty = service.workspace("Empty")
     sink = service.sink(workspace, {**entries, "k" * 255: "v" * 2_000, "null": None}, label="s" * 200)
     block = service.block(workspace, "b" * 120)
     service.block(workspace, "Wheel", parent=block)
@@ -47,14 +48,39 @@ def pages(service: Service) -> Iterator[list[str]]:
             "/ui/webhooks",
             f"/ui/webhooks/{webhook}",
             f"/ui/webhooks/{webhook}/deliveries/{delivery}",
+            "/ui/workspaces/new",
+            f"/ui/workspaces/{workspace}/edit",
+            f"/ui/workspaces/{workspace}/delete",
+            f"{sink}/edit",
+            f"{sink}/import",
+            f"{sink}/entries/{'k' * 255}/edit",
+            f"/ui/workspaces/{workspace}/blocks/{block}/edit",
+            f"/ui/workspaces/{workspace}/files/{file.json()['id']}/edit",
+            f"/ui/workspaces/{workspace}/files/{file.json()['id']}/metadata",
+            f"/ui/workspaces/{workspace}/search?search=0.1&in=value",
+            f"/ui/workspaces/{workspace}/search?search=none",
+            f"{sink}?search=none&in=all",
+            f"{sink}/history",
+            f"/ui/workspaces/{empty}",
+            f"/ui/workspaces/{empty}/files",
+            "/ui/webhooks?search=none",
+            "/ui/webhooks/new",
+            f"/ui/webhooks/{webhook}/edit",
+            f"/ui/webhooks/{webhook}/delete",
+            "/ui/keys",
+            "/ui/audit",
             "/ui/nothing",
         ]
+
+
+UNFOLD = "document.querySelectorAll('details').forEach((folded) => { folded.open = true; })"
 
 
 def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> None:
     signed_in.shape(360, 740)
     for page in pages:
         signed_in.go(page)
+        signed_in.run(UNFOLD)
         wide: Any = signed_in.run(
             "const root = document.documentElement;"
             "return [root.scrollWidth - root.clientWidth, Array.from(document.querySelectorAll('main *'))"
@@ -65,14 +91,17 @@ def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_has_sufficient_contrast_with_its_background(
-    signed_in: Browser, pages: list[str], scheme: str
-) -> None:
+def test_axe_finds_nothing_on_any_page(signed_in: Browser, pages: list[str], scheme: str) -> None:
     signed_in.colours(scheme)
+    found = []
     for page in pages:
         signed_in.go(page)
-        looked, faint = signed_in.run(TOO_FAINT)
-        assert (looked > 5, faint) == (True, []), page
+        signed_in.run(UNFOLD)
+        found += [
+            f"{page}: {one}" for one in axe_findings(signed_in, only="color-contrast" if scheme == "dark" else "")
+        ]
+        assert len(signed_in.texts("h1")) == 1, page
+    assert found == [], "\n".join(found)
     ground = signed_in.run("return getComputedStyle(document.body).backgroundColor")
     assert ground == {"light": "rgb(246, 247, 249)", "dark": "rgb(17, 21, 27)"}[scheme]
 
@@ -83,38 +112,10 @@ def test_no_page_loads_external_or_forbidden_resources(signed_in: Browser, servi
         signed_in.go(page)
     asked = signed_in.requested()
     assert len(asked) >= len(pages) - 1
-    assert [address for address in asked if not address.startswith(f"{service.url}/ui")] == []
+    # Chromium has the icon of a date field as a data URL of its own.
+    assert [address for address in asked if not address.startswith((f"{service.url}/ui", "data:image/svg+xml;"))] == []
     assert [address for address in asked if service.key in address] == []
     assert signed_in.complaints() == []
-
-
-def test_every_page_has_a_heading_a_language_and_named_controls(signed_in: Browser, pages: list[str]) -> None:
-    for page in pages:
-        signed_in.go(page)
-        nameless = signed_in.run(NAMELESS_CONTROLS)
-        assert nameless == [], page
-        assert len(signed_in.texts("h1")) == 1, page
-        assert signed_in.find("html").get_attribute("lang") == "en"
-
-
-# The rules that axe calls nested-interactive and label-content-name-mismatch (WCAG 4.1.2 and 2.5.3).
-_NESTED = """
-const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary, [role=button], [tabindex]:not(main)";
-return Array.from(document.querySelectorAll("a[href], button, summary, [role=button]"))
-  .filter((e) => e.querySelector(controls)).map((e) => e.outerHTML.slice(0, 120));
-"""
-_OTHERWISE_NAMED = """
-const words = (text) => text.toLowerCase().replace(/\\s+/g, " ").trim();
-return Array.from(document.querySelectorAll("a[href][aria-label], button[aria-label], summary[aria-label]"))
-  .filter((e) => !words(e.getAttribute("aria-label")).includes(words(e.innerText))).map((e) => e.outerHTML.slice(0, 120));
-"""
-
-
-def test_controls_are_not_nested_and_their_names_contain_their_text(signed_in: Browser, pages: list[str]) -> None:
-    for page in pages:
-        signed_in.go(page)
-        assert signed_in.run(_NESTED) == [], page
-        assert signed_in.run(_OTHERWISE_NAMED) == [], page
 
 
 def test_a_bidirectional_control_character_is_shown_and_has_no_effect(signed_in: Browser, service: Service) -> None:

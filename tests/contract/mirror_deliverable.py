@@ -158,6 +158,20 @@ class DeliverableSuite:
         sent = await stage.deliver(lane)
         assert len(sent) == 4 - claim.items
 
+    async def test_a_claim_is_complete_if_nothing_else_is_pending(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2", c="3"))
+        limited = await stage.claim(lane, items=2)
+        assert not limited.is_complete
+        await stage.deliverable.release(limited)
+        whole = await stage.claim(lane)
+        assert whole.is_complete
+        stage.desire(scalars(d="4"))
+        assert not (await stage.claim(lane)).is_complete  # what is in flight is still pending
+        await stage.deliverable.acknowledge(whole)
+        stage.desire(scalars(e="5"))
+        stage.desire(scalars(f="6"))
+        assert not (await stage.claim(lane, items=1)).is_complete
+
     async def test_the_oldest_pending_entry_is_claimed_first(self, stage: Stage) -> None:
         lane = stage.desire(scalars(z="1"))
         stage.desire(scalars(a="1"))

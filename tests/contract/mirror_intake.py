@@ -11,8 +11,8 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Reject, Rejected
-from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RejectedEntry, RunSummary
+from ingestd.core.record import Cursor, Deletes, Partition, Reject, Rejected
+from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RejectedEntry, RunSummary, Snapshot
 from tests.contract.mirror_deliverable import SINK, work
 
 Row = tuple[str, str]
@@ -49,7 +49,7 @@ class IntakeStage(ABC):
     def open(
         self, name: str = "p", *, pipeline: str = "pipe", digest: str = "d", sink: SinkAddress = SINK
     ) -> PartitionState:
-        return self.intake.open_partition(pipeline, name, sink, digest)
+        return self.intake.open_partition(pipeline, Partition(name=name), sink, digest)
 
     def read(
         self,
@@ -76,7 +76,7 @@ class IntakeStage(ABC):
             )  # fmt: skip
         rows = [row for batch in batches for row in batch] + list(unmapped_rows)
         return self.intake.finish_run(
-            run, cursor={"version": version}, seen=hashes(rows), deletes=deletes, reasons=reasons
+            run, cursor={"version": version}, seen=Snapshot(hashes=hashes(rows)), deletes=deletes, reasons=reasons
         )
 
     async def deliver_all(self) -> list[tuple[str, str, str | None]]:
@@ -134,7 +134,7 @@ class IntakeSuite:
         state = stage.open()
         assert (state.cursor, state.current, state.repeats) == ({"version": 7}, True, False)
         assert state.snapshot is not None
-        assert state.snapshot().to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
+        assert state.snapshot().hashes.to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
 
     def test_another_mapping_or_another_sink_discards_the_state(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")])
@@ -206,7 +206,7 @@ class IntakeSuite:
         run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
         rows = [("a", "1"), ("b", "2")]
         assert stage.intake.commit(run, entries=entries(rows), records=2, rejects=(), cursor={}, facts={}) == 0
-        summary = stage.intake.finish_run(run, cursor={}, seen=hashes(rows), deletes="remove")
+        summary = stage.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(rows)), deletes="remove")
         assert (summary.unchanged, summary.created + summary.updated + summary.removed) == (2, 0)
         assert stage.status.pending() == 0
 
@@ -325,11 +325,11 @@ class IntakeSuite:
         assert stage.intake.acknowledged_partitions("pipe") == []
         await stage.deliver_all()
         identity = stage.open().id
-        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, Partition(name="p"), {"version": 5})]
         assert stage.intake.acknowledged_partitions("other") == []
         stage.restart()
         assert stage.open().awaiting == {"version": 5}
-        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, Partition(name="p"), {"version": 5})]
         stage.intake.acknowledge(identity, {"version": 5})
         assert stage.intake.acknowledged_partitions("pipe") == []
         assert stage.open().awaiting is None
@@ -341,11 +341,11 @@ class IntakeSuite:
         identity = stage.open().id
         stage.intake.acknowledge(identity, {"version": 1})
         await stage.deliver_all()
-        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 2})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, Partition(name="p"), {"version": 2})]
 
     def test_a_partition_without_changes_is_delivered_immediately(self, stage: IntakeStage) -> None:
         stage.read([], rejects=[(reject(2), None)])
-        assert [name for _, name, _ in stage.intake.acknowledged_partitions("pipe")] == ["p"]
+        assert [one.name for _, one, _ in stage.intake.acknowledged_partitions("pipe")] == ["p"]
 
     async def test_a_partition_waits_for_an_equal_value_that_is_pending_for_another_partition(
         self, stage: IntakeStage
@@ -354,7 +354,7 @@ class IntakeSuite:
         stage.read([("a", "1")], name="q")
         assert stage.intake.acknowledged_partitions("pipe") == []
         await stage.deliver_all()
-        assert sorted(name for _, name, _ in stage.intake.acknowledged_partitions("pipe")) == ["p", "q"]
+        assert sorted(one.name for _, one, _ in stage.intake.acknowledged_partitions("pipe")) == ["p", "q"]
 
     async def test_the_result_of_a_reading_lists_its_rejections_in_order(self, stage: IntakeStage) -> None:
         stage.intake.activate(["other", "pipe"])
@@ -480,7 +480,7 @@ class IntakeSuite:
         rows = [("a", "1"), ("b", "2")]
         facts = {"file.name": "a.csv", "file.owner": "bench"}
         stage.intake.commit(run, entries=entries(rows), records=2, rejects=(), cursor=cursor, facts=facts)
-        stage.intake.finish_run(run, cursor=cursor, seen=hashes(rows), deletes="keep")
+        stage.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=hashes(rows)), deletes="keep")
         (origin,) = stage.status.origins("b")
         assert (origin.workspace, origin.sink, origin.value, origin.data_type) == (
             SINK.workspace,

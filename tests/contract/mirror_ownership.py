@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ingestd.core.record import Deletes
+from ingestd.mirror.port import Snapshot
 from tests.contract.mirror_deliverable import held
 from tests.contract.mirror_drift import DriftStage, rows
 from tests.contract.mirror_intake import IntakeStage, Row, hashes
@@ -36,7 +37,7 @@ class OwnershipStage(DriftStage, IntakeStage):
             frame = frame.with_columns(row_hash=mapped(records)["row_hash"])
         cursor = {"version": version}
         self.intake.commit(run, entries=frame, records=len(entries), rejects=(), cursor=cursor, facts={})
-        self.intake.finish_run(run, cursor=cursor, seen=present, deletes=deletes)
+        self.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=present), deletes=deletes)
 
     def unexplained(self) -> list[tuple[str, str]]:
         """Return key and reason of all unexplained entries."""

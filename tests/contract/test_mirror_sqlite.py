@@ -13,6 +13,7 @@ from ingestd.mirror.drift import DriftKeeper, DriftReader
 from ingestd.mirror.port import Deliverable, Observable
 from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
 from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_batches import BatchSuite
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite
 from tests.contract.mirror_held_runs import GUARD, HALF, HeldRunSuite
@@ -120,6 +121,12 @@ class TestSqliteMirrorHeldRuns(HeldRunSuite):
         assert len(await sqlite_stage.deliver_all()) == 5
         assert sqlite_stage.open().cursor is None
         assert not sqlite_stage.read(HALF, deletes="remove", guard=GUARD, version=2).changed
+
+
+class TestSqliteMirrorBatches(BatchSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
+        return sqlite_stage
 
 
 class TestSqliteMirrorDrift(DriftSuite):

@@ -17,6 +17,7 @@ import pytest
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
+from tests.support.crashing_sqlite import CrashPoint, copy_database, crashing
 from tests.support.daemon_process import ROOT
 from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
@@ -29,6 +30,26 @@ mirror = SqliteMirror.open(Path(sys.argv[1]))
 print("open", flush=True)
 signal.pause()
 """
+
+
+class ObservedStatements(CrashPoint):
+    """Observes a state file before each statement of its first open, and copies what a killed process would leave."""
+
+    def __init__(self, path: Path, copies: Path) -> None:
+        super().__init__(at=0)
+        self._path = path
+        self._copies = copies
+        self.copied: list[Path] = []
+        self.sentences: set[str] = set()
+
+    def count_statement(self, statement: str) -> None:
+        super().count_statement(statement)
+        try:
+            SqliteMirror.observe(self._path).close()
+        except MirrorError as error:
+            self.sentences.add(str(error))
+        self.copied.append(self._copies / str(self.count) / self._path.name)
+        copy_database(self._path, self.copied[-1])
 
 
 @pytest.fixture
@@ -85,6 +106,24 @@ def test_a_file_of_a_newer_version_is_rejected_by_every_function(path: Path) -> 
         with pytest.raises(MirrorNewer, match="layout 4711"):
             way_in(path)
     assert path.read_bytes() == before
+
+
+def test_the_tables_of_a_new_file_appear_together_for_observers_and_after_a_kill(path: Path, tmp_path: Path) -> None:
+    observed = ObservedStatements(path, tmp_path / "killed")
+    SqliteMirror.open(path, factory=crashing(observed)).close()
+    assert observed.sentences == {f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables"}
+    # A migration has several statements, so most copies are from the middle of the transaction.
+    assert len(observed.copied) > 50
+    versions = set()
+    for copy in observed.copied:
+        with closing(sqlite3.connect(copy)) as connection:
+            versions.add(connection.execute("PRAGMA user_version").fetchone()[0])
+    assert len(versions) == 2, "a kill leaves either no layout or the newest one"
+    for copy in (observed.copied[0], observed.copied[len(observed.copied) // 2], observed.copied[-1]):
+        filled(copy)
+        observer = SqliteMirror.observe(copy)
+        assert observer.pending() == 3
+        observer.close()
 
 
 @pytest.mark.parametrize("content", [b"No database. " * 1000, b"No database"], ids=["long", "short"])

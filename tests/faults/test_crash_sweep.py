@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from connectors.formats.csv import Csv
+from connectors.formats.csv.reader import read_csv
 from ingestd.intake import run
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.sdk import Deletes
@@ -131,6 +133,8 @@ def test_a_crash_at_any_point_of_a_sorted_reading_ends_in_the_exact_state(
 ) -> None:
     monkeypatch.setattr(run, "_ENTRIES_UNSORTED", 0)
     monkeypatch.setattr(run, "_ENTRIES_IN_COMMIT", 1)
+    monkeypatch.setattr("connectors.directory.file_source._SMALL_BYTES", -1)  # a small file is stored unsorted, at once
+    monkeypatch.setattr(Csv, "read", lambda _, file, name: read_csv(file, name, block_bytes=16))  # as is a single batch
     sorted_pieces = []
     monkeypatch.setattr(
         EntrySorter, "add", lambda sorter, entries, add=EntrySorter.add: sorted_pieces.append(add(sorter, entries))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.guard import Guard
-from ingestd.mirror.port import RunSummary
+from ingestd.core.record import Partition
+from ingestd.mirror.port import RunSummary, Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
 from tests.contract.mirror_intake import Row, entries, hashes
@@ -21,13 +22,13 @@ AFTER: list[Row] = [*BEFORE[:2], ("k2", "7"), ("k3", "7"), ("new", "7")]
 
 
 def read(mirror: SqliteMirror, rows: list[Row], version: int) -> RunSummary:
-    state = mirror.intake.open_partition("pipe", "p", SINK, "d")
-    known = state.snapshot() if state.snapshot is not None else None
+    state = mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d")
+    known = state.snapshot().hashes if state.snapshot is not None else None
     new = rows if known is None else [row for row in rows if hashes([row])[0] not in known]
     run = mirror.intake.begin_run(state.id, snapshot=True, whole=known is None, guard=GUARD)
     cursor = {"version": version}
     mirror.intake.commit(run, entries=entries(new), records=len(new), rejects=(), cursor=cursor, facts={})
-    return mirror.intake.finish_run(run, cursor=cursor, seen=hashes(rows), deletes="remove")
+    return mirror.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=hashes(rows)), deletes="remove")
 
 
 def deliver(mirror: SqliteMirror, service: dict[str, str | None]) -> None:
@@ -89,7 +90,7 @@ def test_after_a_crash_at_any_statement_an_approved_run_is_delivered_exactly(tem
             if (
                 reached
                 and not approved
-                and mirror.intake.open_partition("pipe", "p", SINK, "d").cursor == {"version": 1}
+                and mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").cursor == {"version": 1}
             ):
                 deliver(mirror, service)
                 assert service == dict(BEFORE), f"{at}: a run that was not approved was delivered"
@@ -161,7 +162,7 @@ def test_after_a_crash_at_any_statement_a_discarded_run_is_not_delivered(templat
             deliver(mirror, service)
             assert service == dict(BEFORE), (point, crash_point.statement)
             read(mirror, BEFORE, 5)
-            assert mirror.intake.open_partition("pipe", "p", SINK, "d").withheld is None
+            assert mirror.intake.open_partition("pipe", Partition(name="p"), SINK, "d").withheld is None
         finally:
             mirror.close()
     assert point > 40, "the crash points cover the work"

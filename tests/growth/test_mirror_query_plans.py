@@ -54,6 +54,7 @@ READS_ALL = {
     "refusals_forget": "at start; the table is bounded by what is rejected",
     "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
     "staging_clear_all": "at start; the entries of interrupted runs and, in a subquery, the held runs",
+    "conflicts_retry_stored": "as partition_free_conflicts; partitions that are not replayable, and what is rejected in them",
     "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
     # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
@@ -90,6 +91,9 @@ READS_ALL = {
     "rejected_corrected": "once for a whole reading, which maps all of these again",
     "retried_hashes": "what a person asked to be mapped again (a partial index)",
     "rejected_retried_corrected": "what a person asked to be mapped again (a partial index)",
+    "rejected_read_again": "what a person asked to be mapped again (a partial index)",
+    "rejected_unreadable_read_again": "what a person asked to be mapped again (a partial index)",
+    "retried_stored": "what a person asked to be mapped again (a partial index), to a limit",
     "rejected_ids": "the receipt of an archived file lists all that was rejected of it",
     "rejected_count": "the receipt of an archived file counts all that was rejected of it",
     "chosen_oldest": "a page of what is deleted, in the order of an index",

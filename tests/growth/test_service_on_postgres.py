@@ -33,6 +33,7 @@ _REQUESTS: Final[Mapping[str, tuple[str, str, Any]]] = {
     "page by key": ("GET", "{sink}?take=50&sortedBy=key", None),
     "page by key backwards": ("GET", "{sink}?take=50&sortedBy=key&sortOrder=DESC", None),
     "search that finds nothing": ("GET", "{sink}?take=50&search=nothing", None),
+    "search of values that finds nothing": ("GET", "{sink}?take=50&search=nothing&searchIn=all&sortedBy=key", None),
     "search by key that finds nothing": ("GET", "{sink}?take=50&search=nothing&sortedBy=key", None),
     "audit log of an action": ("GET", "/v1/audit-log?take=10&action=api_key.*", None),
     "entry": ("GET", "{sink}/k000007", None),

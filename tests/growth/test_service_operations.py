@@ -45,6 +45,7 @@ PAGES: Final = (
             "search that finds": {"search": "7"},
             "search that finds nothing": {"search": "nothing", "sortedBy": "key"},
             "search by creation that finds nothing": {"search": "nothing"},
+            "search of values that finds nothing": {"search": "nothing", "searchIn": "all"},
         }.items()
     ),
     Row(id="DS1 as CSV", method="GET", path=_SINK, query={"format": "csv"}, shape=None),

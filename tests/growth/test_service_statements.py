@@ -37,6 +37,7 @@ _CHECK: Final = "it is the check of a reference: the first row ends it, and ther
 _OPERATOR: Final = "an operator's command or the start asks it, no request"
 _STAGED: Final = "it passes over the items of one request"
 _SMALL_SINKS: Final = "it is executed for sinks of bounded size only (`entry_pages.read_entries`)"
+_STEP: Final = "a step of a job examines a thousand changes and the kept ones of their keys"
 _FIRST: Final = "LIMIT 1 ends it at the first row"
 _PARTIAL: Final = "the index is partial and has only waiting rows"
 
@@ -59,11 +60,19 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/cloud_storage/deleted_files.sql:all_files": _OPERATOR,
     "resources/data_sinks/entry_pages.sql:count": _SMALL_SINKS,
     "resources/data_sinks/entry_pages.sql:created_asc_search": _WALK,
+    "resources/data_sinks/entry_pages.sql:created_asc_search_values": _WALK,
     "resources/data_sinks/entry_pages.sql:created_desc_search": _WALK,
+    "resources/data_sinks/entry_pages.sql:created_desc_search_values": _WALK,
     "resources/data_sinks/entry_pages.sql:key_asc_search": _WALK,
+    "resources/data_sinks/entry_pages.sql:key_asc_search_values": _WALK,
     "resources/data_sinks/entry_pages.sql:key_desc_search": _WALK,
+    "resources/data_sinks/entry_pages.sql:key_desc_search_values": _WALK,
     "resources/data_sinks/entry_pages.sql:updated_asc": _SMALL_SINKS,
     "resources/data_sinks/entry_pages.sql:updated_desc": _SMALL_SINKS,
+    "resources/data_sinks/history.sql:changed_sinks": _STEP,
+    "resources/data_sinks/history.sql:differences": _WALK,
+    "resources/data_sinks/history.sql:drop_excess": _STEP,
+    "resources/data_sinks/history.sql:insert_staged": _STAGED,
     "resources/data_sinks/queries.sql:any_deleted_sink": _FIRST,
     "resources/data_sinks/queries.sql:compare_stage": _STAGED,
     "resources/data_sinks/queries.sql:delete_stage": _STAGED,

@@ -29,6 +29,7 @@ from ingestd.core.contract import ColumnContract, Contract
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.core.record import Partition
 from ingestd.intake import Reader
 from ingestd.mirror.port import Claim, RejectedEntry
 from ingestd.mirror.rejections import Selection
@@ -146,7 +147,10 @@ class MirrorModel(RuleBasedStateMachine):
         for name in [name for name in self.script.contents if name in self.unread]:
             digest = MAPPINGS[self.mapping].digest
             digest = self.contract.digest_with(digest) if self.contract is not None else digest
-            is_withheld = self.mirror.intake.open_partition(self.pipeline, name, SINK, digest).withheld is not None
+            is_withheld = (
+                self.mirror.intake.open_partition(self.pipeline, Partition(name=name), SINK, digest).withheld
+                is not None
+            )
             assert is_withheld or name not in held
             if is_withheld:
                 self.withheld[name] = (held[name], self.made(name)) if name in held else None

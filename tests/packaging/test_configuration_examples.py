@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from ruamel.yaml import YAML
 
-from connectors.formats import FORMATS
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Batch
 from ingestd.core.template import parse_template
 from ingestd.registry import connector_class
+from ingestd.sdk.formats import format_names
 from ingestd.settings.loader import load_settings
 from ingestd.settings.model import Settings
 from tests.support.json_schema import fits
@@ -27,11 +27,26 @@ EXAMPLES = [
     "ingestd.yaml",
     "mapping.yaml",
     "mass-budget.yaml",
+    "mqtt-bench.yaml",
+    "opcua-line.yaml",
     "pdm-database.yaml",
+    "push.yaml",
+    "remote-folder.yaml",
+    "rest-service.yaml",
     "shared-workbook.yaml",
     "test-bench.yaml",
 ]
-ENVIRONMENT = {"INGESTD_API_KEY": "k-1", "PDM_URL": "sqlite:///pdm.db"}
+ENVIRONMENT = {
+    "INGESTD_API_KEY": "k-1",
+    "MQTT_PASSWORD": "s-3",
+    "LINE_PASSWORD": "s-4",
+    "PDM_URL": "sqlite:///pdm.db",
+    "PLM_SECRET": "s-1",
+    "BENCH_ACCESS_KEY": "a-1",
+    "BENCH_SECRET_KEY": "s-2",
+    "BENCH_TOKEN": "0123456789abcdef",
+    "WEBHOOK_SECRET": "whsec_MDEyMzQ1Njc4OWFiY2RlZg==",
+}
 SCHEMA_LINE = "# yaml-language-server: $schema=./ingestd.schema.json\n"
 
 
@@ -62,7 +77,17 @@ def test_the_example_with_every_key_can_be_loaded_with_every_pipeline_uncommente
     uncommented = re.sub(r"^  # ", "  ", marker + tail, flags=re.MULTILINE)
     (tmp_path / "ingestd.yaml").write_text(head + uncommented)
     settings = load_settings(tmp_path / "ingestd.yaml", options_of=connector_class, environment=ENVIRONMENT)
-    assert [pipeline.source.connector for pipeline in settings.pipelines] == ["directory", "database", "log", "file"]
+    assert [pipeline.source.connector for pipeline in settings.pipelines] == [
+        "directory",
+        "database",
+        "log",
+        "file",
+        "http",
+        "push",
+        "remote",
+        "mqtt",
+        "opcua",
+    ]
 
 
 def test_every_setting_and_every_option_of_a_connector_is_in_the_examples_with_every_key() -> None:
@@ -101,7 +126,7 @@ def mapped(rule: Mapping, row: dict[str, str], facts: dict[str, str]) -> dict[st
 
 def test_every_format_is_in_the_examples() -> None:
     types = {pipeline.source.options.model_dump()["format"]["type"] for pipeline in loaded("formats.yaml").pipelines}
-    assert types == {str(kind.model_fields["type"].default) for kind in FORMATS}
+    assert types == set(format_names())
 
 
 def test_every_field_that_an_example_maps_is_in_its_sample() -> None:

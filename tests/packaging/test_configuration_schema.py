@@ -6,7 +6,7 @@ from ingestd.registry import connector_class
 from ingestd.settings.schema import schema_text
 
 COMMITTED = Path(__file__).parents[2] / "config" / "ingestd.schema.json"
-OWN = ("database", "directory", "file", "log")
+OWN = ("database", "directory", "file", "http", "log", "mqtt", "opcua", "push", "remote")
 
 
 def test_the_committed_schema_equals_the_generated_one() -> None:

@@ -34,6 +34,8 @@ _NOT_OF_THE_INTERFACE: Final = frozenset(
     {
         "answer_cut",
         "bad_form",
+        "bad_table",
+        "empty_table",
         "file_not_found",
         "no_such_asset",
         "no_such_page",

@@ -18,6 +18,7 @@ import pytest
 from workspaced.cli import main
 from workspaced.security.permissions import ROLES
 from workspaced.settings.environment import settings_from
+from workspaced.settings.history import HistorySettings
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
 
@@ -124,6 +125,8 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
     wanted = {f"WORKSPACED_{name}": default for name, default in OTHERS.items()}
     for field in dataclasses.fields(Limits):
         wanted[f"WORKSPACED_{field.name.upper()}"] = str(field.default)
+    for field in dataclasses.fields(HistorySettings):
+        wanted[f"WORKSPACED_HISTORY_{field.name.upper()}"] = str(field.default)
     for name in CONVERSION:
         wanted[f"WORKSPACED_CONVERSION_{name.upper()}"] = f"{getattr(ConversionSettings(), name):.0f}"
     for field in dataclasses.fields(WorkspacedSettings):

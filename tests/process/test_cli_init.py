@@ -86,6 +86,27 @@ def write_json(folder: Path) -> Path:
     return path
 
 
+def write_decimal_commas(folder: Path) -> Path:
+    """A column of each notation; 1,250 alone could be a number of thousands, so it stays a text."""
+    path = folder / "budget.csv"
+    path.write_text("part number;mass_kg;note;cost\n00417;0,10;1,250;1.250,5\n00418;2,5;2,500;12\n", encoding="utf-8")
+    return path
+
+
+def test_numbers_with_a_decimal_comma_arrive_as_numbers(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    words = ("--no-input", "--url", url, "--sample", str(write_decimal_commas(tmp_path)), "--sink", "commas")
+    done = run(tmp_path, "init", *words, "--key", "part number", INGESTD_API_KEY=key)
+    assert done.returncode == 0, done.stderr
+    assert "mass_kg: decimal with a comma, always filled" in done.stderr
+    assert "note: text" in done.stderr
+    text = (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
+    assert 'columns: ["mass_kg"], values: {decimal: ","}}' in text
+    assert 'columns: ["cost"], values: {decimal: ",", group: "."}}' in text
+    assert "note" not in text
+    assert delivered(tmp_path, key) == {"mass_kg": "0.10"}
+
+
 @pytest.mark.parametrize(
     ("write", "expected"),
     [
@@ -104,6 +125,7 @@ def test_from_an_empty_folder_the_values_of_a_sample_arrive(
     done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
+    assert re.search(r"^state: .?var/ingestd\.db", text, re.MULTILINE)
     assert key not in text
     assert "#" in text
     assert delivered(tmp_path, key) == expected

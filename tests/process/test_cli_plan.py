@@ -134,12 +134,12 @@ def test_pending_entries_are_part_of_the_plan(scene: PlanScene) -> None:
     scene.config.write_text(url, encoding="utf-8")
     found = scene.here("plan", "--exit-code")
     assert found.returncode == 9
-    assert "1 entries of the sink Budget in Bench are pending from before." in found.stdout
+    assert "Pending in the sink Budget in Bench from before: 1 entry." in found.stdout
     saved = save(scene)
     assert scene.here("sync").returncode == 0
     refused = scene.here("sync", "--plan", str(saved))
     assert refused.returncode == 10
-    assert "The state has changed: 0 entries are pending, and the plan has 1 or other ones." in refused.stderr
+    assert "The state has changed: pending are 0 entries, and in the plan 1 or other ones." in refused.stderr
 
 
 def test_entries_that_no_source_names_are_shown_and_kept_by_the_execution(scene: PlanScene) -> None:
@@ -148,7 +148,7 @@ def test_entries_that_no_source_names_are_shown_and_kept_by_the_execution(scene:
     found = scene.here("plan", "--exit-code")
     assert found.returncode == 9
     assert (
-        "3 entries of the sink Budget in Bench are named by no source any more. A sync removes them after it has compared the "
+        "No source names 3 entries of the sink Budget in Bench any more. A sync removes such entries after it has compared the "
         "sink; 'sync --plan' keeps them."
     ) in found.stdout
     assert scene.here("sync", "--plan", str(save(scene))).returncode == 0
@@ -203,16 +203,14 @@ def test_a_plan_is_refused_after_new_content_of_another_source(scene: PlanScene)
     scene.write_parts({**PARTS, "a": "10"})
     saved = save(scene)
     scene.append_readings([("p", "2")])
-    assert "(pipeline readings) is not in the plan. It has new content: 1 records" in refusal(scene, saved)
+    assert "(pipeline readings) is not in the plan. It has new content: 1 record" in refusal(scene, saved)
 
 
 def test_a_plan_is_refused_after_a_source_was_changed_back(scene: PlanScene) -> None:
     scene.write_drop("two.csv", [("f", "60")])
     saved = save(scene)
     (scene.path / "drop" / "two.csv").unlink()
-    assert "two.csv (pipeline drop) has nothing to read any more. The plan has 1 records of it." in refusal(
-        scene, saved
-    )
+    assert "two.csv (pipeline drop) has nothing to read any more. The plan has 1 record of it." in refusal(scene, saved)
 
 
 def test_a_plan_is_refused_after_a_change_of_the_configuration(scene: PlanScene) -> None:

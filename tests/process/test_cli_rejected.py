@@ -86,7 +86,7 @@ def test_a_rejected_entry_is_sent_again_by_the_running_daemon(tmp_path: Path, se
         check_command_output("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
         retried = folder.run("rejected", "retry", "--key", "00418.mass")
-        assert retried.stdout == "1 entry is pending again. The daemon sends it now.\n"
+        assert retried.stdout == "Pending again: 1 entry. The daemon sends it now.\n"
         daemon.wait_for("entries_delivered", nth=2)
         assert folder.here("rejected", "list").stdout == "Nothing is rejected.\n"
         assert daemon.stop() == 0
@@ -102,7 +102,7 @@ def test_a_record_is_mapped_again_immediately_by_the_daemon_that_watches_its_fil
         daemon.wait_for("partition_settled")
         before = len(daemon.events)
         retried = folder.here("rejected", "retry", "--file", "budget.csv", "--reason", "header names")
-        assert "1 record is mapped again when budget is read next." in retried.stdout
+        assert "Mapped again when budget is read next: 1 record." in retried.stdout
         again = daemon.wait_for("partition_read", rejected=1)
         assert daemon.events.index(again) > before
         assert (again["created"], again["unchanged"]) == (0, 0), "only the retried record is mapped"

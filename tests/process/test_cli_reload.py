@@ -282,7 +282,7 @@ def test_systemd_is_notified_of_the_begin_and_the_end_of_a_reload(tmp_path: Path
         assert before <= int(reloading["MONOTONIC_USEC"]) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         ready = manager.wait_for("READY", "1", after=begin)
         assert manager.messages.index(reloading) < manager.messages.index(ready)
-        manager.wait_for("STATUS", "1 pipelines, 0 pending", after=manager.messages.index(ready))
+        manager.wait_for("STATUS", "1 pipeline, 0 pending", after=manager.messages.index(ready))
         assert daemon.stop() == 0
         assert not [message for message in manager.messages if "RELOADING" in message and "READY" in message]
 

@@ -43,8 +43,8 @@ ONLY_FOR_CHANGES = (
     "polars.", "httpx.", "httpcore", "structlog.", "sqlglot.", "pint.", "rich", "apscheduler", "openpyxl", "python_calamine",
     "xlrd", "defusedxml", "psycopg", "pymysql", "ingestd.client.async_client", "ingestd.client.blocking_client",
     "ingestd.daemon.sync_plan", "ingestd.cli.live_display", "connectors.formats.csv.reader", "connectors.formats.ndjson.reader",
-    "connectors.formats.json.reader", "connectors.formats.xml.reader", "connectors.formats.excel.reader",
-    "connectors.formats.columnar.reader",
+    "connectors.formats.json.reader", "connectors.formats.columnar", "connectors.formats.excel", "connectors.formats.xml",
+    "connectors.formats.fixed_width.reader", "connectors.formats.junit.reader", "numpy", "h5py", "nptdms", "asammdf", "scipy",
 )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_a_rejected_entry_is_3(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     server.fail(Refuse(status=400), when=lambda request: request.writes)
     run = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (run.returncode, last_line(run.stdout)) == (3, "1 entries delivered, 0 pending, 1 rejected.")
+    assert (run.returncode, last_line(run.stdout)) == (3, "1 entry delivered, 0 pending, 1 rejected.")
 
 
 def test_pending_entries_at_the_timeout_are_4_and_are_delivered_by_the_next_sync(tmp_path: Path) -> None:

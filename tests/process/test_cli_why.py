@@ -146,10 +146,10 @@ def test_files_that_match_no_pattern_are_counted_by_status_and_check(tmp_path: P
     folder = Folder(tmp_path, server)
     folder.write(GOOD, "RUN01.CSV")
     folder.write("notes", "readme.txt")
-    sentence = "1 file is skipped because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
+    sentence = "No pattern matches 1 file (readme.txt). Set pattern, and format if needed, to have"
     check = folder.here("check").stdout
     assert f"skipped files: {sentence}" in check
-    assert "1 files match the suffixes of the known formats; 0 are still empty." in check
+    assert "Matching the suffixes of the known formats: 1 file; still empty: 0." in check
     with folder.daemon() as daemon:
         daemon.wait_for("partition_settled", partition="RUN01.CSV")
         assert f"source budget: {sentence}" in folder.here("status").stdout

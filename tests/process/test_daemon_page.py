@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import select
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from ingestd.daemon.web.live import MAX_CLIENTS
 from tests.support.daemon_process import Daemon
 from tests.support.document_server import DocumentServer
 from tests.support.listening_daemon import TOKEN, connect, listening_daemon, pipeline, write_listening_configuration
+
+OTHER = {"x-api-key": "test-key", "ClientId": "other"}
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +36,8 @@ def acting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, h
             yield daemon, client
 
 
-def form_token(client: httpx.Client) -> str:
-    found = re.search(r'name="form_token" value="([^"]+)"', client.get("/rejected").text)
+def form_token(client: httpx.Client, path: str = "/rejected") -> str:
+    found = re.search(r'name="form_token" value="([^"]+)"', client.get(path).text)
     assert found is not None
     return found[1]
 
@@ -86,7 +89,8 @@ def test_a_form_of_the_page_retries_and_names_the_page_in_the_log(acting: tuple[
     response = client.post("/rejected/retry", data=data, headers={"Origin": origin(client)})
     assert response.status_code == 303
     assert daemon.wait_for("rejections_retried")["chosen"] == "pipeline masses"
-    assert "0 entries are pending again; 1 records" in client.get(response.headers["location"]).text
+    notice = "Pending again: 0 entries. Mapped again when their source is read: 1 record."
+    assert notice in client.get(response.headers["location"]).text
 
 
 def test_a_decision_about_a_run_that_is_not_held_is_a_sentence(acting: tuple[Daemon, httpx.Client]) -> None:
@@ -98,7 +102,15 @@ def test_a_decision_about_a_run_that_is_not_held_is_a_sentence(acting: tuple[Dae
 
 
 @pytest.mark.parametrize(
-    "path", ["/rejected?after=x", "/rejected?" + "a=1&" * 101, "/trace?key=%00", "/files?name=%00", "/trace?key=%FF"]
+    "path",
+    [
+        "/rejected?after=x",
+        "/drift?after=9999999999999999999999",
+        "/rejected?" + "a=1&" * 101,
+        "/trace?key=%00",
+        "/files?name=%00",
+        "/trace?key=%FF",
+    ],
 )
 def test_a_field_that_cannot_be_used_is_an_error_of_the_client(path: str, acting: tuple[Daemon, httpx.Client]) -> None:
     assert acting[1].get(path).status_code == 400
@@ -106,7 +118,7 @@ def test_a_field_that_cannot_be_used_is_an_error_of_the_client(path: str, acting
 
 def test_every_page_has_the_headers_that_confine_it(acting: tuple[Daemon, httpx.Client]) -> None:
     _, client = acting
-    for path in ("/", "/rejected", "/held", "/nothing", "/pipelines/none"):
+    for path in ("/", "/rejected", "/held", "/drift", "/configuration", "/nothing", "/pipelines/none"):
         headers = client.get(path).headers
         assert headers["content-security-policy"].startswith("default-src 'none'; ")
         assert "unsafe" not in headers["content-security-policy"]
@@ -125,6 +137,11 @@ def test_without_a_token_the_page_at_an_address_is_read_only(tmp_path: Path) -> 
         response = client.post("/rejected/retry", data={"all": "1"}, headers={"Origin": origin(client)})
         assert response.status_code == 403
         assert "Actions need a token or a Unix socket" in response.text
+        shown = client.get("/configuration").text
+        assert "It is the configuration that runs." in shown
+        assert "service.url" not in shown
+        assert "Reload" not in shown
+        assert "Check now" not in client.get("/drift").text
 
 
 def test_live_streams_are_few_and_end_with_their_clients(acting: tuple[Daemon, httpx.Client]) -> None:
@@ -159,3 +176,77 @@ def test_a_client_that_resets_its_connection_causes_no_error(acting: tuple[Daemo
         connection.close()
     assert client.get("/readyz").status_code == 200
     assert not [event for event in daemon.events if event.get("level") == "error"]
+
+
+def test_the_configuration_page_has_the_place_of_each_mistake_and_reloads(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        listen = {"address": "127.0.0.1:0", "token": TOKEN}
+        config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})], listen)
+        with listening_daemon(tmp_path, config) as (daemon, client):
+            client.auth = ("anna", TOKEN)
+            shown = client.get("/configuration").text
+            assert "It is the configuration that runs." in shown
+            assert "has no mistake: 1 pipeline." in shown
+            assert "masses.{part}" in shown
+            assert TOKEN not in shown
+            assert "test-key" not in shown
+
+            def reload() -> str:
+                sent = {"form_token": form_token(client, "/configuration")}
+                headers = {"Origin": origin(client)}
+                return client.post("/configuration/reload", data=sent, headers=headers, follow_redirects=True).text
+
+            good = config.read_text()
+            config.write_text(good.replace('"pattern"', '\n"patern"'))
+            shown = client.get("/configuration").text
+            assert "1 mistake. A reload would change nothing." in shown
+            place = re.search(r"line (\d+), column (\d+)", shown)
+            assert place is not None
+            assert place[1] == "2"
+            assert "pipelines[0].source.patern" in shown or "pipelines.0.source.patern" in shown
+            assert "Nothing was changed, because the file has mistakes." in reload()
+            config.write_text(
+                good.replace(
+                    '"pipelines": [', '"pipelines": [' + json.dumps(pipeline("second", {"path": "drop"})) + ", "
+                )
+            )
+            assert "<dt>Add</dt><dd>second</dd>" in client.get("/configuration").text
+            assert "Reloaded. Pipelines: 1 added, 1 unchanged." in reload()
+            assert daemon.wait_for("configuration_reloaded")["by"] == "web page"
+            assert "It is the configuration that runs." in client.get("/configuration").text
+            config.unlink()
+            assert "the whole file" in client.get("/configuration").text
+
+
+def test_a_change_by_others_is_shown_as_drift_and_repaired(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "a.csv").write_text("part,mass\n1,0.10\n2,0.20\n")
+    with DocumentServer() as server:
+        workspace = server.workspace("Bench")
+        listen = {"address": "127.0.0.1:0", "token": TOKEN}
+        config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})], listen)
+        with listening_daemon(tmp_path, config) as (daemon, client):
+            client.auth = ("anna", TOKEN)
+            daemon.wait_for("partition_settled")
+            assert "No data sink was checked yet." in client.get("/drift").text
+            with httpx.Client(base_url=f"{server.url}/v1/workspace/{workspace}", headers=OTHER) as other:
+                (sink,) = other.get("/data-sink/list").json()
+                changed = other.patch(f"/data-sink/{sink['id']}/masses.1", json={"value": "9.99"})
+                assert changed.status_code == 200, changed.text
+
+            def check(**fields: str) -> str:
+                data = {"form_token": form_token(client, "/drift"), **fields}
+                headers = {"Origin": origin(client)}
+                return client.post("/drift/check", data=data, headers=headers, follow_redirects=True).text
+
+            shown = check(pipeline="masses")
+            assert "Data sinks compared: 1 of 1." in shown
+            assert "0 added, 1 changed, 0 removed" in shown
+            assert "9.99" in shown
+            assert '<a href="/trace?key=masses.1">masses.1</a>' in shown
+            assert "Entries sent again: 1." in check(mode="repair")
+            assert "0.10" in client.get("/drift").text
+            assert check(pipeline="none").count("There is no pipeline none.") == 1
+            assert client.get("/drift?after=x").status_code == 400

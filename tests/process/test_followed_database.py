@@ -56,7 +56,7 @@ def test_changes_reach_the_service_between_two_runs_of_the_schedule(
         do(database, "UPDATE t SET n = 9 WHERE n = 1")
         daemon.wait_for("partition_read", created=1, removed=1)
         status = ingestd(tmp_path, "status", "-c", str(config)).stdout
-        assert "Listens on channel t_changed of postgresql://reader:***@" in status
+        assert "Listens on channel t_changed of postgresql://***@" in status
         assert "Changes are found by the method 'slot'." in status
         assert "s3cret" not in status
         daemon.process.send_signal(signal.SIGKILL)

@@ -64,15 +64,7 @@ class Scene:
         time.sleep(self._random_numbers.uniform(0, 0.5))  # the moment of the crash; no condition is waited for
         assert daemon.process.poll() is None, "it ended by itself:\n" + "\n".join(daemon.lines[-30:])
         assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
-        close(daemon)
-
-
-def close(daemon: Daemon) -> None:
-    if daemon.process.poll() is None:
-        daemon.process.kill()
-    daemon.ended()
-    if daemon.process.stdout is not None:
-        daemon.process.stdout.close()
+        daemon.close()
 
 
 def held(client: httpx.Client) -> dict[str, dict[str, str]]:
@@ -101,7 +93,7 @@ def test_kills_during_faults_end_in_the_exact_state_with_no_waiting_lane(tmp_pat
                 scene.drop()
                 scene.kill_after(daemon)
             finally:
-                close(daemon)
+                daemon.close()
         last = scene.waiting()
         daemon = scene.start()
         try:
@@ -113,7 +105,7 @@ def test_kills_during_faults_end_in_the_exact_state_with_no_waiting_lane(tmp_pat
                 daemon.wait_for("partition_settled", pipeline=pipeline, partition=file)
             assert daemon.stop() == 0
         finally:
-            close(daemon)
+            daemon.close()
         assert scene.waiting() == []
         assert held(client) == {label(number): wanted for number, wanted in scene.wanted.items()}
         again = ingestd(tmp_path, "sync", "--timeout", "60", timeout=90)

@@ -78,7 +78,7 @@ def test_it_notifies_the_service_manager_of_readiness_watchdog_and_stop(tmp_path
 def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        refused = workspaced("serve", "--data", str(tmp_path / "data"), "--port", port)
+        refused = workspaced("serve", "--data", str(tmp_path / "data"), "--port", port, "--admin-port", "0")
     assert refused.returncode == 69
     assert refused.stdout == ""
     assert refused.stderr == (

@@ -17,8 +17,8 @@ from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import is_unterminated, iter_records
-from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation
 
 FIRST_ROW = Layout(header_row=1)
 NASTY = st.text(alphabet='ab,"\n\r\t é€0.', max_size=60)

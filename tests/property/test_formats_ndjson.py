@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from connectors.formats.ndjson.exact import LineUnreadable, parse_record
 from connectors.formats.ndjson.fast import may_hold_minus_zero, read_flat
 from connectors.formats.ndjson.reader import read_ndjson
-from connectors.formats.record_chunk import RecordChunk
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats.record_chunk import RecordChunk
 
 NAMES = st.sampled_from(["a", "b", "é", "long name", "n"])
 NUMBERS = st.sampled_from(

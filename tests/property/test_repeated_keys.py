@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.core.record import Partition
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.scripted_source import Script, ScriptedConnector
@@ -136,6 +137,6 @@ def test_a_partition_that_left_the_source_is_no_second_location() -> None:
         script.write("p", [{"k": "a", "v": "1"}])
         assert notice(reader, mirror) == ""
         script.take_away("p")
-        mirror.intake.note_gone(mirror.intake.open_partition("pipe", "p", SINK, MAPPING.digest).id)
+        mirror.intake.note_gone(mirror.intake.open_partition("pipe", Partition(name="p"), SINK, MAPPING.digest).id)
         script.write("q", [{"k": "a", "v": "2"}])
         assert notice(reader, mirror) == ""

@@ -15,6 +15,8 @@ from ingestd.core.mapping import EntrySpec, Mapping, small_batch
 from ingestd.core.mapping.compiled import Mapped
 from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRules
 from ingestd.core.mapping.specification import ColumnSelection
+from ingestd.core.record import Batch
+from ingestd.sdk.formats import row_positions
 
 Record = dict[str, str | None]
 NAMES = ["part", "mass kg", "*", "^p.*$", "ä.ö"]
@@ -112,6 +114,29 @@ def test_few_records_are_mapped_as_many_records_are(
     hashes = mapping.row_hashes(frame, FACTS)
     columns = mapping.apply_columns(frame, positions, hashes, FACTS)
     assert contents(mapping.apply(frame, positions, hashes, FACTS)) == contents(columns)
+
+
+@given(specs=SPECS, parts=st.lists(ROWS, min_size=1, max_size=4))
+def test_row_hashes_that_are_made_together_are_those_of_each_batch(
+    specs: list[EntrySpec], parts: list[list[Record]]
+) -> None:
+    mapping = Mapping(specs)
+    batches = [
+        Batch(records=frame_of(rows), positions=row_positions(range(len(rows))), cursor={}, facts=FACTS)
+        for rows in parts
+    ]
+    for batch, hashes in zip(batches, mapping.row_hashes_together(batches), strict=True):
+        if hashes is not None:
+            assert hashes.equals(mapping.row_hashes(batch.records, FACTS), check_dtypes=True, check_names=True)
+
+
+def test_small_files_with_the_same_columns_are_hashed_together() -> None:
+    mapping = Mapping([EntrySpec(key="{part}", value="{mass kg}")])
+    frames = [frame_of([{"part": text, "mass kg": None}]) for text in "abc"] + [frame_of([{"part": "d"}])]
+    batches = [Batch(records=frame, positions=row_positions([1]), cursor={}) for frame in frames]
+    made = mapping.row_hashes_together(batches)
+    assert [hashes is not None for hashes in made] == [True, True, True, False]
+    assert len({hashes[0] for hashes in made if hashes is not None}) == 3
 
 
 class NotedMapping(Mapping):

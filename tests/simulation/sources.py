@@ -20,11 +20,11 @@ class WatchedSource(ScriptedConnector):
     readings that a stop has ended before their last batch.
     """
 
-    rescan_seconds = 86_400.0
-    """Ineffective, so that a lost event becomes visible."""
-
-    def __init__(self, script: Script, *, watchers: dict[str, Callable[[], None]], name: str) -> None:
+    def __init__(
+        self, script: Script, *, watchers: dict[str, Callable[[], None]], name: str, rescan_seconds: float
+    ) -> None:
         super().__init__(script)
+        self.rescan_seconds = rescan_seconds
         self._watchers = watchers
         self._name = name
         self.away = 0

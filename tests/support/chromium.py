@@ -141,7 +141,7 @@ class Browser:
     def run(self, script: str, *values: Any) -> Any:
         return self.driver.execute_script(script, *values)
 
-    def until(self, holds: Callable[[], T]) -> T:
+    def until(self, holds: Callable[[], T], *, seconds: float = DEADLINE_SECONDS) -> T:
         """Wait until the condition holds; fail at the deadline."""
 
         def look(_driver: object) -> T | None:
@@ -154,7 +154,7 @@ class Browser:
                     raise
                 return None
 
-        return WebDriverWait(self.driver, DEADLINE_SECONDS, 0.05).until(look)  # type: ignore[return-value]
+        return WebDriverWait(self.driver, seconds, 0.05).until(look)  # type: ignore[return-value]
 
     def reload_until(self, holds: Callable[[], T]) -> T:
         """Wait as `until` does, and reload the page, which does not update itself."""
@@ -173,8 +173,8 @@ class Browser:
         ]
 
     def complaints(self) -> list[str]:
-        """Return the browser's error messages, such as violations of the content security policy."""
-        return [entry["message"] for entry in self._log("browser")]
+        """Return the browser's warnings and errors, such as violations of the content security policy; no hints about forms."""
+        return [entry["message"] for entry in self._log("browser") if entry["level"] != "DEBUG"]
 
     def _log(self, kind: str) -> list[dict[str, Any]]:
         """Return the new lines of one of the browser's logs."""

@@ -12,11 +12,12 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Iterable
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution
 from pathlib import Path
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from scripts.locked_requirements import closure
 
 TIMEOUT_SECONDS = 100
 
@@ -66,24 +67,6 @@ def run(command: list[str], *, cwd: Path | None = None, check: bool = True) -> s
     )  # fmt: skip
     assert not check or done.returncode == 0, done.stdout
     return done.stdout
-
-
-def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
-    """Return the installed distributions that the requirements need, also indirectly; those of ``without`` are not included."""
-    found: dict[str, Distribution] = {}
-    seen: set[tuple[str, str]] = set()
-    left = [Requirement(text) for text in requirements]
-    while left:
-        requirement = left.pop()
-        name = canonicalize_name(requirement.name)
-        for extra in requirement.extras | {""}:
-            if (name, extra) in seen:
-                continue
-            seen.add((name, extra))
-            found[name] = distribution(name)
-            needs = map(Requirement, found[name].requires or ())
-            left += [need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra})]
-    return [one for name, one in sorted(found.items()) if name not in set(without)]
 
 
 def _link(found: Distribution, site_packages: Path) -> None:

@@ -111,6 +111,7 @@ def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror
         for thread in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
             thread.shutdown()
         os.close(mirror._state._lock)
+        os.close(mirror.sequence._file)
     for connection in factory.opened:
         sqlite3.Connection.close(connection)
     return crash_point

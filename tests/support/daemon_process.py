@@ -246,6 +246,14 @@ class Daemon:
         self._reader.join()
         return code
 
+    def close(self) -> None:
+        """Kill the process if it still runs, and close its output."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.ended()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
 
 @contextlib.contextmanager
 def running_daemon(
@@ -258,8 +266,4 @@ def running_daemon(
         try:
             yield daemon, manager
         finally:
-            if daemon.process.poll() is None:
-                daemon.process.kill()
-            daemon.ended()
-            if daemon.process.stdout is not None:
-                daemon.process.stdout.close()
+            daemon.close()

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.record import Partition
+from ingestd.mirror.port import Snapshot
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.memory_mirror import Desired
 
@@ -27,10 +29,10 @@ def desire_all(mirror: SqliteMirror, address: SinkAddress, entries: Mapping[str,
         for position, (key, (value, data_type)) in enumerate(entries.items(), start=1)
     ]
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    partition = mirror.intake.open_partition("desires", str(address), address, "digest")
+    partition = mirror.intake.open_partition("desires", Partition(name=str(address)), address, "digest")
     run = mirror.intake.begin_run(partition.id, snapshot=True, whole=True)
     mirror.intake.commit(run, entries=frame, records=len(rows), rejects=(), cursor={}, facts={})
-    mirror.intake.finish_run(run, cursor={}, seen=frame["row_hash"].unique().sort(), deletes="remove")
+    mirror.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=frame["row_hash"]), deletes="remove")
 
 
 def _hash(*parts: str | None) -> int:

@@ -17,7 +17,7 @@ from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import LookupFiles, PassReport, Reader
 from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import SourceContext
+from ingestd.sdk import Connector, SourceContext
 from ingestd.telemetry import Event
 
 SINK = SinkAddress(workspace="bench", by="label", name="Masses")
@@ -43,18 +43,24 @@ class FileFlow:
         self.mirror = SqliteMirror.open(base / "ingestd.db", now=lambda: self.now)
         self.mirror.intake.activate(["flow"])
         self._mapping = Mapping([spec or EntrySpec(key=key, value=value)])
-        self.restart()
+        self._start()
 
     def restart(self) -> None:
-        """Replace the connector by a new one without memory."""
-        connector = DirectoryConnector(
-            DirectoryOptions.model_validate(self.options),
-            SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, log=self.notices.append),
-        )
+        """Replace the connector by a new one without memory, and close what it had open, as the end of a process does."""
+        self.connector.close()
+        self._start()
+
+    def _start(self) -> None:
+        context = SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, log=self.notices.append)
+        self.connector = self.connect(context)
         self.reader = Reader(
-            pipeline="flow", connector=connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,
+            pipeline="flow", connector=self.connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,
             emit=self.events.append, lookups=LookupFiles(self._mapping.table_sources, base=self.base),
         )  # fmt: skip
+
+    def connect(self, context: SourceContext) -> Connector:
+        """Return the connector; a subclass has another place of the files."""
+        return DirectoryConnector(DirectoryOptions.model_validate(self.options), context)
 
     def write(self, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
         path = self.drop / name
@@ -105,4 +111,5 @@ class FileFlow:
         """Close once; a test may call it before its fixture does."""
         if not self.closed:
             self.closed = True
+            self.connector.close()
             self.mirror.close()

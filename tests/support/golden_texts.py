@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from pathlib import Path
+
+import msgspec
 
 from ingestd.telemetry.event import Event, event_name
 from tests.support.engineering_folder import timeless
@@ -30,7 +31,7 @@ def masked(text: str) -> str:
 
 def logged(event: Event) -> str:
     """Return an event as a log line, without its random numbers of seconds."""
-    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    fields = msgspec.structs.asdict(event)
     fields.pop("seconds", None)
     return f"{event.level}: {event_name(type(event))} " + " ".join(f"{name}={value}" for name, value in fields.items())
 

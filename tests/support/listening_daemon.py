@@ -44,10 +44,10 @@ def write_listening_configuration(
 
 
 @contextlib.contextmanager
-def listening_daemon(folder: Path, config: Path) -> Iterator[tuple[Daemon, httpx.Client]]:
-    """Run a daemon, and yield it with a client of its listener."""
+def listening_daemon(folder: Path, config: Path, **extra: str) -> Iterator[tuple[Daemon, httpx.Client]]:
+    """Run a daemon, and yield it with a client of its listener. ``extra``: variables of its environment."""
     # Without a service manager: nothing reads the status lines of a test that takes long.
-    with running_daemon(folder, "run", "-c", str(config), NOTIFY_SOCKET="") as (daemon, _):
+    with running_daemon(folder, "run", "-c", str(config), NOTIFY_SOCKET="", **extra) as (daemon, _):
         address = daemon.wait_for("listener_opened")["address"]
         transport = None if address.startswith("http") else httpx.HTTPTransport(uds=address)
         base = address if transport is None else "http://localhost"
@@ -71,7 +71,7 @@ def held_scene(folder: Path, url: str, listen: Mapping[str, Any]) -> Path:
     (folder / "hostile" / f"{HOSTILE_NAME}.csv").write_text(f'part,mass\n"{HOSTILE_TEXT}",1\n,"{HOSTILE_TEXT}"\n')
     guard = {"changed": 30, "minimum": 20}
     pipelines = [
-        pipeline("masses", {"path": "drop"}),
+        pipeline("masses", {"path": "drop", "empty_seconds": 3_600}),
         pipeline("guarded", {"path": "guarded"}, guard=guard),
         pipeline("hostile", {"path": "hostile"}),
         pipeline("away", {"path": "away", "canary": ".mounted"}),

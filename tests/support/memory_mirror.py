@@ -219,7 +219,8 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             chosen.append((key, rows[key], item))
         if not chosen:
             return None
-        claim = Claim(sink=sink, parts=tuple(_parts(chosen)))
+        is_complete = len(chosen) == sum(row.pending for row in rows.values())
+        claim = Claim(sink=sink, parts=tuple(_parts(chosen)), is_complete=is_complete)
         self._in_flight[_token(claim)] = {key: (row.version, row.kind) for key, row, _ in chosen}
         for _, row, _ in chosen:
             row.in_flight = True

@@ -86,6 +86,16 @@ class Poll(Idle):
     scheduled_only = True
 
 
+class Subscribe(Idle):
+    """A connector that must stay open, unless it is set to poll."""
+
+    Options = LaxOptions
+
+    @classmethod
+    def schedule_refusal(cls, options: LaxOptions) -> str:
+        return "The messages between two runs would be lost." if options.depth == 1 else ""
+
+
 class FaultyOptions(BaseModel):
     depth: int = 1
 
@@ -101,7 +111,13 @@ class Faulty(Idle):
     Options = FaultyOptions
 
 
-CONNECTORS: Mapping[str, type[Connector]] = {"rig": Rig, "lax": Lax, "poll": Poll, "faulty": Faulty}
+CONNECTORS: Mapping[str, type[Connector]] = {
+    "rig": Rig,
+    "lax": Lax,
+    "poll": Poll,
+    "subscribe": Subscribe,
+    "faulty": Faulty,
+}
 
 
 def options_of(name: str) -> type[Connector]:

@@ -21,7 +21,7 @@ DESCRIBED: dict[str, OperationDescription] = {
 }
 # The workspace of the examples, and the names in paths and queries of the members of a `SampleWorkspace`.
 _EXAMPLE_WORKSPACE = "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10"
-_QUERIES = {"fileName": "x.csv", "expires": "9", "signature": "x"}
+_QUERIES = {"from": "2020-01-01T00:00:00Z", "fileName": "x.csv", "expires": "9", "signature": "x"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

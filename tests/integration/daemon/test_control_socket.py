@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.core.errors import MirrorFull
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import DropRejected, Request, Response, RetryRejected
+from ingestd.daemon.control.requests import DropRejected, Explain, Request, Response, RetryRejected
 from ingestd.daemon.control.server import ControlServer
+from ingestd.daemon.explanation import explain
 from ingestd.mirror.rejections import Retried, Selection
+from ingestd.sdk import SourceContext
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import ControlUnavailable
 
@@ -130,6 +133,20 @@ async def test_a_failed_command_is_reported_to_the_client(state: Path) -> None:
     async with listening(state, perform):
         with pytest.raises(RequestRefused, match=r"The disk is full\."):
             await call(state, DROP)
+
+
+async def test_a_name_with_a_nul_character_is_refused_with_a_sentence(state: Path, tmp_path: Path) -> None:
+    connector = DirectoryConnector(
+        DirectoryOptions(path=str(tmp_path)), SourceContext(pipeline="p", base=tmp_path, now=lambda: 4e9)
+    )
+
+    async def perform(request: Request, by: str) -> Response:
+        assert isinstance(request, Explain)
+        return explain({"p": connector}, request)
+
+    async with listening(state, perform):
+        with pytest.raises(RequestRefused, match="has a NUL character"):
+            await call(state, Explain(pipeline="p", partition="a\0b.csv", cursor=None))
 
 
 async def test_a_client_of_a_stopping_daemon_is_informed(state: Path) -> None:

@@ -157,3 +157,24 @@ def daemon_threads() -> list[str]:
 def open_files() -> list[str]:
     """Return the targets of the open descriptors of this process."""
     return [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+
+
+async def test_passes_over_unchanged_sources_execute_no_statement(tmp_path: Path, work: Work) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        async with assemble(configured(tmp_path / "site", server.url, 3), emit=lambda _: None) as assembly:
+            supervisor = assembly.supervisor
+            delivering = asyncio.create_task(assembly.dispatcher.run())
+            await supervisor.read_once()
+            await assembly.dispatcher.drain()
+            await supervisor.acknowledge()
+            delivering.cancel()
+            await asyncio.wait([delivering])
+            for _ in range(3):  # the first pass records that there is nothing to do
+                work.clear()
+                await supervisor.read_once()
+                await supervisor.acknowledge()
+            assert (work.total("pass"), work.total("acknowledge"), work.total("statement")) == (3, 3, 0)
+            (tmp_path / "site" / "drop1" / "second.csv").write_text("part,mass\nB,2\n")
+            await supervisor.read_once()
+            assert work.total("statement") > 0

@@ -157,6 +157,52 @@ def few(settings: WorkspacedSettings) -> WorkspacedSettings:
     return dataclasses.replace(settings, limits=dataclasses.replace(settings.limits, walked_rows=4))
 
 
+async def test_a_search_finds_values_literally_in_any_case_and_in_each_order(
+    http: httpx.AsyncClient, sink: str
+) -> None:
+    # contract S15
+    values = {"a": "Steel 100%", "steel.b": "x", "c": "aluminium", "d": None, "e": "STEEL\\"}
+    for key, value in values.items():
+        await http.post(sink, json={"key": key, "dataType": "text", "value": value})
+    for order in ({}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "key", "sortOrder": "DESC"}):
+        found = {
+            where: sorted(await listed(http, sink, search="steel", searchIn=where, take="10", **order))
+            for where in ("key", "value", "all")
+        }
+        assert found == {"key": ["steel.b"], "value": ["a", "e"], "all": ["a", "e", "steel.b"]}
+        assert await listed(http, sink, search="0%", searchIn="value", **order) == ["a"]
+        assert await listed(http, sink, search="\\", searchIn="all", **order) == ["e"]
+    assert (await http.get(sink, params={"search": "x", "searchIn": "values"})).status_code == 400
+    sorted_by_time = await http.get(sink, params={"search": "x", "searchIn": "all", "sortedBy": "updatedAt"})
+    assert sorted_by_time.json()["code"] == "bad_sorted_by"
+
+
+async def test_a_page_of_a_search_of_values_examines_a_bounded_number_of_characters(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
+    # contract G28, S15
+    limits = dataclasses.replace(settings.limits, searched_characters=2_500)
+    async with (
+        running(dataclasses.replace(settings, limits=limits)) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service") as http,
+    ):
+        http.headers.update({"x-api-key": make_key(), "ClientId": "tests"})
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        entries = [{"key": f"k{n:02d}", "dataType": "text", "value": "v" * 1_000 + str(n)} for n in range(30)]
+        body = {"label": "s", "entries": entries}
+        sink = (await http.post(f"/v1/workspace/{workspace}/data-sink", json=body)).headers["Location"]
+        for order in ({}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "key", "sortOrder": "DESC"}):
+            query = {"take": "1", "search": "v29", "searchIn": "value", **order}
+            target, found, pages = f"{sink}?{httpx.QueryParams(query)}", list[str](), 0
+            while target:
+                response = await http.get(target)
+                assert "X-Total-Count" not in response.headers
+                found += [entry["key"] for entry in response.json()["entries"]]
+                target, pages = response.links.get("next", {}).get("url", ""), pages + 1
+            assert found == ["k29"]
+            assert pages > 3
+
+
 async def test_the_number_of_skipped_rows_of_a_page_is_bounded(few: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract G28, S15
     async with (

@@ -19,6 +19,7 @@ from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.batchable import BatchableWork
 from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.leases import JobLeases
+from workspaced.storage.maintenance_jobs import MaintenanceJobs
 from workspaced.storage.port import ReadTransaction, StoreOfProcess, Transaction
 
 _PUT = "INSERT INTO fixed_setting (name, value) VALUES (:name, :value)"
@@ -310,6 +311,32 @@ async def test_a_job_is_run_by_one_process_at_a_time_and_by_another_after_its_de
         now[0] += 60_001
         async with theirs.held("purge") as taken_over:
             assert taken_over
+
+
+async def test_a_job_of_a_killed_process_runs_when_its_lease_ends_instead_of_a_period_later(
+    store: StoreOfProcess, other: StoreOfProcess
+) -> None:
+    # contract P4
+    now = [1_000_000]
+    ran = asyncio.Event()
+
+    async def job() -> int:
+        ran.set()
+        return 0
+
+    async with AsyncExitStack() as left_behind:
+        killed = JobLeases(other, now=lambda: now[0], seconds=60)
+        assert await left_behind.enter_async_context(killed.held("sweep"))
+        jobs = MaintenanceJobs(
+            {"sweep": job}, leases=JobLeases(store, now=lambda: now[0], seconds=0.01), every_seconds=3_600
+        )
+        assert not await jobs.once()
+        assert not ran.is_set()
+        running = asyncio.create_task(jobs.run())
+        now[0] += 60_001
+        await asyncio.wait_for(ran.wait(), 30)
+        running.cancel()
+        await asyncio.wait([running])
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

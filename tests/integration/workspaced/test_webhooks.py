@@ -92,6 +92,10 @@ async def test_every_readable_member_can_be_set(http: httpx.AsyncClient) -> None
     assert read.json()["unknownDataEvents"] == ["block.moved"]
     assert read.json()["oauthConnection"] == {name: oauth[name] for name in ("tokenUrl", "clientId", "scope")}
     assert "hidden" not in read.text
+    other = await _create(http)
+    updated = await http.patch(other, json=given)
+    assert updated.status_code == 200
+    assert {name: updated.json()[name] for name in given} == given, "an update sets the same members as a creation"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from ingestd.registry import connector_class, connector_names
 from ingestd.settings.validation import ConnectorUnusable
+from tests.support.plugins import Installer
 
 WORKS = """\
 from pydantic import BaseModel
@@ -24,32 +22,10 @@ class NoOptions(Connector):
     pass
 
 NOT_A_CLASS = 7
+
+class OfAnotherContract(Works):
+    contract = 2
 """
-
-
-class Installer:
-    """Installs distributions into a folder on the import path, as an unpacked wheel is installed."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._folder = folder
-        self._monkeypatch = monkeypatch
-        self._modules: list[str] = []
-
-    def install(self, distribution: str, module: str, code: str, **points: str) -> None:
-        site = self._folder / distribution
-        information = site / f"{distribution.replace('-', '_')}-1.2.dist-info"
-        information.mkdir(parents=True)
-        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
-        lines = "".join(f"{name} = {module}:{attribute}\n" for name, attribute in points.items())
-        (information / "entry_points.txt").write_text(f"[ingestd.connectors]\n{lines}")
-        (site / f"{module}.py").write_text(code)
-        self._monkeypatch.syspath_prepend(str(site))
-        self._monkeypatch.delitem(sys.modules, module, raising=False)
-
-
-@pytest.fixture
-def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
-    return Installer(tmp_path, monkeypatch)
 
 
 def refusal(name: str) -> str:
@@ -106,3 +82,11 @@ def test_a_name_that_two_distributions_offer_is_rejected_with_both_names(install
 def test_an_object_that_is_no_connector_is_rejected(attribute: str, words: str, installer: Installer) -> None:
     installer.install("acme-plm", "registry_works", WORKS, plm=attribute)
     assert words in refusal("plm")
+
+
+def test_a_connector_of_another_contract_is_refused(installer: Installer) -> None:
+    installer.install("acme-later", "acme_later", WORKS, later="OfAnotherContract")
+    assert refusal("later") == (
+        "The connector 'later' of acme-later 1.2 is for version 2 of the connector contract; this ingestd has version 1. "
+        "Install a version of it for contract 1."
+    )

@@ -20,6 +20,7 @@ PARTS = {
     "encryption_key": ("WORKSPACED_ENCRYPTION_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
     "visible_id_prefix": ("WORKSPACED_VISIBLE_ID_PREFIX", "abc"),
     "proxies": ("WORKSPACED_TRUSTED_PROXIES", "10.0.0.0/8"),
+    "history": ("WORKSPACED_HISTORY_CHANGES", "7"),
     "public_url": ("WORKSPACED_PUBLIC_URL", "https://data.example.org"),
 }
 DEFAULTS = WorkspacedSettings(data=Path("data"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from connectors.directory import DirectoryConnector, DirectoryOptions, file_reader
+from connectors.directory import DirectoryConnector, DirectoryOptions, local_folder
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
@@ -151,7 +151,7 @@ def test_verify_reports_mistakes_and_the_files_found(drop: Any) -> None:
     assert [step.outcome for step in steps.values()] == ["passed"] * 8
     assert "is watched by events" in steps["watching"].sentence
     assert "one file system" in steps["file system"].sentence
-    assert "1 files match" in steps["files"].sentence
+    assert "1 file;" in steps["files"].sentence
     (drop.base / "file").touch()
     steps = {step.name: step for step in drop.connector(after="archive", archive="file/done").verify()}
     assert steps["archive"].outcome == "failed"
@@ -162,7 +162,7 @@ def test_verify_reports_mistakes_and_the_files_found(drop: Any) -> None:
 
 def test_a_scan_opens_no_file(drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch) -> None:
     drop.write("a.csv")
-    monkeypatch.setattr(file_reader, "open_file", None)  # a call would be an error
+    monkeypatch.setattr(local_folder, "open_file", None)  # a call would be an error
     assert ready_names(drop.connector()) == ["a.csv"]
 
 
@@ -214,7 +214,7 @@ def test_patterns_ignore_case_unless_configured_otherwise(drop: Any, ready_names
     exact = drop.connector(**taken, case_sensitive=True)
     assert ready_names(exact) == ["run02.csv"]
     (sentence,) = exact.notices()
-    assert sentence.startswith("2 files are skipped because no pattern matches (")
+    assert sentence.startswith("No pattern matches 2 files (")
 
 
 def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_files(
@@ -225,7 +225,7 @@ def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_f
     connector = drop.connector(ready=["marker"])
     assert ready_names(connector) == ["a.csv"]
     (sentence,) = connector.notices()
-    assert sentence.startswith("8 files are skipped")
+    assert sentence.startswith("No pattern matches 8 files (")
     assert "and 3 more)" in sentence
 
 
@@ -234,9 +234,9 @@ def test_many_patterns_are_reported_in_a_short_form(drop: Any) -> None:
     for pattern, words in (
         (
             [f"run{number}*.csv" for number in range(80)],
-            "match run0*.csv, run1*.csv, run2*.csv, run3*.csv, run4*.csv and 75 more;",
+            "Matching run0*.csv, run1*.csv, run2*.csv, run3*.csv, run4*.csv and 75 more: 0 files;",
         ),
-        ("*.csv", "match *.csv;"),
+        ("*.csv", "Matching *.csv: 1 file;"),
     ):
         (step,) = [step for step in drop.connector(pattern=pattern).verify() if step.name == "files"]
         assert words in step.sentence

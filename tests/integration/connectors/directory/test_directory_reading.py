@@ -16,12 +16,12 @@ import pytest
 
 from connectors.directory import DirectoryConnector
 from connectors.formats import RecordChunk
-from connectors.formats import record_chunk as chunk_module
 from connectors.formats.csv import Csv
 from connectors.formats.csv.reader import read_csv
-from connectors.formats.parser_process.pool import SHARED
-from connectors.formats.parser_process.process import ParserProcess
 from ingestd.sdk import Batch, Partition, SourceUnavailable
+from ingestd.sdk.formats import record_chunk as chunk_module
+from ingestd.sdk.formats.parser_process.pool import SHARED
+from ingestd.sdk.formats.parser_process.process import ParserProcess
 from ingestd.sdk.testing import settlement
 from tests.support.file_flow import FileFlow
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from connectors.directory import DirectoryOptions
 from connectors.files.receipt import MOST_LISTED
+from ingestd.core.record import Partition
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.catalogue.intake import SettlingFailed
 from tests.support.file_flow import FileFlow
@@ -110,7 +111,9 @@ def test_archive_folders_are_named_by_the_day_of_the_reading(open_flow: Open) ->
     assert connector.locate(path) == "sub/a.csv"  # type: ignore[attr-defined]
     assert connector.locate(flow.done / "rejected" / "sub" / "a.csv.rejected.csv") == "sub/a.csv"  # type: ignore[attr-defined]
     assert connector.locate(flow.done / "failed" / "sub" / "b.csv") == "sub/b.csv"  # type: ignore[attr-defined]
-    state = flow.mirror.intake.open_partition("flow", "sub/a.csv", flow.reader.sink, flow.reader._mapping.digest)
+    state = flow.mirror.intake.open_partition(
+        "flow", Partition(name="sub/a.csv"), flow.reader.sink, flow.reader._mapping.digest
+    )
     assert connector.describe_location("sub/a.csv", state.cursor) == f"it was archived as {path}"  # type: ignore[attr-defined]
 
 

@@ -11,6 +11,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import openpyxl
@@ -20,8 +21,8 @@ import pytest
 from connectors.formats import Format, RecordChunk
 from connectors.formats.columnar import Parquet
 from connectors.formats.excel import Excel
-from connectors.formats.parser_process import ParserLimits, ParserPool, Parsers
 from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk.formats.parser_process import ParserLimits, ParserPool, Parsers
 from tests.support.parser_formats import Misbehaving
 from tests.support.workbook_bytes import xls
 
@@ -111,8 +112,10 @@ def test_a_rejected_file_does_not_end_the_process(pool: ParserPool) -> None:
 
 def test_an_idle_process_ends_after_some_time() -> None:
     pool = ParserPool(ParserLimits(idle_seconds=0))
-    child = psutil.Process(int(read(Misbehaving(), pool)[0].records.item()))
-    child.wait(_SAFETY_SECONDS)
+    pid = int(read(Misbehaving(), pool)[0].records.item())
+    with suppress(psutil.NoSuchProcess):  # it may have ended already
+        psutil.Process(pid).wait(_SAFETY_SECONDS)
+    assert not psutil.pid_exists(pid)
     assert pool.processes() == ()
 
 
@@ -180,7 +183,7 @@ def test_the_process_receives_no_secret(pool: ParserPool, monkeypatch: pytest.Mo
 
 _PARENT = """
 import io, threading
-from connectors.formats.parser_process import Parsers
+from ingestd.sdk.formats.parser_process import Parsers
 from tests.support.parser_formats import Misbehaving
 from tests.support.workbook_bytes import xls
 reading = Misbehaving(then="spin").with_parsers(Parsers()).read(io.BytesIO(b"x"), "a.odd")

@@ -198,7 +198,7 @@ def test_check_lists_logs_and_rotated_files(bench: Any) -> None:
     bench.append("t\n", "run.csv.1")
     sentences = {step.name: step.sentence for step in bench.connector().verify()}
     assert sentences["logs"].endswith(": run.csv.")
-    assert sentences["rotated files"] == "1 rotated files match {name}.*, {name}-*: run.csv.1."
+    assert sentences["rotated files"] == "1 rotated file for {name}.*, {name}-*: run.csv.1."
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from connectors.formats.parser_process.messages import ParseOrder, receive_order, send_order
+from ingestd.sdk.formats.parser_process.messages import ParseOrder, receive_order, send_order
 
 
 class AbortingReceiver(socket.socket):
@@ -29,6 +29,8 @@ def test_an_order_is_sent_although_the_child_ends_as_soon_as_it_has_it() -> None
     ours, child = socket.socketpair()
     with AbortingReceiver(fileno=ours.detach()) as channel, Path(os.devnull).open("rb") as file:
         channel.child = child
-        order = ParseOrder(module="m", format="F", settings=msgspec.Raw(b'"' + b"x" * 200 + b'"'), file="a.xlsx")
+        order = ParseOrder(
+            module="m", format="F", paths=(), settings=msgspec.Raw(b'"' + b"x" * 200 + b'"'), file="a.xlsx"
+        )
         send_order(channel, order, file.fileno())
         assert channel.order == order

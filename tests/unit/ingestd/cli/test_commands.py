@@ -13,7 +13,8 @@ from ingestd.cli.command_tree import iter_commands
 
 COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "ingestd")}
 CHANGING = {
-    "approve", "backfill", "backup", "cursor reset", "cursor rewind", "cursor set", "demo", "discard", "init", "install-units",
+    "approve", "backfill", "backup", "connector check", "connector new", "cursor reset", "cursor rewind",
+    "cursor set", "demo", "discard", "init", "install-units",
     "rejected drop", "rejected retry", "reload", "restore", "run", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {

@@ -39,6 +39,7 @@ HELP_MODULES = {
     "ingestd.daemon.control.refusal",
     "ingestd.daemon.exit_codes",
     "ingestd.process",
+    "ingestd.process.cycle_collection",
     "ingestd.process.deferred_imports",
     "ingestd.process.redaction",
     "ingestd.process.standard_streams",

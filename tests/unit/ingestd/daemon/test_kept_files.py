@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.kept_files import kept_folder, remove_unused
+from ingestd.daemon.kept_files import cache_folder, kept_folder, move_kept, read_kept, remove_unused, restore_kept
+from ingestd.mirror.sqlite import SqliteMirror, back_up_state, restore_state
 from ingestd.sdk import SourceContext
 
 
 def _context(state: Path, pipeline: str) -> SourceContext:
-    return SourceContext(pipeline=pipeline, base=state.parent, now=lambda: 0.0, kept=kept_folder(state, pipeline))
+    return SourceContext(
+        pipeline=pipeline,
+        base=state.parent,
+        now=lambda: 0.0,
+        cache_folder=cache_folder(state, pipeline),
+        kept_folder=kept_folder(state, pipeline),
+    )
 
 
 @pytest.mark.parametrize("pipeline", ["parts", "..", ".", "a/b", "a b", "Prüfstand"])
-def test_a_kept_file_is_private_and_below_the_folder_of_the_state_file(tmp_path: Path, pipeline: str) -> None:
-    path = _context(tmp_path / "ingestd.db", pipeline).keep("rows.db")
+def test_a_cache_is_private_and_below_the_folder_of_the_state_file(tmp_path: Path, pipeline: str) -> None:
+    path = _context(tmp_path / "ingestd.db", pipeline).cache("rows.db")
     assert path is not None
     assert path.resolve().parent.parent == tmp_path / "ingestd.db.kept"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -26,22 +34,77 @@ def test_a_kept_file_is_private_and_below_the_folder_of_the_state_file(tmp_path:
 
 def test_two_pipelines_have_two_folders(tmp_path: Path) -> None:
     names = ["a", "a.", "a/", "a%2F", "A b", "a b"]
-    assert len({kept_folder(tmp_path / "state.db", name) for name in names}) == len(names)
+    assert len({cache_folder(tmp_path / "state.db", name) for name in names}) == len(names)
 
 
-def test_a_kept_file_keeps_its_content_and_that_of_a_removed_pipeline_goes(tmp_path: Path) -> None:
+def test_a_cache_keeps_its_content_and_that_of_a_removed_pipeline_goes(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
     for name in ("parts", "orders"):
-        path = _context(state, name).keep("rows.db")
+        path = _context(state, name).cache("rows.db")
         assert path is not None
         path.write_text(name)
     remove_unused(state, ["parts"])
-    kept = _context(state, "parts").keep("rows.db")
+    kept = _context(state, "parts").cache("rows.db")
     assert kept is not None
     assert kept.read_text() == "parts"
-    assert not kept_folder(state, "orders").exists()
+    assert not cache_folder(state, "orders").exists()
     remove_unused(tmp_path / "other.db", [])
 
 
-def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
-    assert SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0).keep("rows.db") is None
+def test_without_a_folder_nothing_is_cached(tmp_path: Path) -> None:
+    assert SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0).cache("rows.db") is None
+
+
+def test_a_kept_file_is_private_whole_and_stays_with_its_pipeline(tmp_path: Path) -> None:
+    state = tmp_path / "state.db"
+    kept = _context(state, "a/b").keep("client-id")
+    assert kept.read() is None
+    kept.write(b"first")
+    kept.write(b"ingestd-417")
+    (path,) = kept_folder(state, "a/b").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    remove_unused(state, [])
+    move_kept(state, "a/b", "renamed")
+    move_kept(state, "never there", "other")
+    assert _context(state, "renamed").keep("client-id").read() == b"ingestd-417"
+    assert _context(state, "a/b").keep("client-id").read() is None
+
+
+def test_a_process_that_only_looks_reads_a_kept_file_and_writes_none(tmp_path: Path) -> None:
+    folder = kept_folder(tmp_path / "state.db", "p")
+    context = SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0, kept_folder=folder, unsaved={})
+    context.keep("key").write(b"new")
+    assert (context.keep("key").read(), folder.exists()) == (b"new", False)
+    _context(tmp_path / "state.db", "p").keep("key").write(b"stored")
+    later = SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0, kept_folder=folder, unsaved={})
+    assert later.keep("key").read() == b"stored"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", ".hidden"])
+def test_a_name_with_more_than_one_part_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of a kept file"):
+        _context(tmp_path / "state.db", "p").keep(name)
+
+
+def test_a_kept_file_is_bounded(tmp_path: Path) -> None:
+    kept = _context(tmp_path / "state.db", "p").keep("key")
+    with pytest.raises(ValueError, match="at most 1048576 bytes"):
+        kept.write(bytes(1024 * 1024 + 1))
+
+
+def test_a_backup_has_the_kept_files_and_a_restore_writes_them_again(tmp_path: Path) -> None:
+    state, backup = tmp_path / "state.db", tmp_path / "backup.db"
+    SqliteMirror.open(state).close()
+    for pipeline in ("benches", "a/b"):
+        _context(state, pipeline).keep("client-id").write(pipeline.encode())
+    back_up_state(state, backup, kept=lambda: read_kept(state))
+    _context(state, "benches").keep("client-id").write(b"another")
+    _context(state, "newer").keep("client-id").write(b"newer")
+    other = tmp_path / "elsewhere" / "state.db"
+    for target in (state, other):
+        restore_state(target, backup, restore_kept=partial(restore_kept, target))
+        for pipeline in ("benches", "a/b"):
+            assert _context(target, pipeline).keep("client-id").read() == pipeline.encode()
+        SqliteMirror.open(target).close()
+    assert _context(state, "newer").keep("client-id").read() == b"newer"

@@ -121,6 +121,38 @@ def test_a_followed_file_loses_and_repeats_no_line_through_rotation_and_truncati
     assert not steps
 
 
+def test_a_renamed_file_is_followed_beside_its_successor_until_it_is_deleted(tmp_path: Path) -> None:
+    path, renamed = tmp_path / "ingestd.log", tmp_path / "ingestd.log.1"
+    path.write_text("", encoding="utf-8")
+    half = event(2)
+    with path.open(
+        "a", encoding="utf-8", buffering=1
+    ) as daemon:  # it keeps the file open, as a redirected standard error
+
+        def rotate() -> None:
+            daemon.write(f"{event(1)}\n{half[:9]}")
+            daemon.flush()
+            path.rename(renamed)
+            path.touch()
+
+        def replace() -> None:
+            daemon.write(f"{event(4)}\n")
+            renamed.unlink()
+
+        steps: list[Callable[[], object]] = [
+            rotate, lambda: daemon.write(f"{half[9:]}\n"), lambda: path.write_text(f"{event(3)}\n", encoding="utf-8"),
+            replace, lambda: None,
+        ]  # fmt: skip
+        following = LogFile(path=path).open()
+        lines = DaemonLog._wanted(reader(path), following.from_now(wait=lambda _: steps.pop(0)()))
+        assert numbers(islice(lines, 4)) == [1, 2, 3, 4]
+        later = following.from_now(wait=lambda _: path.write_text(f"{event(3)}\n{event(5)}\n", encoding="utf-8"))
+        assert json.loads(next(later))["n"] == 5
+        open_files = [str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        assert sum(str(renamed) in name for name in open_files) == 1, "only the daemon's"
+        following.close()
+
+
 def test_a_line_is_shown_with_its_secrets_masked_and_without_control_characters() -> None:
     line = parse_line(
         '{"timestamp": "T", "level": "info", "event": "e", "pipeline": "p", "text": "a \\u001b[2J", "api_key": "k"}'

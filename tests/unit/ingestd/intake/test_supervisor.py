@@ -14,8 +14,8 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Cursor, Partition, Settlement
 from ingestd.intake import Reader, SourceSupervisor, thread_pool
+from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.process.change_signal import ChangeSignal
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
@@ -200,6 +200,33 @@ async def test_an_unreachable_source_is_retried_and_its_return_is_reported(tmp_p
         await events.next(SourceBack)
 
 
+async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = WatchedConnector(Script())
+    connector.failure = SourceUnavailable("The service has its limit.", retry_after=3600)
+    turned = asyncio.Queue[int]()
+    loop, acknowledge = asyncio.get_running_loop(), Reader.acknowledge_partitions
+
+    def reported(reader: Reader) -> int:
+        loop.call_soon_threadsafe(turned.put_nowait, 0)
+        return acknowledge(reader)
+
+    monkeypatch.setattr(Reader, "acknowledge_partitions", reported)
+    async with supervised(tmp_path, connector) as (_, events, _mirror):
+        away = await events.next(SourceAway)
+        assert isinstance(away, SourceAway)
+        assert away.retry_in_seconds == 3600
+        connector.failure = AssertionError("it was read")
+        async with asyncio.timeout(DEADLINE):
+            await turned.get()
+            for _ in range(3):
+                connector.wake()
+                await turned.get()
+        with pytest.raises(asyncio.QueueEmpty):
+            events.events.get_nowait()
+
+
 async def test_a_broken_source_is_reported_once_and_read_when_it_is_corrected(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
@@ -250,24 +277,12 @@ async def test_reading_once_waits_for_partitions_that_are_almost_ready(tmp_path:
     mirror.close()
 
 
-async def test_delivered_partitions_are_acknowledged_at_the_signal_of_delivery(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_delivered_partitions_are_acknowledged_at_the_signal_of_delivery(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
-    looks: asyncio.Queue[int] = asyncio.Queue()
-    loop, look = asyncio.get_running_loop(), Reader.acknowledge_partitions
-
-    def acknowledge(reader: Reader) -> int:
-        done = look(reader)
-        loop.call_soon_threadsafe(looks.put_nowait, done)
-        return done
-
-    monkeypatch.setattr(Reader, "acknowledge_partitions", acknowledge)
     async with supervised(tmp_path, connector) as (supervisor, events, mirror):
-        async with asyncio.timeout(DEADLINE):
-            assert await looks.get() == 0  # after the first pass
+        await events.next(PartitionRead)
         sink = (await mirror.delivery.lanes())[0].id
         claim = await mirror.delivery.claim(sink, max_items=10, max_bytes=1000)
         assert claim is not None
@@ -440,22 +455,16 @@ async def test_rescans_of_idle_sources_are_distributed_and_share_their_due_secon
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due: asyncio.Queue[float] = asyncio.Queue()
-
-    async def wait_past(_: ChangeSignal, generation: int, *, seconds: float | None = None) -> bool:
-        assert seconds is not None
-        due.put_nowait(asyncio.get_running_loop().time() + seconds)
-        await asyncio.Event().wait()
-        return generation < 0
-
-    monkeypatch.setattr(ChangeSignal, "wait_past", wait_past)
+    monkeypatch.setattr(Rescans, "add", lambda _, __, at: due.put_nowait(at))
     mirror = SqliteMirror.open(tmp_path / "state.db")
     readers = [reader_of(f"p{number}", Idle(Script()), mirror, ignored) for number in range(200)]
     jitter = random.Random(1).random
     supervisor = SourceSupervisor(readers, emit=ignored, random=jitter, keep_running=supervise(ignored))
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(6 * DEADLINE):
-        times = Counter([round(await due.get()) for _ in readers])
-    assert 10 <= len(times) <= 40  # Distributed over half of the 30 seconds, and over the duration of the first passes.
+        times = Counter([await due.get() for _ in readers])
+    assert 2 <= len(times) <= 6  # Distributed over half of the 30 seconds, and over the duration of the first passes.
+    assert all(time % 10 == 0 for time in times)
     running.cancel()
     await asyncio.wait([running])
     mirror.close()

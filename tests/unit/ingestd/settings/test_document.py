@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from ingestd.core.phrases import nearest
 from ingestd.settings.document import MAX_DEPTH, DocumentError, read_document
-from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar, dotted, find, nearest, resolve
+from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar, dotted, find, resolve
 
 
 def plain(node: Node) -> object:

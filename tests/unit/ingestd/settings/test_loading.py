@@ -223,6 +223,18 @@ def test_a_connector_that_cannot_watch_needs_a_schedule(tmp_path: Path) -> None:
     assert load(f"{text}    schedule: {{every: 1h}}\n", tmp_path).pipelines[0].schedule == Every(seconds=3600)
 
 
+def test_a_subscription_refuses_a_schedule_with_times(tmp_path: Path) -> None:
+    text = with_source("{connector: subscribe}")
+    refusal = "The messages between two runs would be lost. Remove the setting schedule."
+    for schedule in ("{every: 15m}", '{cron: "0 2 * * *"}'):
+        (found,) = mistakes(f"{text}    schedule: {schedule}\n", tmp_path)
+        assert found.startswith("ingestd.yaml:8:15: pipelines[0].schedule")
+        assert found.endswith(refusal)
+    polled = with_source("{connector: subscribe, depth: 2}")
+    for valid in (text, f"{text}    schedule: on-change\n", f"{polled}    schedule: {{every: 15m}}\n"):
+        load(valid, tmp_path)
+
+
 def test_a_pipeline_without_a_source_does_not_require_a_schedule(tmp_path: Path) -> None:
     second = "  - {name: two, entries: {key: a, value: b}, sink: {workspace: w, label: l}}\n"
     found = mistakes(f"{with_source('{connector: poll}')}    schedule: {{every: 1h}}\n{second}", tmp_path)

@@ -116,6 +116,36 @@ def test_a_writer_and_restarts_meanwhile_lose_nothing_and_leave_nothing_stale(
     fresh.stop()
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"), [("postgresql", {"table": "w", "cursor": "at"}), ("mariadb", {"cursor": "at"})]
+)
+def test_it_ends_while_a_transaction_is_open_since_the_first_reading(
+    kind: str, options: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """The readings are whole until such a transaction ends. They would read the table again and again without a page."""
+    scene: DatabaseScene = request.getfixturevalue(kind)
+    filled(scene)
+    open_transaction = scene.client()
+    open_transaction.do("BEGIN")
+    open_transaction.do("SELECT * FROM p")
+    mirrored = MirroredTable(scene, tmp_path, batch_rows=PAGE, **options)
+    mirrored.poll()
+    begin(mirrored)
+    scene.do(f"INSERT INTO p VALUES (-1, 'new', {scene.clock})")
+    read = 0
+    while True:
+        lose_values(mirrored)
+        read += mirrored.poll()
+        if mirrored.connector.waiting() is None:
+            break
+        assert read < 3 * ROWS
+    assert read == 2 * (ROWS + 1), "each row in one page and in one whole reading"
+    assert mirrored.entries() == values(scene)
+    open_transaction.do("COMMIT")
+    open_transaction.close()
+    mirrored.stop()
+
+
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_a_row_of_a_page_that_is_removed_later_is_removed(
     kind: str, options: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
@@ -155,14 +185,16 @@ def test_a_cancelled_backfill_reads_no_more(
     mirrored.stop()
 
 
-@pytest.mark.parametrize(("kind", "options"), KINDS)
+@pytest.mark.parametrize(("kind", "options"), KINDS[:3])
 def test_a_paused_backfill_keeps_its_position(
     kind: str, options: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    """A file has no removals before the last page, so none is held meanwhile."""
     scene: DatabaseScene = request.getfixturevalue(kind)
     filled(scene)
     mirrored = MirroredTable(scene, tmp_path, batch_rows=PAGE, guard=Guard(removed_percent=10), **options)
-    mirrored.poll()
+    while mirrored.poll():
+        pass  # whole readings, until the transactions that ran before have ended
     begin(mirrored)
     mirrored.poll()
     table = str(mirrored.connector.options.table)

@@ -365,7 +365,7 @@ def test_a_user_without_the_right_to_read_the_log_is_explained(scene: DatabaseSc
     assert "found by the method 'binlog'" in described(scene, url=url)
     scene.do("INSERT INTO p (id, v) VALUES (1, 'a')")
     settings = {"url": url, "table": "p", "key": "id", "mode": "changes"} | BINLOG
-    context = SourceContext(pipeline="pipe", base=scene.base, now=lambda: 0.0, kept=scene.base / "kept")
+    context = SourceContext(pipeline="pipe", base=scene.base, now=lambda: 0.0, cache_folder=scene.base / "kept")
     connector = DatabaseConnector(DatabaseOptions.model_validate(settings), context)
     (first,) = connector.read(Partition(name="p"), None)
     scene.do("INSERT INTO p (id, v) VALUES (2, 'a')")

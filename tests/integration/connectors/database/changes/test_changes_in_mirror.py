@@ -14,6 +14,7 @@ from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.core.record import Partition
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Cursor, SourceContext
@@ -48,7 +49,7 @@ class MirroredTable:
         self._mirror.intake.activate(["pipe"])
         options = DatabaseOptions.model_validate(self._options)
         self.connector = DatabaseConnector(
-            options, SourceContext(pipeline="pipe", base=self._scene.base, now=lambda: self.at, kept=self._kept)
+            options, SourceContext(pipeline="pipe", base=self._scene.base, now=lambda: self.at, cache_folder=self._kept)
         )
         self._reader = Reader(
             pipeline="pipe",
@@ -79,7 +80,9 @@ class MirroredTable:
         return sum(run.records for run in report.read)
 
     def cursor(self, table: str = "p") -> Cursor | None:
-        return self._mirror.intake.open_partition("pipe", table, SINK, self._reader._mapping.digest).cursor
+        return self._mirror.intake.open_partition(
+            "pipe", Partition(name=table), SINK, self._reader._mapping.digest
+        ).cursor
 
     def rejected(self) -> list[str]:
         with closing(sqlite3.connect(self._state)) as connection:

@@ -269,6 +269,22 @@ def test_the_slot_releases_the_log_of_readings_that_are_stored(scene: DatabaseSc
         assert after < 10_000  # the log of other tables is released, too
 
 
+def test_a_steady_stream_advances_the_slot_while_its_entries_are_pending(
+    scene: DatabaseScene, mirrored: MirroredTable
+) -> None:
+    held = "SELECT confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots"
+    written: list[str] = []
+    with psycopg.connect(scene.url, autocommit=True) as connection:
+        for number in range(4):
+            connection.execute("UPDATE p SET v = %s", [f"v{number}"])
+            (end,) = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone() or ("",)
+            written.append(end)
+            assert mirrored.poll() == 5
+            assert mirrored.mirror.status.pending() == 5  # nothing is delivered, and so nothing is acknowledged
+            advanced = [connection.execute(held, [place]).fetchone() == (True,) for place in written]
+            assert advanced == [True] * number + [False]  # up to the reading before this one
+
+
 def test_many_changes_are_a_whole_reading_and_then_few_are_not(scene: DatabaseScene, mirrored: MirroredTable) -> None:
     scene.do("INSERT INTO p SELECT '', g, 'm' FROM generate_series(100, 12000) g")
     assert mirrored.poll() == 11_901 + 5

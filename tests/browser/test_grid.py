@@ -1,0 +1,104 @@
+"""The grid of entries by keyboard: edit, move, undo, conflicts; what the service stores is checked by the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.conftest import MakeKey, Service
+from tests.support.chromium import Browser
+
+
+def stored(service: Service, sink: str) -> dict[str, Any]:
+    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink/")
+    return {one["key"]: one["value"] for one in service.http.get(address).json()["entries"]}
+
+
+def to_grid(browser: Browser) -> None:
+    """Press Tab until a cell of the grid has the focus."""
+    for _ in range(60):
+        browser.press(Keys.TAB)
+        if browser.focused.tag_name == "td":
+            return
+    raise AssertionError("Tab does not reach the grid")
+
+
+def said(browser: Browser, words: str) -> None:
+    browser.until(lambda: words in browser.find("#done").text)
+
+
+def test_values_are_edited_by_keyboard_and_undone(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1", "b": "2", "c": "3"})
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    to_grid(signed_in)
+    signed_in.press(Keys.ENTER, Keys.BACKSPACE, "1.50", Keys.ENTER)  # saves and goes down
+    said(signed_in, "a = 1.50: saved")
+    signed_in.until(lambda: signed_in.focused.tag_name == "td" and signed_in.focused.text == "2")
+    signed_in.press("7", Keys.ESCAPE)
+    assert signed_in.focused.text == "2"
+    signed_in.press("8", Keys.TAB)  # a typed letter replaces the value; Tab saves and goes right
+    said(signed_in, "b = 8: saved")
+    signed_in.until(lambda: signed_in.focused.get_attribute("data-label") == "Type")
+    signed_in.press(Keys.ARROW_DOWN, Keys.ARROW_LEFT)
+    assert signed_in.focused.text == "3"
+    signed_in.press(Keys.DELETE)
+    said(signed_in, "c deleted: saved")
+    assert stored(service, sink) == {"a": "1.50", "b": "8"}
+    for words, left in (
+        ("c deleted", {"a": "1.50", "b": "8", "c": "3"}),
+        ("b = 8", {"a": "1.50", "b": "2", "c": "3"}),
+        ("a = 1.50", {"a": "1", "b": "2", "c": "3"}),
+    ):
+        ActionChains(signed_in.driver).key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
+        said(signed_in, f"Undone: {words}")
+        assert stored(service, sink) == left
+    assert not signed_in.find("#undo").is_displayed()
+    assert signed_in.complaints() == []
+
+
+def test_a_change_of_another_user_is_shown_beside_the_own_one(
+    signed_in: Browser, service: Service, make_key: MakeKey
+) -> None:
+    sink = service.sink(service.workspace(), {"a": "1"})
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press(Keys.ENTER, "0")
+    service.write(sink, "a", "99")  # the live update leaves the row alone that is edited
+    signed_in.press(Keys.ENTER)
+    signed_in.until(lambda: "It is now “99”" in signed_in.find("#entries").text)
+    assert stored(service, sink) == {"a": "99"}
+    signed_in.press(Keys.ENTER)
+    said(signed_in, "a = 10: saved")
+    assert stored(service, sink) == {"a": "10"}
+    service.write(sink, "a", "11")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["11"])
+    signed_in.find("#undo").click()
+    said(signed_in, "Not undone")
+    assert stored(service, sink) == {"a": "11"}
+
+
+def test_mistakes_stay_beside_the_cell_and_the_field(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1"})
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press(Keys.ARROW_RIGHT, Keys.ENTER, " ?", Keys.ENTER)
+    signed_in.until(lambda: "must be a letter" in signed_in.find("#entries .error").text)
+    assert signed_in.focused.get_attribute("aria-invalid") == "true"
+    signed_in.press(Keys.ESCAPE)
+    assert signed_in.texts("#entries td:nth-child(3)") == ["scalar"]
+    signed_in.find("#new-key").send_keys("a", Keys.TAB, "5", Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts("#new-key-error") == ["This data sink has an entry with this key already."])
+    signed_in.find("#new-key").send_keys("b", Keys.ENTER)
+    said(signed_in, "ab added: saved")
+    assert stored(service, sink) == {"a": "1", "ab": "5"}
+
+
+def test_a_reader_has_no_grid(browser: Browser, service: Service, make_key: MakeKey) -> None:
+    sink = service.sink(service.workspace(), {"a": "1"})
+    browser.sign_in(make_key("reader.of.grids", "reader"))
+    browser.go(sink)
+    assert browser.texts("#entries td:nth-child(2)") == ["1"]
+    assert browser.driver.find_elements("css selector", "[role=grid], #add, #undo, td[tabindex]") == []

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import MakeKey, Service
+from tests.support.accessibility import axe_findings
+from tests.support.chromium import Browser
+
+
+def _recorded(service: Service, changes: int = 1_000) -> str:
+    """Return the page of a new sink with a history."""
+    sink = service.sink(service.workspace())
+    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    assert service.http.patch(address, json={"changes": changes}).status_code == 200
+    return sink
+
+
+def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"tank/mass": "1 kg"})
+    signed_in.go(f"{sink}/history")
+    assert "No history of this data sink is kept." in signed_in.text
+    signed_in.find("#changes").send_keys("100")
+    signed_in.click("Save")
+    signed_in.until(lambda: "Up to 100 changes" in signed_in.text)
+    for value in ("2 kg", "5 kg", "4 kg"):
+        service.write(sink, "tank/mass", value)
+    signed_in.go(f"{sink}/entries/tank%2Fmass")
+    signed_in.click("History of this entry")
+    signed_in.until(lambda: signed_in.heading.startswith("History of"))
+    assert signed_in.texts("tbody td[data-label=After]") == ["4 kg", "5 kg", "2 kg"]
+    assert signed_in.texts("tbody td[data-label=Before]")[2] == "1 kg"
+    assert "anna.lind" in signed_in.texts("tbody td[data-label=By]")[0]
+    assert "3 values in kg, from 2 kg to 5 kg" in signed_in.text
+    assert signed_in.find("svg[role=img]").size["height"] > 100
+    zone: Any = signed_in.run("return [...document.querySelectorAll('time.local')].map(time => time.textContent)")
+    assert all("GMT" in text or "UTC" in text for text in zone)
+    assert signed_in.complaints() == []
+
+
+def test_two_moments_of_a_sink_are_compared_in_pages(signed_in: Browser, service: Service) -> None:
+    sink = _recorded(service)
+    known: str = service.http.get(
+        sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    ).json()["knownFrom"]
+    for number in range(60):
+        service.write(sink, f"k{number:02d}", str(number))
+    signed_in.go(f"{sink}/history?from={known.rstrip('Z')}")
+    assert len(signed_in.texts("tbody th")) == 50
+    assert set(signed_in.texts("tbody td[data-label=Before]")) == {"no entry"}
+    signed_in.click("Next")
+    signed_in.until(lambda: len(signed_in.texts("tbody th")) == 10)
+    assert "Next" not in signed_in.texts(".pager a")
+    signed_in.go(f"{sink}/history?from=2020-01-01T00:00:00")
+    assert "The past is not known" in signed_in.text
+    signed_in.go(f"{sink}/history?from=soon")
+    assert "Write a moment as" in signed_in.text
+
+
+def test_a_reader_sees_the_history_and_can_not_change_its_settings(
+    browser: Browser, service: Service, make_key: MakeKey
+) -> None:
+    sink = _recorded(service)
+    browser.sign_in(make_key("reader", role="reader"))
+    browser.go(f"{sink}/history")
+    assert "Compare two moments" in browser.text
+    assert "What is kept" not in browser.text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pages_of_the_history_can_be_read_on_a_phone(signed_in: Browser, service: Service, scheme: str) -> None:
+    sink = _recorded(service)
+    for value in ("1", "2", "v" * 3_000, "<b>", "\u202e"):
+        service.write(sink, "k" * 255, value)
+    for value in ("1 kg", "9 kg"):
+        service.write(sink, "mass", value)
+    signed_in.shape(360, 740)
+    signed_in.colours(scheme)
+    pages = [
+        f"{sink}/history?from=2020-01-01T00:00",
+        f"{sink}/entries/{'k' * 255}/history",
+        f"{sink}/entries/mass/history",
+    ]
+    for page in pages:
+        signed_in.go(page)
+        too_wide: Any = signed_in.run(
+            "const root = document.documentElement; return root.scrollWidth - root.clientWidth"
+        )
+        assert (page, too_wide) == (page, 0)
+        assert axe_findings(signed_in) == []
+
+
+def test_the_audit_log_shows_who_did_what(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace("Audited")
+    service.write(service.sink(workspace), "a", "1")
+    signed_in.go("/ui/workspaces")
+    signed_in.click("Audit log")
+    signed_in.until(lambda: signed_in.heading == "Audit log")
+    assert "workspace.created" in signed_in.text
+    signed_in.go(f"/ui/audit?workspace={workspace}&action=data_sink.*")
+    assert signed_in.texts("tbody td[data-label=Action]") == ["data_sink.entry.created", "data_sink.created"]
+    assert "anna.lind" in signed_in.texts("tbody td[data-label=By]")[0]
+    signed_in.go("/ui/audit?action=page_session.*")
+    assert signed_in.texts("tbody td[data-label=Action]")[0] == "page_session.created"
+    signed_in.shape(360, 740)
+    assert signed_in.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert axe_findings(signed_in) == []
+
+
+def test_a_key_that_may_not_read_the_audit_log_has_no_link_to_it(
+    browser: Browser, service: Service, make_key: MakeKey
+) -> None:
+    browser.sign_in(make_key("reader", role="reader"))
+    assert "Audit log" not in browser.texts("nav a")
+    browser.go("/ui/audit")
+    assert browser.texts("tbody tr") == []
+
+
+def test_an_owner_of_one_workspace_chooses_it(browser: Browser, service: Service) -> None:
+    workspace = service.workspace("Own")
+    made = service.http.post("/v1/api-keys", json={"name": "one", "role": "owner", "workspaceId": workspace})
+    browser.sign_in(made.json()["key"])
+    browser.go("/ui/audit")
+    assert "Choose a workspace." in browser.text
+    browser.go(f"/ui/audit?workspace={workspace}")
+    assert "workspace.created" in browser.text

@@ -1,0 +1,43 @@
+"""Import a table and upload files in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.browser.conftest import Service
+from tests.support.chromium import Browser
+
+
+def test_a_table_from_a_file_is_previewed_and_written(signed_in: Browser, service: Service, tmp_path: Path) -> None:
+    sink = service.sink(service.workspace(), {"a": "1"})
+    table = tmp_path / "masses.csv"
+    table.write_text("key;value\na;2,5\nb;<b>\n", encoding="utf-8")
+    signed_in.go(f"{sink}/import")
+    signed_in.find("#file").send_keys(str(table))
+    signed_in.until(lambda: "Press Preview" in signed_in.find("#file-status").text)
+    signed_in.click("Preview")
+    signed_in.until(lambda: signed_in.texts(".counts li") == ["1 new", "1 changed", "0 unchanged", "0 rejected"])
+    signed_in.find("[name=comma]").click()
+    signed_in.click("Preview again")
+    signed_in.until(lambda: "2.5" in signed_in.texts("td[data-label='New value']"))
+    signed_in.click("Write 2 entries")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["2.5", "<b>"])
+    assert signed_in.complaints() == []
+
+
+def test_files_are_uploaded_with_their_outcome(signed_in: Browser, service: Service, tmp_path: Path) -> None:
+    workspace = service.workspace()
+    table, empty = tmp_path / "table 1.csv", tmp_path / ("n" * 250 + ".txt")
+    table.write_text("part,mass\n7,0.10\n", encoding="utf-8")
+    empty.write_text("", encoding="utf-8")
+    signed_in.go(f"/ui/workspaces/{workspace}/files")
+    signed_in.find("#upload-files").send_keys(f"{table}\n{empty}")
+    signed_in.until(lambda: signed_in.find("#upload-status").text != "")
+    assert signed_in.texts("#uploads .hint, #uploads .error") == ["uploaded", "uploaded"]
+    signed_in.click("table 1.csv")
+    signed_in.until(lambda: signed_in.heading == "table 1.csv")
+    signed_in.reload_until(lambda: "0.10" in signed_in.texts(".preview td"))
+    signed_in.click("Delete the file")
+    signed_in.until(lambda: signed_in.heading == "Delete file")
+    signed_in.click("Delete file")
+    signed_in.until(lambda: signed_in.texts("tbody th a") == [empty.name])

@@ -1,0 +1,432 @@
+"""Measurement files: read in pieces, also if they are cut, and without any other file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import pytest
+from asammdf import MDF, Signal
+from asammdf.blocks.v4_blocks import ChannelConversion
+from nptdms import TdmsFile
+from scipy.io import savemat
+
+from connectors.formats.hdf5 import Hdf5, tree
+from connectors.formats.hdf5 import reader as hdf5_reader
+from connectors.formats.hdf5.reader import selections
+from connectors.formats.mat import Mat
+from connectors.formats.measurement import MeasurementFormat
+from connectors.formats.mf4 import Mf4
+from connectors.formats.mf4 import reader as mf4_reader
+from connectors.formats.tdms import Tdms
+from connectors.formats.tdms import reader as tdms_reader
+from connectors.formats.tdms.reader import TdmsRecording
+from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk.formats import RecordChunk
+from ingestd.sdk.formats.parser_process import isolated
+from tests.support.measurement_files import hdf5, mat, mf4_file, records_of, saved_mf4, tdms, tdms_segment
+
+CUT = "The last segment of a is incomplete; what it has was read."
+SAMPLES = {
+    "a": np.arange(7, dtype="i2"),
+    "b": np.arange(7, dtype="f8") / 3,
+    "c": np.arange(7, dtype="f4") / 7,
+}
+
+
+def parsed(file_format: MeasurementFormat, data: bytes) -> list[RecordChunk]:
+    """Parse in this process."""
+    return list(file_format.parse(io.BytesIO(data), "a"))
+
+
+def rows(chunks: list[RecordChunk]) -> dict[str, dict[str, Any]]:
+    return {
+        str(position): {name: value for name, value in row.items() if value is not None}
+        for chunk in chunks
+        for position, row in zip(chunk.positions, chunk.records.to_dicts(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_a_tdms_file_that_is_cut_anywhere_gives_what_its_library_reads(
+    interleaved: bool, order: Literal["<", ">"]
+) -> None:
+    segment = tdms_segment(SAMPLES, interleaved=interleaved, order=order, chunks=2)
+    data = segment + segment
+    for end in (*range(30, len(data), 11), len(data)):
+        recording = TdmsRecording(io.BytesIO(data[:end]), "a")
+        whole = TdmsFile.read(io.BytesIO(data[:end]))
+        expected = {channel.path: channel.data for group in whole.groups() for channel in group.channels()}
+        for index, channel in enumerate(recording.channels):
+            pieces = list(recording.stream(index))
+            samples = np.concatenate(pieces) if pieces else np.array([])
+            assert samples.tolist() == expected[f"/'{channel.group}'/'{channel.name}'"].tolist()
+        is_whole = end in (len(segment), len(data))
+        assert recording.notice == ("" if is_whole else CUT)
+
+
+def test_a_cut_tdms_file_reports_the_cut_with_its_records() -> None:
+    (chunk,) = parsed(Tdms(), tdms_segment(SAMPLES, interleaved=False, order="<")[:-4])
+    assert chunk.facts["file.notice"] == CUT
+    assert chunk.records["count"].to_list() == ["7", "7", "6"]
+
+
+class CountingFile(io.BytesIO):
+    """A file that notes the largest number of bytes that was requested at once."""
+
+    largest = 0
+    total = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.largest = max(self.largest, len(data))
+        self.total += len(data)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = super().readinto(buffer)
+        self.largest = max(self.largest, count)
+        return count
+
+
+PIECE = 4_096
+LARGE = np.random.default_rng(7).standard_normal(100_000)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_a_large_segment_of_tdms_is_read_in_pieces(interleaved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tdms_reader, "PIECE_BYTES", PIECE)
+    file = CountingFile(tdms_segment({"a": LARGE, "b": LARGE}, interleaved=interleaved, order="<"))
+    (chunk,) = Tdms().parse(file, "a")
+    assert file.largest <= PIECE
+    check_statistics(chunk)
+
+
+@pytest.mark.parametrize("shape", [(100_000,), (4, 25_000), (25_000, 4), (1, 100_000)])
+def test_a_large_dataset_of_hdf5_is_read_in_pieces(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hdf5_reader, "PIECE_BYTES", PIECE)
+    file = CountingFile(hdf5({}, {}, [("Run", "a", LARGE.reshape(shape), {})]))
+    (chunk,) = Hdf5().parse(file, "a")
+    assert file.largest <= max(PIECE, 8_192)  # the library reads its metadata in pieces of its own
+    check_statistics(chunk)
+
+
+def check_statistics(chunk: RecordChunk) -> None:
+    for row in chunk.records.to_dicts():
+        assert float(row["min"]) == LARGE.min()
+        assert float(row["max"]) == LARGE.max()
+        assert float(row["mean"]) == pytest.approx(np.mean(LARGE), rel=1e-12)
+        assert float(row["rms"]) == pytest.approx(np.sqrt(np.mean(LARGE**2)), rel=1e-14)
+        assert (float(row["first"]), float(row["last"]), row["count"]) == (LARGE[0], LARGE[-1], "100000")
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4), (7, 1, 2), (0, 3)])
+@pytest.mark.parametrize("most", [1, 3, 5, 100])
+def test_selections_cover_an_array_in_its_order(shape: tuple[int, ...], most: int) -> None:
+    array = np.arange(int(np.prod(shape))).reshape(shape)
+    pieces = [array[selection].reshape(-1) for selection in selections(shape, most)]
+    assert [value for piece in pieces for value in piece] == array.reshape(-1).tolist()
+    assert all(piece.size <= most for piece in pieces)
+
+
+def test_samples_that_are_not_read_cost_nothing() -> None:
+    file = CountingFile(tdms_segment({"a": LARGE}, interleaved=False, order="<"))
+    (chunk,) = Tdms(statistics=()).parse(file, "a")
+    assert chunk.records.columns == ["group", "channel"]
+    assert file.largest < 1_000
+
+
+MF4_GROUPS = {
+    "Run": {"t": np.arange(7) / 10, "n": np.arange(7, dtype="i2"), "v": np.arange(7, dtype="f4") / 7},
+    "Log": {"t": np.arange(5) / 4, "b": np.arange(5, dtype="u1")},
+}
+NOT_CLOSED = "a was not closed by its recorder; what it has was read."
+
+
+def last_samples(channels: dict[str, npt.NDArray[Any]], count: int) -> list[tuple[str, str | None]]:
+    return [(str(count), str(samples[count - 1]) if count else None) for samples in channels.values()]
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_an_mf4_file_that_was_not_closed_is_read_to_its_last_whole_record(is_sorted: bool, tmp_path: Path) -> None:
+    whole = mf4_file(MF4_GROUPS, closed=False, is_sorted=is_sorted)
+    run, log = (len(records_of(channels)[0]) for channels in MF4_GROUPS.values())
+    sizes = [log] * 5 if is_sorted else [size + 1 for _ in range(5) for size in (run, log)] + [run + 1] * 2
+    start = len(whole) - sum(sizes)
+    for end in range(start + sizes[0], len(whole) + 1, 3):
+        stored = tmp_path / "a"
+        stored.write_bytes(whole[:end])
+        count = next((n for n in range(len(sizes)) if start + sum(sizes[: n + 1]) > end), len(sizes))
+        counts = (7, count) if is_sorted else (min((count + 1) // 2, 5) + max(count - 10, 0), min(count // 2, 5))
+        with stored.open("rb") as file:
+            (chunk,) = Mf4().read(file, "a")
+        assert stored.read_bytes() == whole[:end]  # the repair is in memory
+        expected = [one for n, of in zip(counts, MF4_GROUPS.values(), strict=True) for one in last_samples(of, n)]
+        assert list(zip(chunk.records["count"], chunk.records["last"], strict=True)) == expected
+        assert chunk.facts["file.notice"] == NOT_CLOSED
+
+
+def test_an_mf4_file_that_can_not_be_repaired_is_rejected_with_advice() -> None:
+    assert sentence_of(Mf4(), mf4_file(MF4_GROUPS, closed=False, lists=1)) == ""
+    assert sentence_of(Mf4(), mf4_file(MF4_GROUPS, closed=False, lists=2)) == (
+        "a was not closed by its recorder, and its samples are in several lists, which can't be repaired here. Open it with the"
+        " program of the recorder and save it."
+    )
+
+
+def test_an_mf4_file_with_fewer_samples_than_it_states_is_rejected() -> None:
+    data = mf4_file({"Run": {"v": LARGE}})
+    short = data.replace((100_000).to_bytes(8, "little"), (100_001).to_bytes(8, "little"))
+    assert (
+        sentence_of(Mf4(), short)
+        == "a: Run/v has 100000 samples, and the file states 100001. It is damaged or incomplete."
+    )
+    small = mf4_file(MF4_GROUPS)
+    assert all(sentence_of(Mf4(), small[:end]) for end in range(0, len(small), 50))
+
+
+@pytest.mark.parametrize("compression", [0, 1, 2])
+@pytest.mark.parametrize("version", ["4.10", "4.20"])
+def test_a_group_of_mf4_is_read_once_in_pieces(
+    version: Literal["4.10", "4.20"], compression: Literal[0, 1, 2], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mf4_reader, "PIECE_BYTES", 2**18)
+    with MDF(version=version) as mdf:
+        mdf.append([Signal(LARGE, np.arange(LARGE.size), name=f"c{number}") for number in range(8)], acq_name="Run")
+        data = saved_mf4(mdf, compression=compression)
+    file = CountingFile(data)
+    (chunk,) = Mf4(select="Run/c*").parse(file, "a")
+    check_statistics(chunk)
+    assert file.largest <= 2**22  # the library reads data blocks of 4 MiB
+    assert file.total < 1.1 * len(data)
+
+
+def test_channels_of_mf4_that_are_computed_or_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mf4_reader, "PIECE_BYTES", 24)
+    invalid = np.array([True, False, False, True, False])
+    with MDF(version="4.10") as mdf:
+        mdf.append([Signal(np.arange(5, dtype="u8") + 2**60, np.arange(5) / 10, name="n", invalidation_bits=invalid)])
+        mdf.append([Signal(np.arange(5, dtype="f8"), np.arange(5), name="v")])
+        channel = mdf.groups[1].channels[0]
+        channel.channel_type, channel.bit_count = 3, 0  # a virtual master: the number of the record, converted
+        channel.conversion = ChannelConversion(conversion_type=1, a=0.5, b=10)
+        data = saved_mf4(mdf)
+    found = rows(parsed(Mf4(), data))
+    base = 2**60
+    assert {name: found["group 1/n"].get(name) for name in ("count", "min", "max", "first", "last", "nan_count")} == {
+        "count": "5", "min": str(base + 1), "max": str(base + 4), "first": None, "last": str(base + 4), "nan_count": "2",
+    }  # fmt: skip
+    samples = rows(parsed(Mf4(records="samples"), data))
+    assert [samples[f"group 1:{n}"].get("n") for n in range(1, 6)] == [
+        None,
+        str(base + 1),
+        str(base + 2),
+        None,
+        str(base + 4),
+    ]
+    assert [samples[f"group 2:{n}"]["time"] for n in range(1, 6)] == ["10.0", "10.5", "11.0", "11.5", "12.0"]
+
+
+def test_text_and_conversions_of_mf4() -> None:
+    t = np.arange(2)
+    with MDF(version="4.10") as mdf:
+        for encoding in ("latin-1", "utf-8", "utf-16-le", "utf-16-be"):
+            texts = np.array([text.encode(encoding) for text in ("grün", "on")])
+            mdf.append([Signal(texts, t, name=encoding, encoding=encoding)])
+        raw = np.array([0, 1], dtype="u1")
+        table = {"val_0": 0, "text_0": b"off", "val_1": 1, "text_1": b"an/aus \xc3\xbc"}
+        mdf.append(
+            [Signal(raw, t, name="state", conversion=ChannelConversion(conversion_type=7, ref_param_nr=3, **table))]
+        )
+        mdf.append([Signal(raw, t, name="line", conversion={"a": 0.5, "b": 1})])
+        data = saved_mf4(mdf)
+    found = {key.partition("/")[2]: (row["first"], row["last"]) for key, row in rows(parsed(Mf4(), data)).items()}
+    assert found == {
+        "time": ("0", "1"), "state": ("off", "an/aus ü"), "line": ("1.0", "1.5"),
+        **dict.fromkeys(("latin-1", "utf-8", "utf-16-le", "utf-16-be"), ("grün", "on")),
+    }  # fmt: skip
+
+
+def test_channels_of_mf4_with_a_formula_are_named_and_not_read() -> None:
+    raw, t = np.array([1, 2], dtype="u1"), np.arange(2)
+    formula = ChannelConversion(conversion_type=3, formula="X*__import__('os').getpid()")
+    nested = ChannelConversion(conversion_type=7, ref_param_nr=2, val_0=1, text_0=b"one", default_addr=formula)
+    with MDF(version="4.10") as mdf:
+        mdf.append(
+            [
+                Signal(raw, t, name="f", conversion=formula),
+                Signal(raw, t, name="g", conversion=nested),
+                Signal(raw, t, name="v"),
+            ],
+            acq_name="Run",
+        )
+        data = saved_mf4(mdf)
+    (chunk,) = parsed(Mf4(), data)
+    assert chunk.records["channel"].to_list() == ["time", "v"]
+    assert chunk.facts["file.notice"] == "Channels with a formula are not read: Run/f, Run/g."
+
+
+def hdf5_file(folder: Path, build: Callable[[Any], None]) -> bytes:
+    with h5py.File(folder / "a.h5", "w") as file:
+        build(file)
+    return (folder / "a.h5").read_bytes()
+
+
+def external_link(file: Any) -> None:
+    file["Run/a"] = [1.0]
+    file["away"] = h5py.ExternalLink("other.h5", "/x")
+
+
+def link_through_a_link(file: Any) -> None:
+    file["Run/a"] = [1.0]
+    file["away"] = h5py.ExternalLink("other.h5", "/")
+    file["soft"] = h5py.SoftLink("/away/x")
+
+
+def external_storage(file: Any) -> None:
+    file["Run/a"] = [1.0]
+    file.create_dataset("away", (1,), dtype="f8", external=[("samples.bin", 0, 8)])
+
+
+def virtual_dataset(file: Any) -> None:
+    file["Run/a"] = [1.0]
+    layout = h5py.VirtualLayout(shape=(1,), dtype="f8")
+    layout[:] = h5py.VirtualSource("other.h5", "x", shape=(1,))
+    file.create_virtual_dataset("away", layout)
+
+
+LINKED = "a: away is a link to another file, other.h5, which is not read. Copy the data into the file, or leave it out by select."
+STORED = "a: the samples of away are in other files, which are not read. Copy the data into the file."
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [(external_link, LINKED), (link_through_a_link, LINKED), (external_storage, STORED), (virtual_dataset, STORED)],
+)
+def test_samples_of_other_files_are_refused_unless_they_are_not_selected(
+    build: Callable[[Any], None], sentence: str, tmp_path: Path
+) -> None:
+    data = hdf5_file(tmp_path, build)
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["x"] = [7.0]
+    with pytest.raises(SourceBroken) as refused:
+        parsed(Hdf5(), data)
+    assert str(refused.value) == sentence
+    assert set(rows(parsed(Hdf5(select="Run/*"), data))) == {"Run/a"}
+
+
+def test_links_in_circles_end_and_links_in_the_file_are_followed(tmp_path: Path) -> None:
+    def build(file: Any) -> None:
+        file["Run/a"] = [1.0]
+        file["Run/self"] = file["Run"]
+        file["Run/up"] = h5py.SoftLink("/")
+        file["Run/first"] = h5py.SoftLink("second")
+        file["Run/second"] = h5py.SoftLink("first")
+        file["Run/nowhere"] = h5py.SoftLink("/no/such")
+        file["latest"] = h5py.SoftLink("./Run")
+
+    found = rows(parsed(Hdf5(), hdf5_file(tmp_path, build)))
+    assert set(found) == {"Run/a", "latest/a"}
+    assert found["latest/a"]["first"] == "1.0"
+
+
+def test_a_file_with_too_many_paths_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(file: Any) -> None:
+        group = file
+        for _ in range(30):  # two names at each level are 2 to the power of 30 paths
+            group["other"] = inner = group.create_group("one")
+            group = inner
+
+    monkeypatch.setattr(tree, "OBJECTS", 500)
+    with pytest.raises(SourceBroken, match=r"^a has more than 500 groups and datasets\. Split it\.$"):
+        parsed(Hdf5(), hdf5_file(tmp_path, build))
+
+
+def test_compound_datasets_have_a_channel_for_each_field(tmp_path: Path) -> None:
+    def build(file: Any) -> None:
+        file["log"] = np.array([(1, 0.1), (2, 0.2)], dtype=[("n", "i4"), ("v", ">f4")])
+
+    data = hdf5_file(tmp_path, build)
+    assert {key: row["last"] for key, row in rows(parsed(Hdf5(), data)).items()} == {"log/n": "2", "log/v": "0.2"}
+    assert rows(parsed(Hdf5(records="samples"), data))["log:2"] == {"group": "log", "sample": "2", "n": "2", "v": "0.2"}
+
+
+def test_text_of_matlab_is_text(tmp_path: Path) -> None:
+    def build(file: Any) -> None:
+        file["label"] = np.array([[ord(letter)] for letter in "Rig B3"], dtype="u2")
+        file["label"].attrs["MATLAB_class"] = np.bytes_("char")
+        file["x"] = np.array([[1.0], [2.0]])
+        file["#refs#/a"] = [1.0]
+
+    found = rows(parsed(Hdf5(), hdf5_file(tmp_path, build)))
+    assert {key: row["first"] for key, row in found.items()} == {"label": "Rig B3", "x": "1.0"}
+
+
+def damaged(data: bytes, step: int) -> list[bytes]:
+    cut = [data[:end] for end in range(0, len(data), step)]
+    turned = [data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :] for at in range(0, len(data), step)]
+    return cut + turned
+
+
+def mat_file() -> bytes:
+    return mat({}, {}, [("Run", "a", np.arange(20, dtype="f4"), {}), ("", "b", np.arange(20, dtype="f8"), {})])
+
+
+def small(write: Callable[..., bytes]) -> bytes:
+    values: npt.NDArray[Any] = np.arange(20, dtype="f4")
+    return write(
+        {"operator": "J. Doe"}, {"Run": {"rig": "B3"}}, [("Run", "a", values, {"unit": "V"}), ("Run", "b", values, {})]
+    )
+
+
+@pytest.mark.parametrize(
+    ("file_format", "data", "step"),
+    [(Tdms(), small(tdms), 9), (Hdf5(), small(hdf5), 101), (Mat(), mat_file(), 7), (Mf4(), mf4_file(MF4_GROUPS), 17)],
+    ids=["tdms", "hdf5", "mat", "mf4"],
+)
+def test_a_damaged_file_gives_a_sentence_and_no_unforeseen_exception(
+    file_format: MeasurementFormat, data: bytes, step: int
+) -> None:
+    sentences = [sentence_of(file_format, broken) for broken in damaged(data, step)]
+    assert any(sentences)
+    assert [sentence for sentence in sentences if "parser failed" in sentence] == []
+    assert {sentence[:2] for sentence in sentences} <= {"a ", "a:", ""}
+
+
+def sentence_of(file_format: MeasurementFormat, data: bytes) -> str:
+    try:
+        list(file_format.read(io.BytesIO(data), "a"))  # in the parser process, which damage may end
+    except SourceBroken as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("file_format", [Tdms(), Hdf5(), Mat(), Mf4()], ids=lambda found: str(found.type))
+def test_a_missing_library_is_named_and_no_file_is_rejected(file_format: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated, "find_spec", lambda _: None)
+    with pytest.raises(SourceUnavailable) as missing:
+        list(file_format.read(io.BytesIO(b""), "a"))
+    name = file_format.type
+    assert str(missing.value) == (
+        f"The format {name} needs the package ingestd[{name}], which is not installed: run pip install 'ingestd[{name}]'."
+    )
+
+
+def test_a_mat_file_of_version_7_3_names_the_format_that_reads_it() -> None:
+    with pytest.raises(SourceBroken) as refused:
+        parsed(Mat(), b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))
+    assert str(refused.value) == "a is a MAT file of version 7.3, which is HDF5. Set format: hdf5."
+
+
+def test_cells_and_structures_of_several_elements_of_a_mat_file_are_left_out() -> None:
+    out = io.BytesIO()
+    cell = np.array([[1.0], "x"], dtype=object)
+    several = np.array([(1.0,), (2.0,)], dtype=[("v", "f8")])
+    savemat(out, {"cell": cell, "several": several, "kept": np.array([0.5])})
+    assert set(rows(parsed(Mat(), out.getvalue()))) == {"kept"}

@@ -1,0 +1,100 @@
+"""Only the records since the last reading: the boundary is read once, and nothing at it is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connectors.http import HttpConnector
+from ingestd.sdk import Partition
+from tests.support.rest_service import RestService
+
+PARTITION = Partition(name="parts", snapshot=False)
+Connect = Callable[..., HttpConnector]
+T = "2026-11-23T10:00:00.{:03}Z"
+
+
+@pytest.fixture(autouse=True)
+def records(service: RestService) -> None:
+    service.records = [{"id": number, "at": T.format(number // 2)} for number in range(10)]
+
+
+@pytest.fixture
+def reader(connect: Connect) -> Callable[[], list[str]]:
+    """Read from the last cursor, which passes through JSON, with a new connector."""
+    cursor: Any = None
+
+    def read(**more: Any) -> list[str]:
+        nonlocal cursor
+        since = {"param": "since", "field": "at"} | more
+        found = []
+        for batch in connect(mode="incremental", since=since).read(PARTITION, cursor):
+            cursor = json.loads(json.dumps(batch.cursor))
+            found += batch.records["id"].to_list() if batch.records.height else []
+        return found
+
+    return read
+
+
+def test_the_first_reading_has_everything_in_the_order_of_change(
+    service: RestService, reader: Callable[[], list[str]]
+) -> None:
+    service.records.reverse()
+    assert [int(one) // 2 for one in reader()] == [number // 2 for number in range(10)]
+    assert "since" not in service.asked[0].params
+    assert reader() == []
+    assert service.asked[1].params["since"] == T.format(4)
+
+
+def test_a_later_record_of_the_last_time_is_read(service: RestService, reader: Callable[[], list[str]]) -> None:
+    reader()
+    service.records.append({"id": 10, "at": T.format(4)})
+    assert reader() == ["10"]
+    assert reader() == []
+
+
+def test_a_record_that_changes_within_the_last_time_is_read(
+    service: RestService, reader: Callable[[], list[str]]
+) -> None:
+    reader()
+    service.records[9]["mass"] = "changed"
+    assert reader() == ["9"]
+
+
+def test_a_record_that_appears_late_is_found_by_the_overlap(
+    service: RestService, reader: Callable[..., list[str]]
+) -> None:
+    reader(overlap=0.003)
+    service.records.append({"id": 11, "at": T.format(2)})
+    assert reader(overlap=0.003) == ["11"]
+    assert reader(overlap=0.003) == []
+    service.records.append({"id": 12, "at": T.format(0)})
+    assert reader(overlap=0.003) == []
+
+
+def test_a_record_without_a_time_is_rejected_once_and_the_others_are_read(
+    service: RestService, connect: Connect
+) -> None:
+    service.records.insert(3, {"id": 99, "at": "~soon"})
+    connector = connect(mode="incremental", since={"param": "since", "field": "at"})
+    batches = list(connector.read(PARTITION, None))
+    rejects = [reject for batch in batches for reject in batch.rejects]
+    assert [reject.reason for reject in rejects] == [
+        "Item 4 has the value '~soon', which is neither a time as in ISO 8601 nor a number in the field at, which orders changes."
+    ]
+    assert sum(batch.records.height for batch in batches) == 10
+    assert list(connector.read(PARTITION, batches[-1].cursor)) == []
+
+
+def test_a_template_puts_the_time_into_the_parameter(service: RestService, connect: Connect) -> None:
+    since = {"param": "$filter", "field": "at", "value": "at ge {since}", "start": "2026-01-01T00:00:00Z"}
+    connector = connect(mode="incremental", since=since)
+    cursor = list(connector.read(PARTITION, None))[-1].cursor
+    list(connector.read(PARTITION, cursor))
+    assert [asked.params["$filter"] for asked in service.asked] == [
+        "at ge 2026-01-01T00:00:00Z",
+        f"at ge {T.format(4)}",
+    ]

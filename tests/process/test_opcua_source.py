@@ -1,0 +1,71 @@
+"""The daemon over a real OPC UA server that is killed and started again, and a real workspace service.
+
+``INGESTD_OPCUA_RESTARTS`` is the number of restarts; `make kill-test` does 100.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import Daemon, environment
+from tests.support.opcua_server import OpcuaServer, opcua_server
+from tests.support.recorded_workspaced import RecordedWorkspaced
+
+RESTARTS = int(os.environ.get("INGESTD_OPCUA_RESTARTS", "2"))
+VARIABLES = 30
+DEADLINE_SECONDS = 60.0
+
+
+def configure(folder: Path, server: OpcuaServer, service: RecordedWorkspaced) -> None:
+    source = {"connector": "opcua", "url": server.url, "browse": "Line1/**", "security": "none", "sampling": 0.1}
+    pipeline = {
+        "name": "line",
+        "source": {**source, "timeout_seconds": 2, "deletes": "remove"},
+        "entries": {"key": "{path}", "value": "{value}"},
+        "sink": {"workspace": service.workspace("Rover"), "label": "Line"},
+    }
+    settings = {
+        "service": {"url": service.url, "api_key": service.api_key},
+        "state": "ingestd.db",
+        "pipelines": [pipeline],
+    }
+    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+
+
+def wait_until_equal(service: RecordedWorkspaced, server: OpcuaServer, daemon: Daemon) -> None:
+    wanted = {f"Line1/{name}": str(value) for name, (value, _) in server.values.items()}
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while (found := {key: value for key, (value, _) in service.values("Line").items()}) != wanted:
+        assert time.monotonic() < deadline, (set(found.items()) ^ set(wanted.items()), daemon.lines[-20:])
+        time.sleep(0.05)  # the service reports nothing
+
+
+@pytest.mark.timeout(120 + 30 * RESTARTS)
+def test_the_sink_equals_the_server_after_each_of_its_restarts(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    start = {f"V{number}": (number, "Int32") for number in range(VARIABLES)}
+    with opcua_server(start) as server, RecordedWorkspaced(tmp_path / "workspaced") as service:
+        configure(tmp_path, server, service)
+        daemon = Daemon(["ingestd", "run"], env=environment(tmp_path), cwd=tmp_path)
+        try:
+            daemon.wait_for("partition_read")
+            for restart in range(RESTARTS):
+                server.put({f"V{rng.randrange(VARIABLES)}": (1000 * restart + one, "Int32") for one in range(5)})
+                if rng.random() < 0.5:
+                    wait_until_equal(service, server, daemon)
+                server.kill()
+                server.values |= {f"V{rng.randrange(VARIABLES)}": (-1000 * restart - one, "Int32") for one in range(5)}
+                server.values.pop(f"V{VARIABLES + restart - 1}", None)
+                server.values[f"V{VARIABLES + restart}"] = (restart, "Int32")
+                server.namespaces_before = rng.randrange(4)
+                server.start()
+                server.put({"V0": (7_000_000 + restart, "Int32")})
+                wait_until_equal(service, server, daemon)
+        finally:
+            daemon.close()

@@ -1,0 +1,105 @@
+"""The real daemon is killed while clients send: every 2xx is durable, and each record ends in the sink once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.daemon_process import ingestd, running_daemon
+from tests.support.document_server import DocumentServer
+from tests.support.listening_daemon import listening_daemon, pipeline, write_listening_configuration
+from tests.support.push_client import SECRET, free_address, signed
+
+ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "4"))
+CLIENTS = 3
+SECONDS = 60.0
+
+
+class Sender:
+    """A client that sends each message until it gets a 2xx. ``acknowledged``: the keys of those messages."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self._name = name
+        self._url = url
+        self.acknowledged: list[str] = []
+        self.statuses: set[int] = set()
+        self.over = threading.Event()
+        self.progress = threading.Event()
+
+    def run(self) -> None:
+        with httpx.Client(timeout=SECONDS) as client:
+            for number in itertools.count():
+                key = f"{self._name}-{number}"
+                if not self._send(client, key):
+                    return
+                self.acknowledged.append(key)
+                self.progress.set()
+
+    def _send(self, client: httpx.Client, key: str) -> bool:
+        body = json.dumps({"part": key, "mass": 1}).encode()
+        while not self.over.is_set():
+            try:
+                status = client.post(self._url, content=body, headers=signed(body, key)).status_code
+            except httpx.TransportError:
+                self.over.wait(0.01)  # the daemon was killed; it starts again
+                continue
+            self.statuses.add(status)
+            if status == 204:
+                return True
+            self.over.wait(0.01)
+        return False
+
+
+@pytest.mark.timeout(60 * (ROUNDS + 2))
+def test_no_acknowledged_message_is_lost_or_stored_twice_while_the_daemon_is_killed(tmp_path: Path) -> None:
+    address = free_address()
+    source = {
+        "connector": "push", "address": address, "path": "/bench", "requests_per_second": 10_000,
+        "auth": {"type": "hmac", "secret": SECRET},
+    }  # fmt: skip
+    described = {**pipeline("pushed", {}), "source": source}
+    senders = [Sender(f"c{n}", f"http://{address}/bench") for n in range(CLIENTS)]
+    with DocumentServer() as server, ThreadPoolExecutor(CLIENTS) as threads:
+        server.workspace("Bench")
+        config = write_listening_configuration(tmp_path, server.url, [described])
+        sending = [threads.submit(sender.run) for sender in senders]
+        try:
+            for _ in range(ROUNDS):
+                with running_daemon(tmp_path, "run", "-c", str(config), NOTIFY_SOCKET="") as (daemon, _):
+                    for sender in senders:
+                        sender.progress.clear()
+                        assert sender.progress.wait(SECONDS), daemon.lines[-20:]
+                    daemon.process.send_signal(signal.SIGKILL)
+                    daemon.ended()
+        finally:
+            for sender in senders:
+                sender.over.set()
+        for one in sending:
+            one.result(SECONDS)
+        acknowledged = {f"pushed.{key}" for sender in senders for key in sender.acknowledged}
+        with listening_daemon(tmp_path, config) as (daemon, client):
+            assert 'ingestd_source_connected{pipeline="pushed"} 1.0' in client.get("/metrics").text
+            assert daemon.stop() == 0
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0  # delivers what is pending
+        assert acknowledged <= delivered(server).keys()
+        assert set().union(*(sender.statuses for sender in senders)) <= {204, 503}
+        assert set(delivered(server).values()) == {"1"}
+    # The number of stored records equals that of the keys, so no repetition was stored.
+    with closing(sqlite3.connect(tmp_path / "var" / "ingestd.db")) as state:
+        ((cursor, keys),) = state.execute("SELECT p.cursor, (SELECT count(*) FROM entry) FROM partition p")
+    assert json.loads(cursor)["records"] == keys
+
+
+def delivered(server: DocumentServer) -> dict[str, str | None]:
+    """Return the entries of the one sink."""
+    return {key: value for key, (value, _) in server.store.values(server.store.by_label("Sink pushed")[0]).items()}

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from workspaced.core.problems import Invalid
+from workspaced.ui.edit.table import (
+    KEY_AND_VALUE,
+    ONE_ROW_EACH,
+    TableReading,
+    cells_of,
+    guess,
+    items_of,
+    with_decimal_point,
+)
+
+
+def read(text: str, *, most: int = 100) -> list[tuple[int, str, str]]:
+    rows = cells_of(text)
+    items = items_of(rows, guess(rows), most=most)
+    return [(one.row, one.item["key"], one.item["value"]) for one in items]
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ",", ";", "|"])
+def test_a_table_of_keys_and_values_is_recognised(delimiter: str) -> None:
+    text = "key,value\n00417.mass,0.10\n\n00418.mass,=1+1\n".replace(",", delimiter)
+    assert read(text) == [(2, "00417.mass", "0.10"), (4, "00418.mass", "=1+1")]
+
+
+def test_two_columns_without_names_are_keys_and_values() -> None:
+    assert read("a\t 1 \nb\t\n") == [(1, "a", " 1 "), (2, "b", "")]
+
+
+def test_each_column_of_a_wide_table_is_a_value_of_its_row() -> None:
+    assert read('part;mass;cost\n7;1,5;\n8;"a;\nb";2\n') == [
+        (2, "7.mass", "1,5"),
+        (3, "8.mass", "a;\nb"),
+        (3, "8.cost", "2"),
+    ]
+
+
+def test_a_column_of_types_is_used() -> None:
+    rows = cells_of("value,key,dataType\n1,a,text\n2,b,\n")
+    reading = TableReading(shape=KEY_AND_VALUE, has_header=True, decimal_comma=False)
+    assert [one.item for one in items_of(rows, reading, most=9)] == [
+        {"key": "a", "value": "1", "dataType": "text"},
+        {"key": "b", "value": "2"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "read_as"),
+    [
+        ("1,5", "1.5"),
+        ("-1.234,50", "-1234.50"),
+        ("1\u202f234\u202f567,8", "1234567.8"),
+        ("1.234.567", "1234567"),
+        ("12.34,5", "12.34,5"),
+        ("1,5,2", "1,5,2"),
+        ("1.5", "1.5"),
+        ("00417", "00417"),
+        ("a,b", "a,b"),
+        ("", ""),
+    ],
+)
+def test_only_numbers_with_a_decimal_comma_change(text: str, read_as: str) -> None:
+    assert with_decimal_point(text) == read_as
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "no entries"),
+        ("key,value\n", "no entries"),
+        ("a\nb\n", "at least two columns"),
+        ("part,mass,cost\n7,,\n", "cells of values are empty"),
+        ("key,value\na\n", "Row 2 has 1 cells"),
+        ("part,mass,cost\n7,1,2,3\n", "Row 2 has 4 cells"),
+        ('key,value\n"a,1\n', "can't be read as a table"),
+        ("key,value\na,1\nb,2\nc,3\n", "up to 2"),
+    ],
+)
+def test_a_table_that_means_nothing_is_refused_with_its_reason(text: str, sentence: str) -> None:
+    with pytest.raises(Invalid, match=sentence):
+        read(text, most=2)
+
+
+def test_a_wide_table_needs_its_names() -> None:
+    reading = TableReading(shape=ONE_ROW_EACH, has_header=False, decimal_comma=False)
+    with pytest.raises(Invalid, match="at least two columns"):
+        items_of(cells_of("a,1\n"), reading, most=9)
