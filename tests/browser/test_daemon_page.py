@@ -92,8 +92,8 @@ def test_the_overview_shows_each_pipeline_with_its_state_and_reason(browser: Bro
     browser.go("/")
     states = dict(zip(browser.texts("#rows th a"), browser.texts("#rows .state"), strict=True))
     assert states == {"masses": "works", "guarded": "waits", "hostile": "works", "away": "blocked"}
-    assert "its share is not mounted" in browser.find("#pipeline-away").text
-    assert "1 file waits" in browser.find("#pipeline-masses").text
+    assert "its share is not mounted" in browser.texts("#pipeline-away")[0]
+    assert "1 file waits" in browser.texts("#pipeline-masses")[0]
 
 
 def test_the_overview_shows_a_change_without_a_reload(browser: Browser, scene: Scene) -> None:

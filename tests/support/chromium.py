@@ -109,7 +109,13 @@ class Browser:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def texts(self, selector: str) -> list[str]:
-        return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]
+        """Return the displayed text of each element, of one moment: a live page can replace elements between two calls."""
+        texts: list[str] = self.run(
+            "return [...document.querySelectorAll(arguments[0])]"
+            ".map(element => element.checkVisibility() ? element.innerText.trim().replaceAll('\\t', ' ') : '')",
+            selector,
+        )
+        return texts
 
     def click(self, words: str) -> None:
         """Click the link or button with this text."""
