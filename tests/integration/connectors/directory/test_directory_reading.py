@@ -130,7 +130,7 @@ def test_a_file_that_changes_during_reading_is_not_marked_as_read(drop: Any, man
 def test_a_change_with_an_unchanged_time_is_found_by_the_hash(drop: Any, many_blocks: DirectoryConnector) -> None:
     path = drop.folder / "a.csv"
     with path.open("a") as file:  # more than is read in advance to detect the encoding
-        file.write("P,1\n" * 500_000)
+        file.write(f"P,{'1' * 1000}\n" * 2_000)
     status = path.stat()
     batches = many_blocks.read(Partition(name="a.csv"), None)
     next(batches)
