@@ -9,7 +9,7 @@ from importlib.metadata import Distribution, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-_BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==.*(?:\n[ \t]+.*)*", re.MULTILINE)
+_BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[.*\])?==.*(?:\n[ \t]+.*)*", re.MULTILINE)
 
 
 def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
