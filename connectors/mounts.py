@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable
@@ -17,8 +18,7 @@ _REMOTE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
     """A mounted file system. ``point``: its folder.
 
     ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on.

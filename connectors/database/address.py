@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias, cast
 from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 Family: TypeAlias = Literal["sqlite", "postgresql", "mariadb", "sqlserver", "oracle"]
 
@@ -35,8 +36,7 @@ _ADVICE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a database URL.
 
     User and password are decoded. Several hosts have their commas. ``query`` holds the driver's settings.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -27,7 +27,7 @@ def snapshot(session: ReadSession, dialect: SqlDialect, options: DatabaseOptions
         first, rows = rows + 1, rows + frame.records.height
         held = batch_of(frame, options.keys, first=first, cursor={"rows": rows, "whole": False})
     if held is not None:
-        yield replace(held, cursor={"rows": rows, "whole": True}, last=True)
+        yield dataclasses.replace(held, cursor={"rows": rows, "whole": True}, last=True)
 
 
 def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -> Batch:

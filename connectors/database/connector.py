@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -65,7 +65,9 @@ class DatabaseConnector(Connector):
             for reading in changes.read(cursor):
                 batch = batch_of(reading.frame, self.options.keys, first=1, cursor=reading.cursor)
                 facts = _facts(self._changes().guarantee)
-                yield replace(batch, last=reading.last, partial=not reading.whole, removed=reading.removed, facts=facts)
+                yield dataclasses.replace(
+                    batch, last=reading.last, partial=not reading.whole, removed=reading.removed, facts=facts
+                )
             return
         with self._session() as session:
             yield from snapshot(session, self._database().dialect, self.options)

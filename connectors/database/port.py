@@ -13,9 +13,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
+import msgspec
 import polars as pl
 
 Parameter: TypeAlias = str | int | float
@@ -36,8 +36,7 @@ class TextFault(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultColumn:
+class ResultColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a result.
 
     ``type`` is the database's name of its type, such as ``timestamp with time zone``. ``kind`` selects the setting that applies
@@ -50,8 +49,7 @@ class ResultColumn:
     expression: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of a result.
 
     ``records`` has a `pl.String` column for each requested column, in the same order. Null is the database's NULL. ``faults``
@@ -59,7 +57,7 @@ class Frame:
     """
 
     records: pl.DataFrame
-    faults: Mapping[int, TextFault] = field(default_factory=dict)
+    faults: Mapping[int, TextFault] = msgspec.field(default_factory=dict)
 
 
 class SqlDialect(ABC):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
+
+import msgspec
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.statement import parse_table
@@ -19,8 +20,7 @@ _DEFAULT_USER = "ingestd"
 _QUERY = "The source reads a query. Repeat what names a table for each table of the query: they are not known here."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetupSection:
+class SetupSection(msgspec.Struct, frozen=True, kw_only=True):
     """Statements with one purpose, and those that undo them. ``title``: sentences without names."""
 
     title: str

@@ -11,10 +11,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
+
+import msgspec
 
 from connectors.directory import disposal
 from connectors.directory.disposal import Move, Note
@@ -34,8 +35,7 @@ DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
 """The sub-folders of an archive by the setting ``archive_folders``, as formats of a time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcknowledgedFile:
+class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file from which everything is delivered or rejected. ``name`` is its path below the drop folder."""
 
     path: Path

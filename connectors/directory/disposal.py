@@ -17,8 +17,9 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from connectors.files.durable_write import (
     existing_names,
@@ -39,8 +40,7 @@ from ingestd.sdk import SourceUnavailable
 _BLOCK_BYTES = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A text beside a file that moves. Both functions receive the path to which the file moves."""
 
     path_for: Callable[[Path], Path]
@@ -55,8 +55,7 @@ class Note:
         self.path_for(archived).unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A file ``path`` that moves to ``name`` below ``folder``, or to a name like it. ``note``: the text about it."""
 
     path: Path

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness.folder_view import ContentCache, DiskFileView, DiskFolderView
@@ -19,8 +20,7 @@ from connectors.mounts import MountGuard
 from ingestd.sdk import SourceBroken
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFile:
+class LocalFile(msgspec.Struct, frozen=True):
     """A file on disk. Implements `DropFile`."""
 
     path: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from connectors.directory.name_filter import NameFilter, has_temporary_name
 from connectors.files.identity import Identity
@@ -16,8 +17,7 @@ from ingestd.sdk import SourceUnavailable, counted
 _NAMED = 5
 
 
-@dataclass(slots=True)
-class ScanResult:
+class ScanResult(msgspec.Struct):
     """The files of one scan, by their path below the folder, with slashes.
 
     ``files``: those that match and have content; ``empty``: those that match without content. ``skipped``: those that can't be
@@ -25,11 +25,11 @@ class ScanResult:
     ``away``: why a part of the folder does not respond; empty if all of it does.
     """
 
-    files: dict[str, Identity] = field(default_factory=dict)
-    empty: dict[str, Identity] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Identity] = msgspec.field(default_factory=dict)
+    empty: dict[str, Identity] = msgspec.field(default_factory=dict)
+    skipped: dict[str, str] = msgspec.field(default_factory=dict)
     unmatched: int = 0
-    unmatched_names: list[str] = field(default_factory=list)
+    unmatched_names: list[str] = msgspec.field(default_factory=list)
     away: str = ""
 
     @property

@@ -8,12 +8,12 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+import msgspec
 import polars as pl
 
 from connectors.files.file_head import FileHead
@@ -31,8 +31,7 @@ SECTIONS_BYTES = 2**20
 """A smaller file is always read as a whole, which takes less time than the comparison of its sections."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenFile:
+class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
     """An open regular file: its name below the folder, its identity at opening, and its owner.
 
     ``is_private``: ``file`` is a copy that no other program can write to.

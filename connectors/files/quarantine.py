@@ -7,9 +7,10 @@ are written again in UTF-8 with a byte order mark.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
+
+import msgspec
 
 from connectors.files.durable_write import (
     existing_names,
@@ -35,8 +36,7 @@ from connectors.formats import Format
 from ingestd.sdk import Settlement, SourceBroken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineFile:
+class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
     """``path`` holds ``rows`` rows; None: there is no such file.
 
     ``sentence``: what a person should know; empty: nothing. ``missing``: the number of rejected entries without a row in

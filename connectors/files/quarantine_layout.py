@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+import msgspec
 
 from connectors.files.rejected_rows import QuarantineSource
 from connectors.files.resubmission import RESERVED
@@ -27,8 +28,7 @@ _BYTE_ORDER_MARKS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineLayout:
+class QuarantineLayout(msgspec.Struct, frozen=True, kw_only=True):
     """How rejected rows are written.
 
     ``codec`` and ``mark``: the encoding and its byte order mark. ``dialect``: of CSV; None: NDJSON. ``units``: the units row of
@@ -39,7 +39,7 @@ class QuarantineLayout:
     codec: str = "utf-8"
     mark: bytes = b""
     dialect: Dialect | None = None
-    units: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = msgspec.field(default_factory=dict)
     sentence: str = ""
 
     def in_utf8(self) -> QuarantineLayout:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import BinaryIO
 
+import msgspec
 import polars as pl
 
 from connectors.files.resubmission import (
@@ -29,8 +29,7 @@ from ingestd.sdk import CHILD_OF, Position, Rejected, Settlement, SourceBroken
 _OF_CHILD = re.compile(rf"(?P<record>.+){re.escape(CHILD_OF)}(?P<path>.+\[\d+\])", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineSource:
+class QuarantineSource(msgspec.Struct, frozen=True, kw_only=True):
     """The open file of which rows were rejected, with its name below the drop folder and its hash.
 
     ``configured``: the format as the options name it.

@@ -8,14 +8,16 @@ file.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.formats import Format, RecordChunk, resolve_format
 from connectors.formats.csv import Csv
@@ -35,8 +37,7 @@ _SURPLUS = re.compile(r"field \d+")
 _UNCHANGED = "The row was resubmitted without a change: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowOrigin:
+class RowOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of a row: its file's name below the drop folder, and the beginning of that file's hash.
 
     ``references`` name the rejects of the row. ``fingerprint`` is that of the row when it was rejected.
@@ -132,15 +133,14 @@ def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[Record
             yield chunk
 
 
-@dataclass(slots=True)
-class _ResubmittedRows:
+class _ResubmittedRows(msgspec.Struct):
     """The rows of one origin."""
 
-    kept: list[int] = field(default_factory=list)
-    positions: list[str] = field(default_factory=list)
-    rejects: list[Reject] = field(default_factory=list)
-    resolves: dict[str, None] = field(default_factory=dict)
-    preamble: dict[str, str] = field(default_factory=dict)
+    kept: list[int] = msgspec.field(default_factory=list)
+    positions: list[str] = msgspec.field(default_factory=list)
+    rejects: list[Reject] = msgspec.field(default_factory=list)
+    resolves: dict[str, None] = msgspec.field(default_factory=dict)
+    preamble: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[RecordChunk]:
@@ -156,7 +156,7 @@ def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[Recor
             rows.positions.append(position)
     for reject in chunk.rejects:
         rows, _, position = _assign(by_origin, reject.record, reject.position, default_origin)
-        rows.rejects.append(replace(reject, position=position))
+        rows.rejects.append(dataclasses.replace(reject, position=position))
     if not by_origin:
         by_origin[default_origin] = _ResubmittedRows()
     for origin_file, rows in by_origin.items():

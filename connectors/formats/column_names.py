@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Literal
+
+import msgspec
 
 from ingestd.sdk import SourceBroken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Naming:
+class Naming(msgspec.Struct, frozen=True, kw_only=True):
     """The treatment of columns without a name, and of repeated names."""
 
     unnamed: Literal["number", "refuse"] = "number"

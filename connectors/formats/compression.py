@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import fnmatch
 import gzip
 import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
 
 import polars as pl
 from backports import zstd
+from msgspec.structs import replace
 
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.format import Format
@@ -199,5 +200,5 @@ def _with_member(chunk: RecordChunk, member: str, *, alone: bool) -> RecordChunk
         return replace(chunk, facts=facts)
     positions = chunk.positions.cast(pl.String)
     named = pl.Series("position", [f"{member}:{position}" for position in positions], dtype=pl.String)
-    rejects = tuple(replace(reject, position=f"{member}:{reject.position}") for reject in chunk.rejects)
+    rejects = tuple(dataclasses.replace(reject, position=f"{member}:{reject.position}") for reject in chunk.rejects)
     return replace(chunk, positions=named, rejects=rejects, facts=facts)

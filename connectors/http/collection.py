@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from connectors.formats.ndjson.exact import LineUnreadable, parse_record
 from connectors.http.document import PageDocument
@@ -18,24 +19,22 @@ from ingestd.sdk import Reject, SourceBroken
 _SHOWN_BYTES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Faulty:
+class Faulty(msgspec.Struct, frozen=True):
     """A record that can't be used, with the digest of its text."""
 
     digest: str
     reject: Reject
 
 
-@dataclass(slots=True, kw_only=True)
-class Collected:
+class Collected(msgspec.Struct, kw_only=True):
     """What a reading found. ``totals``: the numbers of all records that its pages named."""
 
     pages: int = 0
     bytes: int = 0
     records: int = 0
-    totals: set[int] = field(default_factory=set)
-    validators: list[Validator | None] = field(default_factory=list)
-    faulty: list[Faulty] = field(default_factory=list)
+    totals: set[int] = msgspec.field(default_factory=set)
+    validators: list[Validator | None] = msgspec.field(default_factory=list)
+    faulty: list[Faulty] = msgspec.field(default_factory=list)
 
     def is_complete(self, keys: Iterable[str]) -> bool:
         """Return whether no record can be missing although records may move between pages. ``keys``: those found."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.formats.ndjson.block import CELLS, read_texts
 from connectors.http.boundary import Boundary
@@ -139,9 +140,9 @@ class HttpConnector(Connector):
         for batch in self._batches(spool, chosen, found.faulty, lambda _: {"of": self._identity()}):
             if held is not None:
                 yield held
-            held = replace(batch, partial=not is_whole)
+            held = dataclasses.replace(batch, partial=not is_whole)
         if held is not None:
-            yield replace(held, cursor=end, last=True)
+            yield dataclasses.replace(held, cursor=end, last=True)
 
     async def _ask(self, pages: Sequence[Validator]) -> tuple[bool, PageResponse | None]:
         """Ask whether the pages of the last reading are the same; return the first page, if it was sent instead."""
@@ -193,10 +194,12 @@ class HttpConnector(Connector):
             chunks = list(read_texts(texts, numbers, RECORD_BYTES, CELLS, unit="Item"))
             for chunk in chunks:
                 # A block is cut only if its records have no common names; its earlier parts don't have its cursor yet.
-                yield replace(self._placed(chunk, block).to_batch(cursor, facts), rejects=(*chunk.rejects, *rejects))
+                yield dataclasses.replace(
+                    self._placed(chunk, block).to_batch(cursor, facts), rejects=(*chunk.rejects, *rejects)
+                )
                 rejects = ()
         if not chosen:
-            yield replace(pack([], cursor=cursor_after([]), facts=facts), rejects=rejects)
+            yield dataclasses.replace(pack([], cursor=cursor_after([]), facts=facts), rejects=rejects)
 
     def _placed(self, chunk: RecordChunk, block: Block) -> RecordChunk:
         """Return the chunk with keys as positions, if there are keys."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import msgspec
@@ -22,8 +21,7 @@ class _IssuedToken(msgspec.Struct):
     expires_in: float = 0
 
 
-@dataclass(slots=True)
-class RequestCredentials:
+class RequestCredentials(msgspec.Struct):
     """Headers that carry the credentials. ``post`` reaches the authorization server."""
 
     auth: Auth

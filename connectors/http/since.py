@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
+
+import msgspec
 
 Rank: TypeAlias = tuple[Decimal, str]
 """A value that can be compared: seconds since the epoch or the number itself; and its kind, ``time`` or ``number``."""
@@ -21,8 +22,7 @@ class NoRank(ValueError):
     """The text is neither a time nor a number. The message is the end of a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeMark:
+class ChangeMark(msgspec.Struct, frozen=True):
     """The value of a record's field of change, as the service wrote it, and its rank."""
 
     text: str

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
+
+import msgspec
 
 from connectors.http.since import ChangeMark
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """A record in the file. ``key``: its key as ``id=7``, or empty. ``change``: its value of the field of change, if read."""
 
     offset: int

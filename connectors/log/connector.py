@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -107,7 +107,7 @@ class LogConnector(Connector):
                 yield held
             held = batch
         if held is not None:
-            yield replace(held, last=True)
+            yield dataclasses.replace(held, last=True)
 
     def _read_files(
         self, log: str, matched: LogFiles, log_cursor: LogCursor, followed: FollowedFiles

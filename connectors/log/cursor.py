@@ -6,8 +6,10 @@ This module performs no I/O.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.files import Identity
 from ingestd.sdk import Cursor
@@ -17,8 +19,7 @@ _LOST = 16
 """The number of lost files that are remembered, because one may return under another name or packed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogColumns:
+class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a log by its last header, with their units."""
 
     names: tuple[str, ...] = ()
@@ -28,8 +29,7 @@ class LogColumns:
 NO_COLUMNS = LogColumns()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileTop:
+class FileTop(msgspec.Struct, frozen=True, kw_only=True):
     """Encoding and dialect of a file, by its beginning.
 
     ``end`` and ``rows``: the length of that, in bytes and in rows. ``columns``: those of the log's earlier files, if the
@@ -45,8 +45,7 @@ class FileTop:
     guessed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CursorPart:
+class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a log. The field names are part of stored cursors.
 
     ``size`` and ``mtime_ns`` are those at its last reading. Everything before ``offset`` was read and has the hash ``sha256``;
@@ -123,8 +122,7 @@ class CursorPart:
         return replace(self, marks=tuple(marks))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogCursor:
+class LogCursor(msgspec.Struct, frozen=True, kw_only=True):
     """The position of a reading in a log.
 
     ``rows``: the number of rows in all files together. ``parts``: the files, the oldest first. ``columns``: those of the last
@@ -159,14 +157,16 @@ def read_log_cursor(cursor: Cursor | None) -> LogCursor:
         return LogCursor()
 
 
-_DEFAULTS = {field.name: field.default for field in fields(CursorPart)}
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(CursorPart)}
 
 
 def _part_token(part: CursorPart) -> dict[str, object]:
     """Return the fields that differ from their default."""
-    known = {name: value for name, value in asdict(part).items() if value != _DEFAULTS[name]}
+    known = {name: value for name, value in msgspec.structs.asdict(part).items() if value != _DEFAULTS[name]}
     if part.top is not None:
-        known["top"] = asdict(replace(part.top, columns=NO_COLUMNS)) | {"columns": _columns_token(part.top.columns)}
+        known["top"] = msgspec.structs.asdict(replace(part.top, columns=NO_COLUMNS)) | {
+            "columns": _columns_token(part.top.columns)
+        }
     if part.marks:
         known["marks"] = [list(mark) for mark in part.marks]
     return known

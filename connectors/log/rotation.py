@@ -8,7 +8,9 @@ alone prove nothing, because all files of one program begin with the same header
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.files import Identity
 from connectors.formats.compression import UNPACKING_ERRORS, inner_name, open_unpacked, packed_suffix
@@ -26,16 +28,14 @@ class FilesChanging(Exception):
     """Files were renamed or cut while they were examined. The caller tries again in a moment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedFile:
+class MatchedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file to be read from its part's offset on. ``name`` is empty if the file does not exist any more."""
 
     part: CursorPart
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFiles:
+class LogFiles(msgspec.Struct, frozen=True, kw_only=True):
     """``files``: in the order in which they are read.
 
     ``lost``: the file that was read last, if it can't be found.

@@ -6,11 +6,11 @@ import io
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
 
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.formats import Format, RecordChunk, RecordLocation
 from connectors.formats.csv import Csv

@@ -6,9 +6,11 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.files import Identity
 from connectors.formats import RecordChunk
@@ -29,8 +31,7 @@ IsOverdue = Callable[[CursorPart, Identity, bool], bool]
 """Returns True if the end of a file has waited long enough for its line end; the last argument: inside quotes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TailStep:
+class TailStep(msgspec.Struct, frozen=True, kw_only=True):
     """One step of a reading: ``part`` and ``row`` after it; ``chunk`` is None if it read no record."""
 
     part: CursorPart

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 import polars as pl
@@ -24,16 +23,15 @@ _CELLS = 4_000_000
 _ANY = msgspec.json.Decoder(msgspec.Raw)
 
 
-@dataclass(slots=True)
-class RecordCollector:
+class RecordCollector(msgspec.Struct):
     """The records of consecutive messages, numbered after ``number``: the number of the last record or rejection."""
 
     options: MqttOptions
     number: int
-    _rows: list[JsonRecord] = field(default_factory=list)
-    _positions: list[int] = field(default_factory=list)
-    _rejects: list[Reject] = field(default_factory=list)
-    _names: set[str] = field(default_factory=set)
+    _rows: list[JsonRecord] = msgspec.field(default_factory=list)
+    _positions: list[int] = msgspec.field(default_factory=list)
+    _rejects: list[Reject] = msgspec.field(default_factory=list)
+    _names: set[str] = msgspec.field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:

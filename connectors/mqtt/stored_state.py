@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from connectors.mqtt.message import Received
 from connectors.mqtt.repetition import IN_FLIGHT
 from ingestd.sdk import Cursor, SourceBroken
 
 
-@dataclass(slots=True)
-class StoredState:
+class StoredState(msgspec.Struct):
     """``number``: records and rejections so far. ``recent``: packet number and digest of the last messages of ``session``."""
 
     session: str
     number: int = 0
-    recent: list[tuple[int, str]] = field(default_factory=list)
+    recent: list[tuple[int, str]] = msgspec.field(default_factory=list)
 
     @classmethod
     def of(cls, cursor: Cursor | None, session: str) -> StoredState:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MOST_BYTES = 65_535
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFilter:
+class TopicFilter(msgspec.Struct, frozen=True):
     """``subscribed``: the filter as the broker gets it. ``names``: the name of each level; empty: it has none."""
 
     subscribed: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from connectors.opcua.options import OpcuaOptions
 from ingestd.sdk import SourceBroken, SourceContext
@@ -20,8 +21,7 @@ _NOTICE_DAYS = 60
 _NAME = "certificate.pem"
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationCertificate:
+class ApplicationCertificate(msgspec.Struct, frozen=True):
     """``certificate`` and ``key`` in the form of ``suffix`` (pem or der). ``uri``: the name of the application in it."""
 
     certificate: bytes

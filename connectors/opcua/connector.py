@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -9,7 +10,6 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from connectors.opcua.application_certificate import ApplicationCertificate, application_certificate, expiry_notice
@@ -146,7 +146,7 @@ class OpcuaConnector(Connector):
             rejects=tuple(rejects),
             last=True,
         )
-        return replace(whole, partial=partial)
+        return dataclasses.replace(whole, partial=partial)
 
     def _records(
         self, variables: Sequence[Variable], values: Sequence[DataValue | None]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from connectors.opcua.application_certificate import fingerprint
 from connectors.opcua.options import OpcuaOptions
@@ -16,8 +17,7 @@ STRENGTH = ("Aes256_Sha256_RsaPss", "Aes128_Sha256_RsaOaep", "Basic256Sha256")
 _SIGN_AND_ENCRYPT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEndpoint:
+class ServerEndpoint(msgspec.Struct, frozen=True):
     """``policy``: empty for none. ``certificate``: that of the server, as DER; empty: none is needed."""
 
     policy: str

@@ -5,15 +5,15 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 _NODE = re.compile(r"(?:nsu=(?P<uri>[^;]+);|ns=(?P<index>\d+);)?(?P<kind>[isgb])=(?P<value>.+)", re.DOTALL)
 _DEEP = "**"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeName:
+class NodeName(msgspec.Struct, frozen=True):
     """A node id. ``uri``: the namespace; empty: that of OPC UA itself. ``id``: its text without namespace, as ``s=Oven``."""
 
     uri: str
@@ -42,8 +42,7 @@ class NodeName:
         return f"nsu={self.uri};{self.id}" if self.uri else self.id
 
 
-@dataclass(frozen=True, slots=True)
-class BrowsePattern:
+class BrowsePattern(msgspec.Struct, frozen=True):
     """A path of browse names with wildcards."""
 
     levels: tuple[str, ...]

@@ -11,8 +11,10 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.opcua.application_certificate import ApplicationCertificate
 from connectors.opcua.endpoint import check_trusted, choose_endpoint
@@ -46,8 +48,7 @@ _CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """``name``: its node id with the URI of its namespace. ``id``: its id in this connection; None: no such namespace."""
 
     name: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import polars as pl
@@ -103,7 +103,7 @@ class PushConnector(Connector):
                 count += batch.record_count
                 is_empty, is_over = not len(self._endpoint.inbox), self.context.elapsed() >= until
                 is_last = is_empty or is_over or self.context.stopping.is_set()
-                yield replace(batch, cursor={"records": count, "ids": self._known.to_token()}, last=is_last)
+                yield dataclasses.replace(batch, cursor={"records": count, "ids": self._known.to_token()}, last=is_last)
             if len(self._endpoint.inbox):
                 self._wake()
         finally:
@@ -150,7 +150,7 @@ class PushConnector(Connector):
             count += len(numbers)
             frames.append(chunk.records)
             positions += [numbers[position] for position in chunk.positions]
-            rejects += [replace(one, position=numbers[one.position]) for one in chunk.rejects]
+            rejects += [dataclasses.replace(one, position=numbers[one.position]) for one in chunk.rejects]
         records = pl.concat(frames, how="diagonal") if frames else pack([], cursor={}).records
         return Batch(
             records=records,

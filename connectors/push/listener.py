@@ -13,11 +13,11 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import ClassVar, Protocol
 
 import h11
+import msgspec
 
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.streams import LoopThread
@@ -38,8 +38,7 @@ BEGINNING_SECONDS = 60.0
 """A client of an unknown path is to come again for so long after the start or the end of a path: pipelines start one by one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushResponse:
+class PushResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A response. ``sentence`` is its body; ``retry_after``: seconds, 0 for no such header."""
 
     status: int

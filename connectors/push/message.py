@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ingestd.sdk.formats import RecordChunk
 
@@ -12,8 +13,7 @@ class NotStored(Exception):
     """The message could not be stored now; the client sends it again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushedMessage:
+class PushedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Decoded records of one request. ``id``: empty if the client sends none.
 
     ``stored`` ends when the records are durable, with `NotStored` if they could not be stored. It is cancelled if the client does
@@ -23,4 +23,4 @@ class PushedMessage:
     id: str
     chunks: tuple[RecordChunk, ...]
     size: int
-    stored: Future[None] = field(default_factory=Future)
+    stored: Future[None] = msgspec.field(default_factory=Future)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 Scheme: TypeAlias = Literal["sftp", "s3", "az", "gs"]
 
@@ -12,8 +13,7 @@ _SCHEMES: dict[str, Scheme] = {"sftp": "sftp", "s3": "s3", "az": "az", "gs": "gs
 _SFTP_PORT = 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteAddress:
+class RemoteAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where files are. ``host``: the server, the bucket or the container.
 
     ``folder``: the path from the root of the server, such as ``/drop``, or from the home of the user, such as ``drop``. Of an

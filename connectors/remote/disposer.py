@@ -10,10 +10,11 @@ import hashlib
 import io
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
+
+import msgspec
 
 from connectors.directory.archiver import DATES, REASON_SUFFIX, AcknowledgedFile, describe_remark
 from connectors.files import receipt as receipts
@@ -52,16 +53,14 @@ class RemotePlaces:
         return [folder for folder in found if folder is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(msgspec.Struct, frozen=True):
     """A text beside a file that moves. Both functions receive the path to which the file moves."""
 
     path_for: Callable[[str], str]
     content_for: Callable[[str], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class _RejectedRows:
+class _RejectedRows(msgspec.Struct, frozen=True):
     """Where the rejected rows are (empty: nowhere), and a sentence about them."""
 
     address: str = ""

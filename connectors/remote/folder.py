@@ -8,9 +8,10 @@ import io
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar, cast
+
+import msgspec
 
 from connectors.directory.name_filter import NameFilter, has_temporary_name, is_temporary
 from connectors.directory.readiness.folder_view import ContentCache
@@ -230,8 +231,7 @@ def _printable(name: str) -> str:
     return name.encode("unicode_escape").decode("ascii")[:300] if not name.isprintable() else name[:300]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteFolderView:
+class RemoteFolderView(msgspec.Struct, frozen=True, kw_only=True):
     """The folder at one scan. Implements `FolderView`."""
 
     folder: RemoteFolder
@@ -251,8 +251,7 @@ class RemoteFolderView:
         return self.cache.get(name, identity, "text", lambda: self.folder.text(name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteFileView:
+class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
     """One file at one scan. Implements `FileView`."""
 
     name: str

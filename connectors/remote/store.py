@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO
+
+import msgspec
 
 from connectors.files.identity import Identity
 from ingestd.sdk import SourceBroken, SourceUnavailable
@@ -25,8 +26,7 @@ class RemoteChanged(SourceUnavailable):
         super().__init__(f"{shown} was replaced or written to while it was read; it is read again once it is stable.")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteEntry:
+class RemoteEntry(msgspec.Struct, frozen=True):
     r"""An object of a listing. ``name``: its path below the folder; bytes that are not UTF-8 are written as ``\xff``.
 
     ``fault``: why it can't be a file of the source; empty if it can.

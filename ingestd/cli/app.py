@@ -53,7 +53,7 @@ class DaemonVerbs(Verbs):
         "man": "Print the manual page of ingestd with all commands.",
     }
     package: ClassVar[str] = "ingestd.cli"
-    deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint")
+    deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint", "jinja2")
     """Libraries that a verb imports at their first use."""
 
     def invoke(self, ctx: click.Context) -> Any:

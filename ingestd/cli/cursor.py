@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from typing import Any, Literal
 
 import click
+import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
@@ -46,7 +46,7 @@ def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...
     """
     found = _stored(configuration, pipeline, partitions)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(one) for one in found], ensure_ascii=False, indent=2))
+        click.echo(json.dumps([msgspec.to_builtins(one) for one in found], ensure_ascii=False, indent=2))
         return
     for one in found:
         read = f"read {moment(one.at)}" if one.at is not None else "never read"

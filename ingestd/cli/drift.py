@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import click
+import msgspec
 
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
@@ -72,7 +72,7 @@ def drift(  # noqa: PLR0917 - click names them
         found = False
         for finding in _findings(mirror, names):
             found = True
-            click.echo(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) if as_json else _line(finding))
+            click.echo(json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else _line(finding))
         _list_unexplained(mirror, names, as_json=as_json, every=every)
     for one in checked:
         click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
@@ -103,7 +103,7 @@ def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, as_json: boo
             sink = f"{one.sink} in {one.workspace}"
             shown[sink] += 1
             if as_json:
-                click.echo(json.dumps({"what": "unexplained", **dataclasses.asdict(one)}, ensure_ascii=False))
+                click.echo(json.dumps({"what": "unexplained", **msgspec.to_builtins(one)}, ensure_ascii=False))
             elif every or shown[sink] <= _SHOWN:
                 click.echo(f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}")
         after = page.next

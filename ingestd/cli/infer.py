@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import sys
 from collections.abc import Iterator
 
 import click
+import msgspec
 
 from ingestd.cli.options import json_option, with_configuration
 from ingestd.core.contract import Contract
@@ -53,7 +53,7 @@ def infer(configuration: Configuration, pipeline: str, as_json: bool) -> None:
         sys.exit(ExitCode.SOURCE_FAILED)
     contract = Contract(columns=columns)
     if as_json:
-        document = {"pipeline": pipeline, "records": profile.records, "contract": dataclasses.asdict(contract)}
+        document = {"pipeline": pipeline, "records": profile.records, "contract": msgspec.to_builtins(contract)}
         click.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
     click.echo(f"# from {counted(profile.records, 'record')}; below the pipeline '{pipeline}'")

@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+import msgspec
 
 from ingestd.cli.check import exit_code, print_findings, print_service
 from ingestd.client import Client
@@ -49,11 +49,10 @@ class InitFailed(click.ClickException):
     exit_code = ExitCode.SOURCE_FAILED
 
 
-@dataclass(slots=True)
-class _NewFiles:
+class _NewFiles(msgspec.Struct):
     """The files that this command created. They are deleted if it does not end well."""
 
-    paths: list[Path] = field(default_factory=list)
+    paths: list[Path] = msgspec.field(default_factory=list)
 
     def write(self, path: Path, text: str, *, mode: int) -> None:
         try:
@@ -72,8 +71,7 @@ class _NewFiles:
                 path.unlink()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Dialogue:
+class _Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """Takes a value from its option, else asks for it, else from its default."""
 
     interactive: bool

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.groups import Aggregation
@@ -73,8 +73,7 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
     sys.exit(ExitCode.CASE_FAILED if failed else ExitCode.DONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tested:
+class _Tested(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a pipeline's cases, and the labels of the rules that made no expected entry."""
 
     pipeline: str

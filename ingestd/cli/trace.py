@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator
 
 import click
+import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
@@ -53,14 +53,14 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
 
 def _as_json(entry: TracedEntry) -> dict[str, object]:
     """Return an entry as an object; the members of its origin are null if it was removed."""
-    removed: dict[str, object] = {field.name: None for field in dataclasses.fields(EntryOrigin)}
+    removed: dict[str, object] = dict.fromkeys(EntryOrigin.__struct_fields__)
     shown = removed | {"removed": True, "pending": False}
     if entry.origin is not None:
-        shown = dataclasses.asdict(entry.origin)
+        shown = msgspec.to_builtins(entry.origin)
     shown |= {"workspace": entry.workspace, "sink": entry.sink, "key": entry.key}
-    shown["former"] = [dataclasses.asdict(one) for one in entry.former]
+    shown["former"] = [msgspec.to_builtins(one) for one in entry.former]
     if entry.source is not None:
-        shown["steps"] = dataclasses.asdict(entry.source)
+        shown["steps"] = msgspec.to_builtins(entry.source)
     return {name: value for name, value in shown.items() if name not in _INTERNAL}
 
 

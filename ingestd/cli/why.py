@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
@@ -33,7 +33,7 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
     """
     known = asyncio.run(ask_why(configuration, path, cwd=Path.cwd()))
     if as_json:
-        click.echo(json.dumps(redact([dataclasses.asdict(one) for one in known]), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(redact([msgspec.to_builtins(one) for one in known]), ensure_ascii=False, indent=2))
     else:
         for one in known:
             click.echo(redact_text(one.sentence))

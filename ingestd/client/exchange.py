@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import httpx
+import msgspec
 
 from ingestd.client.faults import CONTENT_ERRORS, transport_errors
 from ingestd.client.outcome_parser import OutcomeParser
@@ -46,8 +46,7 @@ class ResponseFailed(Exception):
         super().__init__(response.outcome.sentence)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenResponse:
+class OpenResponse(msgspec.Struct, frozen=True):
     """A success; its body is not read yet. ``started`` is a time of the parser's clock."""
 
     response: httpx.Response

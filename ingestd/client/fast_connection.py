@@ -8,8 +8,7 @@ from typing import NamedTuple, cast
 import httptools
 import httpx
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The largest body of a response to a small request."""
+from ingestd.client.response import MAX_BODY_BYTES
 
 
 class FastResponse(NamedTuple):
@@ -36,6 +35,7 @@ class FastConnection(asyncio.Protocol):
         self._waiting: asyncio.Future[FastResponse] | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._timeouts = IdleTimeouts(None, None)
+        self._max_body_bytes = MAX_BODY_BYTES
         self._due: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
@@ -112,8 +112,8 @@ class FastConnection(asyncio.Protocol):
         """Keep a chunk of the body; fail the request if the body is too large."""
         self._body.append(body)
         self._size += len(body)
-        if self._size > MAX_BODY_BYTES:
-            self._fail(httpx.ReadError("the response is larger than any to a small request"))
+        if self._size > self._max_body_bytes:
+            self._fail(httpx.ReadError("the response is larger than any to such a request"))
 
     def on_message_complete(self) -> None:
         """Complete the request, unless the response is an interim one."""
@@ -125,13 +125,15 @@ class FastConnection(asyncio.Protocol):
 
     # ------------------------------------------------------------------------- methods for the transport
 
-    def send(self, message: bytes, timeouts: IdleTimeouts) -> asyncio.Future[FastResponse]:
+    def send(
+        self, message: bytes, timeouts: IdleTimeouts, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> asyncio.Future[FastResponse]:
         """Send a request. The future gets the response, or an `httpx.TransportError`."""
         if self._transport is None:
             raise AssertionError("sent before it was connected")
         self._begin()
         self._waiting = waiting = self._loop.create_future()
-        self._timeouts, self._moved = timeouts, False
+        self._timeouts, self._moved, self._max_body_bytes = timeouts, False, max_body_bytes
         self._transport.write(message)
         self._watch()
         return waiting

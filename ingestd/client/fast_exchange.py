@@ -18,6 +18,7 @@ from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request import Request
 from ingestd.client.request_builder import BASE_HEADERS, RequestBuilder
 from ingestd.client.response import ServiceResponse
+from ingestd.client.server_address import ServerAddress
 from ingestd.wire import names
 
 T = TypeVar("T")
@@ -29,19 +30,15 @@ _MAX_HEADS = 256
 
 
 class FastExchange:
-    """An `Exchange` for requests with responses that are read by the body alone, whole and into memory.
-
-    ``base_url``: the service's address, with a path below which its operations are.
-    """
+    """An `Exchange` for requests with responses that are read by the body alone, whole and into memory."""
 
     def __init__(
-        self, builder: RequestBuilder, parser: OutcomeParser, transport: FastTransport, base_url: httpx.URL
+        self, builder: RequestBuilder, parser: OutcomeParser, transport: FastTransport, address: ServerAddress
     ) -> None:
         self._builder = builder
         self._parser = parser
         self._transport = transport
-        self._prefix = base_url.raw_path.rstrip(b"/")
-        self._host = base_url.netloc
+        self._address = address
         self._heads: OrderedDict[tuple[str, ...], bytes] = OrderedDict()
         self._use(builder.key.current())
 
@@ -52,7 +49,7 @@ class FastExchange:
         message = b"%b%bContent-Length: %d\r\n\r\n%b" % (self._head(request), headers, len(body), body)
         started = self._parser.clock()
         try:
-            response = await self._transport.send(message)
+            response = await self._transport.send(message, request.max_response_bytes)
         except httpx.HTTPError as error:
             return self._parser.failed(request.operation, error, started)
         if response.status == 401:
@@ -74,7 +71,7 @@ class FastExchange:
         head = self._heads.get(which)
         if head is None:
             path = fill_path(operation, request.path)
-            target = self._prefix + (f"{path}?{query}" if query else path).encode("ascii")
+            target = self._address.prefix + (f"{path}?{query}" if query else path).encode("ascii")
             head = b"%b %b HTTP/1.1\r\n%b" % (operation.method.encode("ascii"), target, self._fields)
             self._heads[which] = head
             if len(self._heads) > _MAX_HEADS:
@@ -87,7 +84,10 @@ class FastExchange:
         fields = {**BASE_HEADERS, names.CLIENT_ID: self._builder.client_id, "Content-Type": names.JSON}
         if api_key is not None:
             fields[names.API_KEY] = api_key
-        self._fields = b"Host: %b\r\n%b" % (self._host, b"".join(_line(*field) for field in fields.items()))
+        self._fields = b"Host: %b\r\n%b" % (
+            self._address.host_header,
+            b"".join(_line(*field) for field in fields.items()),
+        )
 
 
 def _line(name: str, value: str) -> bytes:

@@ -15,42 +15,42 @@ import time
 import httpx
 
 from ingestd.client.fast_connection import FastConnection, FastResponse, IdleTimeouts
+from ingestd.client.response import MAX_BODY_BYTES
+from ingestd.client.server_address import ServerAddress
 
 
 class FastTransport:
     """Connections to one service.
 
-    ``url``: scheme, host and port. ``verify``: True for the usual authorities, or a context, as httpx takes it.
+    ``verify``: True for the usual authorities, or a context, as httpx takes it.
     ``connect_seconds`` None: no limit. ``keepalive_seconds``: how long a connection without a request is kept.
     """
 
     def __init__(
         self,
-        url: httpx.URL,
+        address: ServerAddress,
         *,
         idle_timeouts: IdleTimeouts,
         connect_seconds: float | None,
         verify: ssl.SSLContext | bool = True,
         keepalive_seconds: float = 3.0,
     ) -> None:
-        self._tls = url.scheme == "https"
-        self._host = url.host
-        self._port = url.port or (443 if self._tls else 80)
+        self._address = address
         self._idle_timeouts = idle_timeouts
         self._connect_seconds = connect_seconds
         self._context = verify if isinstance(verify, ssl.SSLContext) else None
         self._keepalive_seconds = keepalive_seconds
         self._kept: list[FastConnection] = []
 
-    async def send(self, message: bytes) -> FastResponse:
-        """Send a whole request, and return its response.
+    async def send(self, message: bytes, max_response_bytes: int = MAX_BODY_BYTES) -> FastResponse:
+        """Send a whole request, and return its response. A longer body than ``max_response_bytes`` is a broken response.
 
         Raises:
             httpx.TransportError: no whole response arrived.
         """
         connection = self._reused() or await self._connect()
         try:
-            response = await connection.send(message, self._idle_timeouts)
+            response = await connection.send(message, self._idle_timeouts, max_response_bytes)
         except BaseException:
             connection.close()
             raise
@@ -80,13 +80,16 @@ class FastTransport:
         return None
 
     async def _connect(self) -> FastConnection:
-        if self._tls and self._context is None:
+        if self._address.tls and self._context is None:
             self._context = httpx.create_ssl_context(trust_env=False)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_seconds):
                 _, connection = await loop.create_connection(
-                    FastConnection, self._host, self._port, ssl=self._context if self._tls else None
+                    FastConnection,
+                    self._address.host,
+                    self._address.port,
+                    ssl=self._context if self._address.tls else None,
                 )
         except TimeoutError as error:
             raise httpx.ConnectTimeout("no connection in time") from error

@@ -6,9 +6,10 @@ Names and paths are those of the service's own table. `ingestd.client.requests` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import quote
+
+import msgspec
 
 HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -30,8 +31,7 @@ _KEYS = "/v1/api-keys"
 _KEY = f"{_KEYS}/{{key}}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiOperation:
+class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the HTTP API.
 
     ``row``: its row in the contract's conformance table; empty for an extension. ``client_id``: the interface document

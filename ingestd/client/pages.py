@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import parse_qs, urlsplit
+
+import msgspec
 
 from ingestd.client.request import Request
 
@@ -24,8 +25,7 @@ T = TypeVar("T")
 _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPage(Generic[T]):
+class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A part of a list. ``more``: whether another page follows; None if the service does not report it.
 
     ``cursor``: of the next page, or empty.
@@ -36,8 +36,7 @@ class ListPage(Generic[T]):
     cursor: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PagedList(Generic[T]):
+class PagedList(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A list to be read. ``whole`` requests all of it; ``documented``: the interface document has pages for it.
 
     ``identity`` returns the id of a record.

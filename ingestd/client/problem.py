@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from ingestd.client.records.base import ProblemError
@@ -12,8 +10,7 @@ from ingestd.wire import names
 _MAX_CHARS = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemDetails:
+class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A refusal; a text that the service omits is empty.
 
     ``recognized``: the response has the form of the service's errors. It is a JSON object with the text ``error``, a problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -11,6 +10,7 @@ import msgspec
 
 from ingestd.client.content import Outgoing
 from ingestd.client.operations import ApiOperation
+from ingestd.client.response import MAX_BODY_BYTES
 
 T = TypeVar("T")
 
@@ -25,7 +25,8 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     ``path``: values of the names in the operation's path. ``url`` replaces the path, and gets no API key. ``body``: the
     whole body. ``content``: a body that is sent in chunks. ``check`` raises `ResponseMismatch` if the value does not
-    belong to this request. ``repr`` shows the operation only, because bodies and addresses hold secrets.
+    belong to this request. ``max_response_bytes``: a longer response is a broken one; responses in chunks have no limit.
+    ``repr`` shows the operation only, because bodies and addresses hold secrets.
     """
 
     operation: ApiOperation
@@ -37,13 +38,13 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     content: Outgoing | None = None
     headers: Mapping[str, str] = _EMPTY
     check: Callable[[T], None] | None = None
+    max_response_bytes: int = MAX_BODY_BYTES
 
     def __repr__(self) -> str:
         return f"Request({self.operation.name!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordStream(Generic[T]):
+class RecordStream(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A response that is read in chunks: ``feed`` returns the records of a chunk, ``finish`` checks the end."""
 
     request: Request[Any]

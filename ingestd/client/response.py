@@ -14,6 +14,8 @@ from ingestd.wire.bulk import BulkLimits
 T = TypeVar("T")
 
 _NO_FACTS = Facts()
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""The longest body of a response about few entries."""
 
 
 class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
 from ingestd.client.request_counts import RequestCounts
 from ingestd.client.response import ServiceResponse
+from ingestd.client.server_address import ServerAddress
 from ingestd.client.sink_stream import SinkStream
 from ingestd.client.transport import Timeouts, TransportOptions, httpx_settings
 from ingestd.core.clock import Now
@@ -44,6 +45,8 @@ _SINK = reader(SinkSummary)
 _SINKS = reader(tuple[SinkSummary, ...])
 _WORKSPACE = reader(WorkspaceSummary)
 _WORKSPACES = one_or_many(WorkspaceSummary)
+_MAX_LIST_BYTES = 64 * 1024 * 1024
+"""The longest list of workspaces or sinks: some hundred thousand of them."""
 
 
 class ServiceClient:
@@ -99,17 +102,17 @@ class ServiceClient:
 
     @cached_property
     def _small(self) -> Exchange:
-        """The exchange for requests about one entry or few entries."""
+        """The exchange for small requests. It does not need httpx, which takes long to import."""
         if self._transport is not None or self._options.proxy is not None or self._options.from_environment:
             return self._exchange
-        base_url, timeouts = httpx.URL(self._url), self._timeouts
+        address, timeouts = ServerAddress.of(self._url), self._timeouts
         fast = FastTransport(
-            base_url,
+            address,
             idle_timeouts=IdleTimeouts(write=timeouts.write_seconds, read=timeouts.read_seconds),
             connect_seconds=timeouts.connect_seconds,
             verify=self._verify,
         )
-        return FastExchange(self._builder, self._parser, fast, base_url)
+        return FastExchange(self._builder, self._parser, fast, address)
 
     def prepare(self) -> None:
         """Create the HTTP client now instead of with the first request, for work with a limited time."""
@@ -137,17 +140,21 @@ class ServiceClient:
 
     async def list_workspaces(self) -> ServiceResponse[tuple[WorkspaceSummary, ...]]:
         """Return the workspaces that the key may read."""
-        return await self._exchange.send(Request(operation=operations.LIST_WORKSPACES, read=_WORKSPACES))
+        return await self._small.send(
+            Request(operation=operations.LIST_WORKSPACES, read=_WORKSPACES, max_response_bytes=_MAX_LIST_BYTES)
+        )
 
     async def create_workspace(self, label: str) -> ServiceResponse[WorkspaceSummary]:
         """Create a workspace. A repetition creates another one, because labels are not unique."""
         body = msgspec.json.encode({"label": label})
-        return await self._exchange.send(Request(operation=operations.CREATE_WORKSPACE, read=_WORKSPACE, body=body))
+        return await self._small.send(Request(operation=operations.CREATE_WORKSPACE, read=_WORKSPACE, body=body))
 
     async def list_sinks(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]]:
         """Return every sink of a workspace, without entries."""
         path = {"workspace": workspace}
-        return await self._exchange.send(Request(operation=operations.LIST_SINKS, read=_SINKS, path=path))
+        return await self._small.send(
+            Request(operation=operations.LIST_SINKS, read=_SINKS, path=path, max_response_bytes=_MAX_LIST_BYTES)
+        )
 
     async def get_sink(self, workspace: str, sink: str) -> ServiceResponse[SinkSummary]:
         """Return a sink with all its entries in memory; `read_sink` reads a large one."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class SinkAddress:
+
+class SinkAddress(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A sink named by its label, its id or its visible id, in a workspace named by id or label.
 
     Only a sink addressed by label can be created. An id that the service does not know is a configuration error.

@@ -6,13 +6,12 @@ each failure. So senders that failed at the same time do not retry at the same t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 _MAX_DOUBLINGS = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """A backoff policy. ``base_seconds``: the ceiling after the first failure. ``cap_seconds``: the highest ceiling."""
 
     base_seconds: float

@@ -13,9 +13,10 @@ While the breaker is open, entries stay pending.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from ingestd.core.backoff import Backoff
 
@@ -25,8 +26,7 @@ Decision: TypeAlias = Literal["send", "probe", "wait"]
 """send: the circuit is closed · probe: send one request for all lanes · wait: for the probe, or until it is due."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
+class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one service; times are monotonic seconds. ``until``: when a probe is due, None while closed."""
 
     failures: int = 0
@@ -46,15 +46,15 @@ class Breaker:
 
     def with_probe(self) -> Breaker:
         """Return the state while a probe is in flight."""
-        return dataclasses.replace(self, probing=True)
+        return replace(self, probing=True)
 
     def without_probe(self) -> Breaker:
         """Return the state after a probe that sent no request; another one is allowed."""
-        return dataclasses.replace(self, probing=False)
+        return replace(self, probing=False)
 
     def with_probe_due(self, now: float) -> Breaker:
         """Return the state with the next probe due now."""
-        return dataclasses.replace(self, until=now) if self.until is not None else self
+        return replace(self, until=now) if self.until is not None else self
 
     def after_response(self) -> Breaker:
         """Return the state after a response, which shows that the service runs."""
@@ -71,6 +71,6 @@ class Breaker:
             return self
         failures = self.failures + 1
         if failures < FAILURES_TO_OPEN:
-            return dataclasses.replace(self, failures=failures)
+            return replace(self, failures=failures)
         wait = max(backoff.delay(failures - FAILURES_TO_OPEN + 1, jitter), retry_after_seconds or 0.0)
         return Breaker(failures=failures, until=now + wait)

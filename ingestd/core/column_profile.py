@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import polars as pl
 
 from ingestd.core.contract import PATTERNS, ColumnContract, ColumnType
@@ -18,11 +18,10 @@ _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})$|\..*,"
 """A comma that is no separator of thousands: 1,5 and 0,125, but not 1,250."""
 
 
-@dataclass(slots=True)
-class _Column:
-    types: list[ColumnType] = field(default_factory=lambda: list(PATTERNS))
+class _Column(msgspec.Struct):
+    types: list[ColumnType] = msgspec.field(default_factory=lambda: list(PATTERNS))
     filled: int = 0
-    values: set[str] | None = field(default_factory=set)
+    values: set[str] | None = msgspec.field(default_factory=set)
     has_comma_form: bool = True
     has_comma: bool = False
     has_thousands: bool = False

@@ -6,13 +6,14 @@ Types describe the text of a value: ``integer`` and ``decimal`` (without leading
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
@@ -30,8 +31,7 @@ PATTERNS: Mapping[ColumnType, str] = {
 """The form of the values of a type, from the narrowest type on; ``text`` has every form."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnContract:
+class ColumnContract(msgspec.Struct, frozen=True, kw_only=True):
     """``filled``: every record has a value that is not empty. ``values``: the permitted ones; empty: any."""
 
     type: ColumnType = "text"
@@ -39,8 +39,7 @@ class ColumnContract:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
+class Contract(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a source, and what happens with ``new``, ``missing`` and ``retyped`` ones."""
 
     columns: Mapping[str, ColumnContract]
@@ -55,12 +54,11 @@ class Contract:
 
     def digest_with(self, mapping: str) -> str:
         """Return the digest of a mapping under this contract, so that a changed contract has everything read again."""
-        text = json.dumps([mapping, asdict(self)], sort_keys=True, default=dict)
+        text = json.dumps([mapping, msgspec.to_builtins(self, enc_hook=dict)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(slots=True)
-class ContractCheck:
+class ContractCheck(msgspec.Struct):
     """Checks the batches of one reading.
 
     ``notices``: a sentence for each difference from the contract that was not rejected. ``breaches``: those of them that hold
@@ -68,8 +66,8 @@ class ContractCheck:
     """
 
     contract: Contract
-    notices: dict[str, str] = field(default_factory=dict)
-    breaches: dict[str, str] = field(default_factory=dict)
+    notices: dict[str, str] = msgspec.field(default_factory=dict)
+    breaches: dict[str, str] = msgspec.field(default_factory=dict)
 
     def hold_reasons(self) -> tuple[str, ...]:
         """Return why the contract holds the run, a sentence each; empty: it does not."""
@@ -101,7 +99,7 @@ class ContractCheck:
             for order, (name, reason) in sorted(bad.items())
         )
         keep = ~pl.int_range(batch.records.height, eager=True).is_in(list(bad))
-        return replace(
+        return dataclasses.replace(
             batch,
             records=batch.records.filter(keep),
             positions=batch.positions.filter(keep),
@@ -176,8 +174,7 @@ class ContractCheck:
         self._keep(f"{name}: {rule.sentence}", sentence, reaction)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule for values. ``breach`` returns the sentence that holds a run, without the column, from a row and its value."""
 
     setting: Literal["missing", "retyped"]

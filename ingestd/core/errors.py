@@ -21,8 +21,7 @@ The message is a sentence for a person. The fields hold the same facts for progr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +33,7 @@ class IngestdError(Exception):
     """The base class of every error that the daemon raises on purpose."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Mistake:
+class Mistake(NamedTuple):
     """One mistake in a configuration file.
 
     ``line`` and ``column`` count from 1. They are 0 if the mistake has no position in the file, such as a missing file.

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 SEPARATOR = "/"
 _USUAL = "ax1_-."
 """Characters that are tried first, so that the example looks like a file name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     """One element of a glob: matches a character of ``ranges`` (``negated``: any other), once or, with ``repeats``, any times.
 
     ``slash``: it may match the separator of folders.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import polars as pl
 
 from ingestd.core.phrases import counted
@@ -27,8 +27,7 @@ MIN_VALUES = 10
 """Minimum number of values near one factor. A few values may have such a ratio without a mistake."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a pipeline's runs. None or False switches a check off.
 
     ``removed_percent`` and ``changed_percent`` relate to the entries that the partition had before the run. They apply if
@@ -53,8 +52,7 @@ DEFAULT_GUARD = Guard(removed_percent=50, minimum=100)
 """The guard of a pipeline without the setting."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEffect:
+class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The number of entries that a run would change.
 
     ``before``: entries of the partition before the run. ``retyped``: updates with another data type. ``numeric``: updates from
@@ -67,7 +65,7 @@ class RunEffect:
     removed: int
     retyped: int = 0
     numeric: int = 0
-    near: Mapping[str, int] = field(default_factory=dict)
+    near: Mapping[str, int] = msgspec.field(default_factory=dict)
     empty: bool = False
 
     @property

@@ -7,10 +7,11 @@ wrong and what to do. An entry is rejected only if the service refuses the entry
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Literal, TypeAlias
+
+import msgspec
 
 Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled", "unreachable"]
 
@@ -42,8 +43,7 @@ class Fault(Enum):
     """A 2xx with a body about other entries than were sent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about one request that its outcome depends on.
 
     ``status``: None without a response. ``fault`` is also set for a 2xx that is not credible. ``words`` and ``code`` come from
@@ -61,8 +61,7 @@ class Facts:
     recognized: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a request. ``retry_after_seconds``: the wait that the service requests."""
 
     word: Word
@@ -72,8 +71,7 @@ class Outcome:
     denied: Denied = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeRule:
+class OutcomeRule(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table. ``sentence`` may contain ``{status}``, ``{words}`` and ``{location}``."""
 
     word: Word

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 COLUMN = "column"
 """The name of the column that makes an entry, in a mapping of columns."""
@@ -20,15 +21,13 @@ class TemplateError(ValueError):
         super().__init__(sentence)
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     """Literal text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """The value of a record's field, exactly as in the source. A name may contain ``{column}``: ``units.{column}``."""
 
     name: str
@@ -40,8 +39,7 @@ class Field:
         return Field(self.name.replace(_INNER, values[COLUMN])) if COLUMN in values and _INNER in self.name else self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed template. No two literals are adjacent."""
 
     text: str

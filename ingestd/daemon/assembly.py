@@ -9,9 +9,10 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from ingestd.client.request_counts import RequestCounts
 from ingestd.client.service import ServiceClient
@@ -62,8 +63,7 @@ from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
 from ingestd.telemetry.catalogue.intake import SourceNotice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
 
     mirror: SqliteMirror

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import nearest
@@ -14,8 +15,7 @@ from ingestd.settings.loader import load_settings
 from ingestd.settings.model import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A valid configuration file."""
 
     path: Path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.daemon.configuration import Configuration
@@ -14,8 +15,7 @@ _RELOADED = frozenset({"service", "rejected", "pipelines", "log"})
 """The keys of a configuration that can change while the daemon runs. It does not use `log` itself; the commands do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationChanges:
+class ConfigurationChanges(msgspec.Struct, frozen=True, kw_only=True):
     """The names of pipelines by what happens to them, each in the order of its configuration.
 
     ``service`` and ``rejected``: whether settings below these keys changed. ``api_key``: whether the API key did.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping, parse_template
@@ -22,8 +23,7 @@ STATE_SECONDS = 20.0
 """Time limit for reading a large state file. The sentence reports if the limit ended the check."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckFinding:
+class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A step and its subject: ``configuration``, ``state``, ``service`` or a pipeline's name."""
 
     subject: str

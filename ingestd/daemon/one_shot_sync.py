@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
@@ -21,8 +22,7 @@ from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncReport:
+class SyncReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a sync.
 
     ``delivered``: entries written by this run. ``pending``: pending entries of all sinks.

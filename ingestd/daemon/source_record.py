@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.contract import Contract, ContractCheck
@@ -31,8 +31,7 @@ _KEYS_SHOWN = 3
 _MAPPING_CHANGED = "The mapping or one of its lookups has changed since:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRecord:
+class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of an entry. ``position``: where it is now. ``sentences``: what differs from the stored value, for people.
 
     ``record`` has all fields, ``facts`` the facts that the mapping uses. ``value``: the value that the record gives now; None if
@@ -49,15 +48,13 @@ class SourceRecord:
     sentences: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
     record: pl.DataFrame
     position: Position
     facts: Mapping[str, str]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Search:
+class _Search(msgspec.Struct, kw_only=True):
     """``same``: the record with the row hash of the entry. ``at``: the record at its position.
 
     ``refusal``: why the record at the position is rejected. ``failure``: why the source can't be read.
@@ -154,8 +151,7 @@ def _live_batches(connector: Connector, name: str) -> Iterator[Batch]:
         yield from checked_batches(connector.read(partition, None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Searcher:
+class _Searcher(msgspec.Struct, frozen=True, kw_only=True):
     mapping: EntryMapping
     contract: Contract | None
     origin: EntryOrigin

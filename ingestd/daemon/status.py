@@ -6,8 +6,9 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
@@ -21,8 +22,7 @@ from ingestd.mirror.rejections import Forgotten, Rejection
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The status. ``pid``: the process that holds the state file, None if no daemon runs.
 
     ``exists``: False before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator
+
+import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
@@ -20,7 +21,7 @@ from ingestd.process.redaction import redact, redact_text
 def format_status(found: Status, *, as_json: bool) -> str:
     """Return the status without secrets as lines, or as one JSON object."""
     if as_json:
-        return json.dumps(redact(dataclasses.asdict(found)), ensure_ascii=False, indent=2)
+        return json.dumps(redact(msgspec.to_builtins(found)), ensure_ascii=False, indent=2)
     return redact_text("\n".join(_status_lines(found)))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+import msgspec
 from rich.cells import set_cell_size
 
 Status: TypeAlias = Mapping[str, Any]
@@ -17,8 +17,7 @@ _NUMBER = 10
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusReading:
+class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
     """A status and when it was read, in seconds since the epoch."""
 
     status: Status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.source_record import SourceRecord, read_source_record
@@ -11,8 +11,7 @@ from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedEntry:
+class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a sink. ``origin`` is None if the entry was removed. ``former``: its former values, the newest first.
 
     ``source``: the record in its source; None if it was not to be read.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ingestd.core.errors import SourceError
 from ingestd.daemon.assembly import open_connector
@@ -22,8 +23,7 @@ from ingestd.sdk import Connector, Locates
 from ingestd.settings.model import PipelineSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionExplanation:
+class PartitionExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a file or partition of a pipeline waits, or what happened to it. ``partition`` is the pipeline's name of it."""
 
     pipeline: str

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 from ingestd.telemetry.catalogue.intake import PartitionRead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkCounts:
+class WorkCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Records by pipeline and delivered entries by sink. The names of the members are part of `ingestd status --json`."""
 
     records: Mapping[str, int]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Denied, Outcome, Remedy
@@ -14,8 +15,7 @@ Reaction: TypeAlias = Literal["retry", "pause", "reopen"]
 _REACTIONS: dict[Remedy, Reaction] = {"pause": "pause", "missing": "reopen"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
+class Blocker(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane cannot deliver now, as a sentence, and what the lane does. Its claimed entries stay pending.
 
     ``denied``: the API key lacks a right; this blocks other lanes too.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ingestd.client.records.summaries import BulkItemResult, BulkResult
 from ingestd.client.response import ServiceResponse

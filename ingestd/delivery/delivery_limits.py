@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from ingestd.core.backoff import Backoff
 from ingestd.core.plan import UpdateWith
@@ -13,8 +13,7 @@ MissingSink: TypeAlias = Literal["create", "stop"]
 """If the service no longer has a sink: create it again with all entries, or stop its lane until a person acts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryLimits:
+class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of every lane.
 
     ``in_flight_at_first``, ``in_flight_at_most``: concurrent requests to the service; the number adapts between them.
@@ -43,5 +42,5 @@ class DeliveryLimits:
     denied_seconds: float = 10.0
     update_with: UpdateWith = "mass"
     missing_sink: MissingSink = "create"
-    retry: Backoff = dataclasses.field(default_factory=lambda: Backoff(base_seconds=0.5, cap_seconds=30.0))
-    pause: Backoff = dataclasses.field(default_factory=lambda: Backoff(base_seconds=30.0, cap_seconds=300.0))
+    retry: Backoff = msgspec.field(default_factory=lambda: Backoff(base_seconds=0.5, cap_seconds=30.0))
+    pause: Backoff = msgspec.field(default_factory=lambda: Backoff(base_seconds=30.0, cap_seconds=300.0))

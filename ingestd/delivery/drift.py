@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.client.service import ServiceClient
@@ -29,8 +29,7 @@ from ingestd.telemetry.event import Emit
 _FRAME = {"key": str, "value": str, "data_type": str, "author": str}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftCheckResult:
+class DriftCheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one sink.
 
     ``status``: None if no entry was ever delivered. ``handled``: the number of entries repaired or adopted.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -20,8 +19,7 @@ _ITEM = msgspec.json.Decoder(_Item)
 _RAW = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it."""
 
     kind: Kind

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from ingestd.client.response import ServiceResponse
 from ingestd.core.backoff import Backoff
@@ -25,8 +26,7 @@ from ingestd.telemetry.catalogue.delivery import RateLearned, ServiceAway, Servi
 from ingestd.telemetry.event import Emit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane must not send requests now, with the sentence of the last attempt.
 
     ``status``: the service is away (backing off), or it denies access (paused). ``until``: when the service is tried again, in
@@ -39,8 +39,7 @@ class Wait:
     sentence: str
 
 
-@dataclass(slots=True, kw_only=True)
-class _Denial:
+class _Denial(msgspec.Struct, kw_only=True):
     """The service denies access until a person acts; ``prober`` is the lane that tries again for all."""
 
     until: float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import moment
@@ -11,8 +12,7 @@ from ingestd.core.clock import moment
 LaneStatus: TypeAlias = Literal["idle", "delivering", "backing off", "paused"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneReport:
+class LaneReport(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a lane. Times are seconds since the epoch.
 
     ``since``: when the blocker appeared, or without a blocker, when the status began. ``until``: the time of the next attempt

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ingestd.wire.bulk import BulkLimits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedSink:
+class ResolvedSink(msgspec.Struct, frozen=True, kw_only=True):
     """The service's ids of a workspace and a sink; ``bulk`` None: the service offers only the documented single form."""
 
     workspace: str

@@ -6,8 +6,8 @@ alone. So memory depends on the size of a part, and not on the number of records
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -97,7 +97,7 @@ class GroupStage:
 
     def _grouped(self, states: pl.DataFrame, end: Batch, *, is_last: bool) -> Batch:
         found = self._aggregation.records(states, numbered=self._numbered)
-        return replace(
+        return dataclasses.replace(
             end,
             records=found.records,
             positions=found.positions,
@@ -134,7 +134,7 @@ def _slices(batch: Batch) -> Iterator[Batch]:
         here = [one for one in left if is_last or _precedes(one, positions)]
         left = tuple(one for one in left if not is_last and not _precedes(one, positions))
         records = batch.records[start : start + ROWS_AT_ONCE]
-        yield replace(batch, records=records, positions=positions, rejects=tuple(here))
+        yield dataclasses.replace(batch, records=records, positions=positions, rejects=tuple(here))
 
 
 def _precedes(found: Reject, positions: pl.Series) -> bool:

@@ -7,8 +7,9 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ingestd.core.errors import SourceUnavailable
 from ingestd.core.mapping import Table, TableSource
@@ -18,8 +19,7 @@ _RECENT_SECONDS = 2.0
 """A file that was just written may be written again within the resolution of its time, so its content is compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TableFile:
+class _TableFile(msgspec.Struct, frozen=True, kw_only=True):
     signature: tuple[int, ...] | None
     sha256: str
     table: Table

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorNotice:
+class OperatorNotice(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence about the source of a pipeline.
 
     ``since``: when it became true, in seconds since the epoch; None if that is unknown.
@@ -18,8 +18,7 @@ class OperatorNotice:
     since: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHealth:
+class SourceHealth(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the connection of a pipeline's source; see `ingestd.sdk.ConnectionHealth`."""
 
     pipeline: str

@@ -7,9 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, moment
@@ -57,8 +58,7 @@ _NOTICES = 5
 """Maximum number of different reasons that are reported in full; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassReport:
+class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one pass over a source.
 
     ``read``: the runs of the partitions with something to read. ``away``: why a partition or the source is unavailable now;
@@ -81,11 +81,10 @@ class PassReport:
     held: bool = False
 
 
-@dataclass(slots=True)
-class _ReadPass:
-    read: list[RunSummary] = field(default_factory=list)
-    partitions: list[Partition] = field(default_factory=list)
-    rejected: dict[str, str] = field(default_factory=dict)
+class _ReadPass(msgspec.Struct):
+    read: list[RunSummary] = msgspec.field(default_factory=list)
+    partitions: list[Partition] = msgspec.field(default_factory=list)
+    rejected: dict[str, str] = msgspec.field(default_factory=dict)
     away: str = ""
     retry_after: float = 0.0
     held: bool = False

@@ -6,9 +6,9 @@ import hashlib
 from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
@@ -20,8 +20,7 @@ _PAGE = 65_536
 """Row hashes that are added to a digest at a time."""
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionReading:
+class PartitionReading(msgspec.Struct, kw_only=True):
     """The reading of a partition that had something to read. ``failure``: why it ended early, or empty.
 
     ``records`` and ``rejected`` are numbers. ``content`` is a digest of the records: equal content has an equal one, in
@@ -31,9 +30,9 @@ class PartitionReading:
     records: int = 0
     rejected: int = 0
     failure: str = ""
-    _entries: Any = field(default_factory=hashlib.sha256)
-    _rejects: Any = field(default_factory=hashlib.sha256)
-    _seen: Any = field(default_factory=hashlib.sha256)
+    _entries: Any = msgspec.field(default_factory=hashlib.sha256)
+    _rejects: Any = msgspec.field(default_factory=hashlib.sha256)
+    _seen: Any = msgspec.field(default_factory=hashlib.sha256)
 
     @property
     def content(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.core.record import Section
@@ -23,8 +23,7 @@ _SLICE = 1 << 20
 _READING, _PREVIOUS = range(SPILL_PARTS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(msgspec.Struct, frozen=True):
     """Hashes of the previous reading, by their indexes."""
 
     start: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import SourceSlow
@@ -105,8 +106,7 @@ class SourceThreads:
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 
 
-@dataclass(slots=True, eq=False)
-class _RunningCall:
+class _RunningCall(msgspec.Struct, eq=False):
     pipeline: Callable[[], str]
     started: float
     timer: asyncio.TimerHandle | None = None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ingestd.core.record import Cursor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCursor:
+class StoredCursor(msgspec.Struct, frozen=True, kw_only=True):
     """The cursor of a partition; None: the next reading starts at the beginning.
 
     ``at``: when the last reading began, in seconds since the epoch; None: never read. ``pending``: entries of the partition that

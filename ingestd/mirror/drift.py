@@ -19,9 +19,9 @@ verified that every source of the sink was read completely since.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+import msgspec
 import polars as pl
 
 What: TypeAlias = Literal["added", "changed", "removed"]
@@ -39,8 +39,7 @@ Why: TypeAlias = Literal["found", "inactive", "elsewhere", "retired"]
 or now reads another source."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unexplained:
+class Unexplained(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that no source explains. ``pipeline``: its writer, empty if it was found in the service."""
 
     sink: str
@@ -52,16 +51,14 @@ class Unexplained:
     why: Why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnexplainedPage:
+class UnexplainedPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of unexplained entries, ordered by sink and key. ``next``: the start of the next page, None after the last."""
 
     entries: tuple[Unexplained, ...]
     next: tuple[int, str] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftFinding:
+class DriftFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A key that differs.
 
     ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
@@ -83,8 +80,7 @@ class DriftFinding:
     answer: DriftReaction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftStatus:
+class DriftStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The result of the last check of a sink. Times are seconds since the epoch.
 
     ``at``: end of the last complete check (None: never); ``entries``: size of the sink then. ``failure``: why the last attempt,
@@ -110,8 +106,7 @@ class DriftStatus:
         return self.added + self.changed + self.removed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftPage:
+class DriftPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of findings, ordered by sink and key. ``next``: the start of the next page, None after the last."""
 
     findings: tuple[DriftFinding, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedPart:
+
+class FailedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part that ended with an unexpected exception. Times are seconds since the epoch.
 
     ``failures``: number of failures since ``since`` without a recovery; ``retry_at``: time of the restart.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+import msgspec
 
 from ingestd.core.record import Position
 
@@ -16,8 +17,7 @@ FormerDelivery: TypeAlias = Literal["delivered", "rejected", "sent", "pending", 
 ``found``: the daemon found it in the service."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerValue:
+class FormerValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value that an entry had: of the record at ``position`` of ``partition``, read at ``read_at`` by the run ``run``.
 
     Times are seconds since the epoch; None if they are not known. ``pipeline`` is empty for a value that was found in the

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ingestd.core.record import Cursor
 from ingestd.mirror.port import RunSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(msgspec.Struct, frozen=True, kw_only=True):
     """A partition in the mirror. Times are seconds since the epoch.
 
     ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``, ``facts``: the last reading with new content, None
@@ -34,8 +34,7 @@ class History:
     rejected: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastRun:
+class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """A reading of a partition. Times are seconds since the epoch; ``ended`` None: it runs. ``failure``: empty if complete."""
 
     partition: str
@@ -45,8 +44,7 @@ class PastRun:
     failure: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldDifference:
+class HeldDifference(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that a held run would create (``before`` and ``before_type`` None) or change."""
 
     key: str

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
@@ -41,8 +41,7 @@ Kind: TypeAlias = Literal["create", "update", "delete"]
 # ---------------------------------------------------------------------------------------------------- intake
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a complete reading, as row hashes.
 
     ``hashes``: ``pl.UInt64``, one for each record, in any order; 8 MB for a million. ``sections``: the sections of the source,
@@ -54,8 +53,7 @@ class Snapshot:
     sections: pl.DataFrame | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a partition before a run.
 
     ``cursor``: cursor of the last complete reading (None: never read, or with another mapping). ``current``: no other partition
@@ -77,8 +75,7 @@ class PartitionState:
     withheld: Cursor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRun:
+class HeldRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run with entries that are stored but do not change the mirror.
 
     ``since``: when the hold of the partition began, in seconds since the epoch; a later run of the partition replaces the held
@@ -99,8 +96,7 @@ class HeldRun:
     removed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a run: records read, entries by kind of change, records rejected.
 
     ``withheld``: the held or discarded run with this content; its entries were not written. ``replaces``: the number of
@@ -125,8 +121,7 @@ class RunSummary:
         return bool(self.created or self.updated or self.removed or self.rejected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amendment:
+class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a partial reading.
 
     ``positions``: those of the records that were read or found removed; None: there are too many. ``keys``: the entries that the
@@ -138,8 +133,7 @@ class Amendment:
     is_complete: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetriedRecord:
+class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A rejection that an operator retries, as it is stored.
 
     ``id``: its number. ``facts``: those of the ``run`` that rejected it. ``row_hash`` (signed) is None if the source could not
@@ -162,8 +156,7 @@ class RetriedRecord:
         return self.row_hash is not None
 
 
-@dataclass(slots=True)
-class WriteBatch:
+class WriteBatch(msgspec.Struct):
     """What `Intake.batch` has written. ``is_durable``: at its end; False if the state file failed, so all of it is undone."""
 
     is_durable: bool = False
@@ -324,8 +317,7 @@ class Intake(Protocol):
 # -------------------------------------------------------------------------------------------------- delivery
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneState:
+class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the mirror.
 
     ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its
@@ -340,8 +332,7 @@ class LaneState:
     pending: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimPart:
+class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     """The live items of one segment: ``body`` is the JSON array of items for the request.
 
     An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are
@@ -355,8 +346,7 @@ class ClaimPart:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """Claimed pending entries. Their keys are disjoint from those of all other open claims.
 
     ``is_complete``: no other entries of the sink were pending.
@@ -372,8 +362,7 @@ class Claim:
         return sum(part.items for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedEntry:
+class RejectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that the service rejected permanently, with the service's reason and the request.
 
     ``member``: the member of the entry that the service names (``key``, ``value``, ``dataType``), or empty.
@@ -391,8 +380,7 @@ ColumnsOf: TypeAlias = Callable[[str, str, str], tuple[str, ...]]
 """Returns the source columns of an entry's member, from a pipeline's name, the key and the member."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryAttempt:
+class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request and its result; ``sentence`` is for people, ``outcome`` is one of the five outcomes."""
 
     operation: str
@@ -403,8 +391,7 @@ class DeliveryAttempt:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneBlocker:
+class LaneBlocker(msgspec.Struct, frozen=True, kw_only=True):
     """Why a lane cannot deliver: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
 
     ``standing``: the status of the lane. ``since``: its begin; ``until``: the lane's next attempt. The names of the members are
@@ -466,8 +453,7 @@ class Deliverable(Protocol):
         """Store the sink's blocker. An acknowledged entry or None deletes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkStatus:
+class SinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a sink for `ingestd status`.
 
     ``unexplained``: entries that no source has named; ``read``: every active pipeline of the sink was read completely since
@@ -487,8 +473,7 @@ class SinkStatus:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkBacklog:
+class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
     """What waits for delivery to a sink. ``oldest_at``: when the oldest pending segment was created; None: nothing is pending.
 
     A retried or adopted entry, or one with another value, is in a new segment. Seconds since the epoch.
@@ -499,8 +484,7 @@ class SinkBacklog:
     oldest_at: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStatus:
+class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a pipeline; times are seconds since the epoch. ``notice``: what its last reading guessed or skipped.
 
     ``within_deadband``: the number of entries with a value that differs from the last one read, within the dead-band.
@@ -516,8 +500,7 @@ class PipelineStatus:
     within_deadband: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryOrigin:
+class EntryOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
 
     ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty
@@ -550,8 +533,7 @@ class EntryOrigin:
     last_read: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkOwnership:
+class SinkOwnership(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions for a comparison of a sink with its sources.
 
     ``rejected``: number of rejections of its active pipelines. ``doubt``: see `SinkStatus`.

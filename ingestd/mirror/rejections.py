@@ -6,8 +6,9 @@ Part of the port that `ingestd.mirror.port` describes. The contract suite is ``t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+import msgspec
 
 from ingestd.core.record import Position
 
@@ -15,8 +16,7 @@ Subject: TypeAlias = Literal["record", "entry", "conflict", "partition"]
 """A record of the source, an entry that the service refused, a key that another pipeline writes, a whole partition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """A filter of rejections: all given conditions must match; an empty selection matches all rejections.
 
     ``reason``: a part of the sentence, ignoring case. ``file``: a partition's name, its last component, or a
@@ -37,8 +37,7 @@ class Selection:
         return ", ".join([*filters, *([f"number {numbers}"] if self.ids else [])]) or "all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """A rejected record, entry, key or partition.
 
     ``position`` is None for a whole partition; ``key`` is empty if there is no entry; ``status`` is the HTTP status if the
@@ -68,8 +67,7 @@ class Rejection:
     retried: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A permanent refusal of an entry by the service; ``at`` in seconds since the epoch."""
 
     at: float
@@ -79,8 +77,7 @@ class Refusal:
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retried:
+class Retried(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a retry: ``records`` (and conflicts and partitions) to map again, ``entries`` that are pending again.
 
     ``pipelines``: pipelines of the records; they must be read.
@@ -91,8 +88,7 @@ class Retried:
     pipelines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     """The number of rejections deleted because of the configured limits, and the last time (seconds since the epoch)."""
 
     count: int

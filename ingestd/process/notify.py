@@ -9,11 +9,11 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notifier:
+class Notifier(msgspec.Struct, frozen=True, kw_only=True):
     """Sends state to the service manager; does nothing where no service manager listens.
 
     ``address``: the socket's path, ``@`` for an abstract one, or empty. ``watchdog_seconds``: how often at the most the

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 Run: TypeAlias = Callable[[], Awaitable[None]]
 """Starts the part; it runs until it is cancelled, returns or raises."""
@@ -19,8 +20,7 @@ class KeepRunning(Protocol):
         """Return when the part returns; raise when it is cancelled or its failure concerns the whole process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartFailure:
+class PartFailure(msgspec.Struct, frozen=True, kw_only=True):
     """One unforeseen end of a part.
 
     ``sentence``: the exception in one line. ``failures``: how many there were without a recovery between them, from 1.

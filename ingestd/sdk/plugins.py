@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
+
+import msgspec
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import nearest, shortened
@@ -23,8 +24,7 @@ class PluginUnusable(IngestdError):
         self.known = known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginGroup:
+class PluginGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of plug-in: a group of entry points for subclasses of ``base``.
 
     ``noun`` names the kind in sentences. ``contract``: the version that the class attribute ``contract`` of a plug-in must have.

@@ -6,9 +6,9 @@ The tree is built from the parser's events, not by a YAML constructor, so a file
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
@@ -59,8 +59,7 @@ class DocumentError(Exception):
         super().__init__(sentence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(msgspec.Struct, frozen=True, kw_only=True):
     """A file's tree, and its recoverable mistakes: (location, key, sentence)."""
 
     root: Node
@@ -111,14 +110,13 @@ def _explained(problem: str) -> str:
 _BEGIN = ConfigLocation(line=1, column=1)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Builder:
+class _Builder(msgspec.Struct, kw_only=True):
     """Converts events to nodes. ``sizes``: the number of values in a node after its aliases are expanded."""
 
     lines: list[str]
-    faults: list[tuple[ConfigLocation, str, str]] = field(default_factory=list)
-    anchors: dict[str, Node | None] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
+    faults: list[tuple[ConfigLocation, str, str]] = msgspec.field(default_factory=list)
+    anchors: dict[str, Node | None] = msgspec.field(default_factory=dict)
+    sizes: dict[int, int] = msgspec.field(default_factory=dict)
     seen: ConfigLocation = _BEGIN
 
     def document(self, stream: Iterator[Any]) -> Node:

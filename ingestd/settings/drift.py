@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from ingestd.core.phrases import nearest
@@ -22,8 +22,7 @@ RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
 DAILY = "1d"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftPlan:
+class DriftPlan(msgspec.Struct, frozen=True, kw_only=True):
     """``every`` is None if a sink is read only on request. ``remove_added``: a repair removes added keys."""
 
     mode: Mode = "report"

@@ -44,7 +44,7 @@ from ingestd.settings.notation import (
     read_sink,
 )
 from ingestd.settings.part import SettingsPart
-from ingestd.settings.schedule import OnChange, Schedule
+from ingestd.settings.schedule import Schedule
 from ingestd.settings.service import ServiceSettings
 from ingestd.settings.validation import ConnectorUnusable, Reading, problem, refuse, validated
 
@@ -128,10 +128,9 @@ class PipelineSettings(SettingsPart):
         repr=False, description="The data sink of a workspace that receives the entries."
     )
     schedule: Annotated[Schedule, PlainValidator(read_schedule, json_schema_input_type=ScheduleInput)] = Field(
-        default=OnChange(),
+        default=ON_CHANGE,
         validate_default=True,
         repr=False,
-        json_schema_extra={"default": ON_CHANGE},
         description="When the source is read: on-change, {every: 15m}, or {cron: ..., timezone: ...}.",
     )
     drift: Annotated[DriftPlan, PlainValidator(read_drift, json_schema_input_type=DriftInput)] = Field(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ingestd.core.phrases import shortened
 
@@ -21,16 +22,14 @@ Key: TypeAlias = str | int
 Path: TypeAlias = tuple[Key, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class ConfigLocation:
+class ConfigLocation(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A line and a column of the file, counted from 1."""
 
     line: int
     column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True, kw_only=True):
     """One value.
 
     ``text``: the content. ``plain``: written without quotes or a tag. ``offsets``: for a value on one line, the distance
@@ -54,8 +53,7 @@ class Scalar:
         return ConfigLocation(line=self.location.line, column=self.location.column + self.offsets[position])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingNode:
+class MappingNode(msgspec.Struct, frozen=True, kw_only=True):
     """Keys and values in the order of the file; keys are unique."""
 
     location: ConfigLocation
@@ -66,8 +64,7 @@ class MappingNode:
         return next(((name, node) for name, node in self.items if name.text == key), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListNode:
+class ListNode(msgspec.Struct, frozen=True, kw_only=True):
     """A list."""
 
     location: ConfigLocation
@@ -77,8 +74,7 @@ class ListNode:
 Node: TypeAlias = Scalar | MappingNode | ListNode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundNode:
+class FoundNode(msgspec.Struct, frozen=True, kw_only=True):
     """The node at a path. ``left``: the rest of the path that the file does not have."""
 
     path: Path

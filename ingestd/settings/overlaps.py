@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ingestd.core.claims import FileClaim, ancestors, common_file, fed_folder
 from ingestd.settings.mistakes import LocatedMistake
@@ -13,8 +14,7 @@ from ingestd.settings.node import Node, dotted, find
 from ingestd.settings.validation import ConnectorKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     pipeline: str
     line: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from ingestd.core.phrases import nearest, shortened
 
@@ -14,20 +15,17 @@ _DURATION = re.compile(r"(?:(?P<d>\d{1,9})d)?(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9
 LONGEST_SECONDS: Final = 366 * 86_400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnChange:
+class OnChange(msgspec.Struct, frozen=True, kw_only=True):
     """Run when the source reports a change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Every:
+class Every(msgspec.Struct, frozen=True, kw_only=True):
     """Run at an interval: ``seconds`` between the starts of two runs, from 1 second to 366 days."""
 
     seconds: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cron:
+class Cron(msgspec.Struct, frozen=True, kw_only=True):
     """Run at the times of a cron expression of five fields, in an IANA time zone."""
 
     expression: str

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from ingestd.core.phrases import nearest, shortened
 
 MAX_SECRET_BYTES = 64 * 1024
@@ -30,8 +32,7 @@ class PlaceholderError(Exception):
         super().__init__(sentence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
     """A text with filled placeholders. ``secret`` is True if it had a placeholder."""
 
     text: str
@@ -123,8 +124,7 @@ class Placeholders:
         return Path(folder) / name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedSecret:
+class RepeatedSecret(msgspec.Struct, frozen=True, kw_only=True):
     """A secret with its placeholders, which are filled at each use because a file may change."""
 
     text: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, get_args
 
+import msgspec
 from pydantic import BaseModel, PlainValidator, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
@@ -16,8 +16,7 @@ from ingestd.settings.validation import ConnectorUnusable, Reading
 CONNECTOR = "connector"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that a file may have, including the options of the connectors that it names."""
 
     root: Node

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -39,8 +39,7 @@ class ConnectorUnusable(IngestdError):
     """No connector has that name, or it cannot be loaded; the sentence has the reason and what to do."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Reading:
+class Reading(msgspec.Struct, kw_only=True):
     """The context of one validation of a file.
 
     Pydantic validates fields in the order of their declaration: a pipeline's source before its schedule, and earlier
@@ -50,7 +49,7 @@ class Reading:
 
     options_of: Callable[[str], type[ConnectorKind]]
     secrets: bool = True
-    names: set[str] = field(default_factory=set)
+    names: set[str] = msgspec.field(default_factory=set)
     connector: type[ConnectorKind] | None = None
 
 

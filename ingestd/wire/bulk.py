@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 HEADER = "X-Bulk-Mass"
 
 _FORM = re.compile(r"\s*max-items=(?P<items>[1-9]\d{0,8})\s*,\s*max-bytes=(?P<bytes>[1-9]\d{0,11})\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkLimits:
+class BulkLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many items and body bytes one bulk request may have."""
 
     max_items: int

@@ -6,7 +6,6 @@ Every scenario is seeded: it has the same faults in the same share each time.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
@@ -108,7 +108,7 @@ async def delivering(
             api_key=api_key,
             transport=transport,
             deliverable=mirror.delivery,
-            limits=dataclasses.replace(FAST_LIMITS, grace_seconds=0, in_flight_at_first=4, create_items=100),
+            limits=replace(FAST_LIMITS, grace_seconds=0, in_flight_at_first=4, create_items=100),
             timeouts=Timeouts(connect_seconds=5, read_seconds=10),
         ) as running:
             mirror.on_pending = wake_callback(running)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import (

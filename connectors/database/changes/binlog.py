@@ -6,8 +6,10 @@ it are visible. So the log is read up to this place, and the last change of each
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.database.changes.binlog_events import LoggedTable, LogKey, LogPlace, LogReader
 from connectors.database.changes.method import (
@@ -29,8 +31,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 _STATUS = "SELECT variable_value FROM information_schema.session_status WHERE variable_name = '{}'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinlogSettings:
+class BinlogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The binary log. ``key``: the columns that identify a row. ``finds_removed``: a removed row requires a whole reading."""
 
     database: LogDatabase

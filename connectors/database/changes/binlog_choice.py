@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from connectors.database.changes.binlog import BinlogChanges, BinlogSettings
 from connectors.database.changes.binlog_events import KeyColumn, LoggedTable

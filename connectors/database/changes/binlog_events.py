@@ -8,8 +8,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from connectors.database.changes.logged_values import EventParts, LoggedColumn, column_type, column_value, value_size
 from connectors.database.port import LogUnreadable
@@ -47,8 +48,7 @@ class KeyColumn(NamedTuple):
     unsigned: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedTable:
+class LoggedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table as the log names it. ``columns``: how many it has. ``key``: the columns that identify a row."""
 
     schema: str

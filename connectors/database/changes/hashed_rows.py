@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.database.batches import positions_of
 from connectors.database.changes.method import ChangeMethod, Restriction

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import msgspec
 
 from connectors.database.port import Parameter, ReadSession, SqlDialect
 
@@ -16,8 +17,7 @@ Observation: TypeAlias = Mapping[str, Any]
 """Facts about the server that were read in a transaction before that of the rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guarantee:
+class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
     """What a method guarantees.
 
     ``method`` is its name. ``sentence`` states which changes a reading finds, and why. ``improvement`` states what would improve
@@ -29,8 +29,7 @@ class Guarantee:
     improvement: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSource:
+class ChangeSource(msgspec.Struct, frozen=True, kw_only=True):
     """The rows that are read.
 
     ``source`` is what follows FROM. ``table`` is the name of a table or view as SQL writes it; empty for a query. ``cursor`` is

@@ -19,11 +19,12 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.database.changes.backfill import Backfill, cancel_backfill, next_page, stored_backfill
 from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
@@ -55,8 +56,7 @@ _PARTS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadRows:
+class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of one reading.
 
     ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``last``: this is the last
@@ -414,7 +414,7 @@ class ChangeReader:
         self, method: ChangeMethod, columns: Sequence[ResultColumn], session: ReadSession
     ) -> dict[str, str]:
         return {
-            "source": _digest([self._identity, *astuple(self._source)]),
+            "source": _digest([self._identity, *msgspec.structs.astuple(self._source)]),
             "columns": _digest([[column.name, column.type, column.expression] for column in columns]),
             "method": type(method).__name__,
             "server": _digest(method.server(session)),

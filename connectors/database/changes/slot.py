@@ -10,8 +10,9 @@ The slot is advanced at the next reading, to the end of the last one that is dur
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 from connectors.database.changes.method import (
     ChangeSource,
@@ -62,8 +63,7 @@ FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax) s
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotSettings:
+class SlotSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A logical replication slot with pgoutput. ``key``: the columns that identify a row.
 
     ``finds_removed``: a removed row requires a sweep. ``most_bytes``: a slot that is further behind is skipped.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee
 from connectors.database.changes.row_version import RELATIONS, literal

@@ -7,8 +7,8 @@ rows with another hash are read by their keys. So an unchanged table of long row
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from connectors.database.batches import positions_of
@@ -22,8 +22,7 @@ _MOST_REMOVED = 100_000
 _KEYS_IN_STATEMENT = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class SweptKeys:
+class SweptKeys(msgspec.Struct, frozen=True):
     """What the sweep found. ``removed``: positions. ``different``: the keys of rows with another hash, as columns of text."""
 
     removed: tuple[str, ...]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.files.identity import Identity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Files that belong together, by their paths below the folder, in the order in which they are read.
 
     ``name`` is for a sentence. ``incomplete``: why the group as a whole is not ready; empty if it is complete. ``companion``: the

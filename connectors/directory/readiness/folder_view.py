@@ -11,9 +11,10 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
+
+import msgspec
 
 from connectors.files.identity import Identity
 from connectors.formats import Format
@@ -24,12 +25,11 @@ _TEXT_BYTES = 2**20
 """The part of a sidecar or manifest that is read. No real one is larger."""
 
 
-@dataclass(slots=True)
-class ContentCache:
+class ContentCache(msgspec.Struct):
     """Results about files, kept while the content is unchanged and the results are used."""
 
-    _results: dict[str, tuple[Identity, dict[str, object]]] = field(default_factory=dict)
-    _used: set[str] = field(default_factory=set)
+    _results: dict[str, tuple[Identity, dict[str, object]]] = msgspec.field(default_factory=dict)
+    _used: set[str] = msgspec.field(default_factory=set)
 
     def get(self, name: str, identity: Identity, key: str, compute: Callable[[], T]) -> T:
         """Return the result for this content; call ``compute`` if there is none yet."""
@@ -47,8 +47,7 @@ class ContentCache:
         self._used = set()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskFolderView:
+class DiskFolderView(msgspec.Struct, frozen=True, kw_only=True):
     """The folder at one scan. Implements `FolderView`."""
 
     folder: Path
@@ -71,8 +70,7 @@ class DiskFolderView:
         return self.cache.get(name, identity, "text", lambda: read_text(self.folder / name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskFileView:
+class DiskFileView(msgspec.Struct, frozen=True, kw_only=True):
     """One file at one scan. Implements `FileView`. ``format_for`` returns the format of a name."""
 
     name: str

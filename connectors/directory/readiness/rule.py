@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from connectors.files.identity import Identity
@@ -17,8 +17,7 @@ from connectors.formats import Format
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotReady:
+class NotReady(msgspec.Struct, frozen=True, kw_only=True):
     """The file is not ready; ``sentence`` says what it waits for.
 
     ``at_most``: seconds after which the file is read although it is not ready, so that the reading reports what is wrong.
@@ -28,8 +27,7 @@ class NotReady:
     at_most: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvalidFile:
+class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
     """The file must not be read as it is.
 
     It is rejected with the sentence until it or a companion changes.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """One ASCII character each; ``quote`` and ``comment`` are empty if the file has none.
 
     Inside quotes, two quotes mean one. A line that begins with ``comment``, where a record can begin, counts as blank. An empty

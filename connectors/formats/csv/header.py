@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.formats.column_names import named_columns
 from connectors.formats.csv.detection import (
@@ -26,8 +28,7 @@ from ingestd.sdk.formats.record_chunk import RecordLocation, escape_stray_bytes
 _FIRST_BYTES = 64 * 2**10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The header of a file.
 
     ``units``: by column name. ``row``: the header's row number; 0: there is no header. ``end``: where the first record starts.
@@ -40,7 +41,7 @@ class Header:
     dialect: Dialect
     end: RecordLocation
     rest: bytes
-    preamble: Mapping[str, str] = field(default_factory=dict)
+    preamble: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_header(

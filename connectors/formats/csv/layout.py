@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from connectors.formats.column_names import DEFAULT_NAMING, Naming
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Where the columns' names come from, and how records with another number of fields are treated.
 
     ``header_row``: the header's row number; None: it is detected. ``columns``: the names for a file without a header.

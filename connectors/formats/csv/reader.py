@@ -6,8 +6,9 @@ By columns if that provably gives the same result.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from connectors.formats.csv.block_reader import BlockReader
 from connectors.formats.csv.dialect import UNDETECTED, Dialect

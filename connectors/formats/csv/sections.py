@@ -16,11 +16,11 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from struct import Struct
 
+import msgspec
 import polars as pl
 
 from connectors.formats.csv.block_reader import BlockReader, TextSource
@@ -48,8 +48,7 @@ _SEEDS = (0, 1)
 _DIGEST = Struct("<8sQQ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Block:
+class _Block(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive sections: their bytes, and for each its end in them and its digest. ``final``: the file ends there."""
 
     data: bytes

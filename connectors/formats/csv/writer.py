@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from connectors.formats.csv.dialect import Dialect
 
@@ -15,8 +16,7 @@ def delimiter_by_name(delimiter_name: str) -> str:
     return _DELIMITERS.get(delimiter_name, delimiter_name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowWriter:
+class RowWriter(msgspec.Struct, frozen=True, kw_only=True):
     """Writes rows as text with line ends."""
 
     dialect: Dialect

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
+
+import msgspec
 
 ByCell: TypeAlias = dict[int, dict[int, str]]
 """Texts by row and column, both from 0."""
@@ -36,19 +37,17 @@ class WorkbookDamaged(Exception):
     """The parts of the workbook are damaged. The message is the end of a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellDetails:
+class CellDetails(msgspec.Struct, frozen=True):
     """``problems``: the error or other reason why a cell has no value.
 
     ``texts``: the text of cells that calamine shortens.
     """
 
-    problems: ByCell = field(default_factory=lambda: defaultdict(dict))
-    texts: ByCell = field(default_factory=lambda: defaultdict(dict))
+    problems: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
+    texts: ByCell = msgspec.field(default_factory=lambda: defaultdict(dict))
 
 
-@dataclass(frozen=True, slots=True)
-class DateFormat:
+class DateFormat(msgspec.Struct, frozen=True):
     """The parts of a date that a number format shows."""
 
     has_date: bool

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO, Literal
+
+import msgspec
 
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
@@ -27,8 +28,7 @@ Row = tuple[int, list[str]]
 """A row's number in the spreadsheet, and its cells as text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SheetLayout:
+class SheetLayout(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a sheet is read, and how.
 
     ``header_row``: where the header begins (None: the first row that is not empty). ``header_rows``: the number of its rows.
@@ -63,8 +63,7 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     yield from _chunks(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SheetTop:
+class _SheetTop(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     row: int
     facts: Mapping[str, str]

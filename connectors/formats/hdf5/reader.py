@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import h5py
+import msgspec
 import numpy as np
 
 from connectors.formats.hdf5.tree import Hdf5Tree, is_selected
@@ -29,8 +29,7 @@ _INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
 _PROPERTY_ITEMS = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DatasetField:
+class _DatasetField(msgspec.Struct, frozen=True, kw_only=True):
     """Where a channel's samples are: a dataset, and a field of it if it has a compound type."""
 
     dataset: Any

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 from scipy.io import loadmat, whosmat
 
@@ -16,8 +16,7 @@ _HDF5_HEAD = b"MATLAB 7.3"
 _DEPTH = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _VariableField:
+class _VariableField(msgspec.Struct, frozen=True, kw_only=True):
     """Where a channel is: a variable, and the fields that lead from it to the channel."""
 
     variable: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,14 +19,13 @@ Samples: TypeAlias = npt.NDArray[Any]
 Properties: TypeAlias = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredChannel:
+class MeasuredChannel(msgspec.Struct, frozen=True, kw_only=True):
     """A channel: its own properties as text, and the number of its samples. ``name`` is unique in its group."""
 
     group: str
     name: str
     length: int
-    properties: Properties = field(default_factory=dict)
+    properties: Properties = msgspec.field(default_factory=dict)
 
     @property
     def path(self) -> str:

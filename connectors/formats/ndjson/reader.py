@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import BinaryIO
 
 import polars as pl
+from msgspec.structs import replace
 
 from connectors.formats.ndjson.block import CELLS, read_block
 from connectors.formats.text import DETECT, TextFile, open_text

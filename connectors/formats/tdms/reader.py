@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 from nptdms import TdmsFile
 from nptdms.base_segment import RawChannelDataChunk
@@ -43,8 +43,7 @@ class _ExactSingleFloat(SingleFloat):  # type: ignore[misc]  # the library has n
 tds_data_types[SingleFloat.enum_value] = _ExactSingleFloat  # this module is imported by parser processes only
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SampleBlock:
+class _SampleBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of samples in the file: of one channel, or interleaved of several. ``paths``: one for each field of ``row``."""
 
     position: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, replace
 from typing import Annotated
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import AfterValidator
 
 from connectors.formats.text.legacy import guess_legacy
@@ -44,8 +45,7 @@ _ONE_SHORT_SEQUENCE = re.compile(rb"[\x00-\x7f]*[\xc2-\xdf][\x80-\xbf][\x00-\x7f
 _LINES_PER_COINCIDENCE = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
+class Encoding(msgspec.Struct, frozen=True, kw_only=True):
     """``name`` is for people, ``codec`` for Python. ``mark``: the number of bytes of the byte order mark.
 
     ``guessed``: nothing in the file states or proves the encoding.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.daemon.location import format_location, format_origin
@@ -48,9 +49,9 @@ def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterato
 
 def to_json(rejection: Rejection, refusals: Sequence[Refusal] | None = None) -> str:
     """Return one JSON object, with ``attempts`` if ``refusals`` are given."""
-    members: dict[str, Any] = dataclasses.asdict(rejection)
+    members: dict[str, Any] = msgspec.to_builtins(rejection)
     if refusals is not None:
-        members["attempts"] = [dataclasses.asdict(refusal) for refusal in refusals]
+        members["attempts"] = [msgspec.to_builtins(refusal) for refusal in refusals]
     return json.dumps(members, ensure_ascii=False)
 
 

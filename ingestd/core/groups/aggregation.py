@@ -14,8 +14,8 @@ import hashlib
 import json
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
-from dataclasses import asdict, dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
@@ -33,8 +33,7 @@ _UNITS = "units."
 _ROWS, _FIRST, _LAST, _REASON, _REJECTED = "\0rows", "\0first", "\0last", "\0reason", "\0rejected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedRecords:
+class GroupedRecords(msgspec.Struct, frozen=True, kw_only=True):
     """Groups as records: ``positions`` locates the first and the last record of each. ``rejects``: the rejected groups."""
 
     records: pl.DataFrame
@@ -42,8 +41,7 @@ class GroupedRecords:
     rejects: tuple[Reject, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Aggregate:
+class _Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """An aggregate with the names of the columns of its state."""
 
     name: str
@@ -113,7 +111,7 @@ class Aggregation:
 
     def digest_with(self, mapping: str) -> str:
         """Return the digest of a mapping of these groups, so that a changed group stage has everything read again."""
-        text = json.dumps([mapping, asdict(self.spec)], sort_keys=True)
+        text = json.dumps([mapping, msgspec.to_builtins(self.spec)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def check_header(self, batch: Batch) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ingestd.core.record import Batch, Position, Reject
 
 
-@dataclass(slots=True)
-class RowRejects:
+class RowRejects(msgspec.Struct):
     """The rejected records of a batch. ``names_group``: the group of the records that are added now is known.
 
     ``reasons``: of the records with a known group, by their place in the batch.
@@ -16,8 +15,8 @@ class RowRejects:
 
     batch: Batch
     names_group: bool = False
-    reasons: dict[int, str] = field(default_factory=dict)
-    _found: dict[int, Reject] = field(default_factory=dict)
+    reasons: dict[int, str] = msgspec.field(default_factory=dict)
+    _found: dict[int, Reject] = msgspec.field(default_factory=dict)
 
     def add(self, order: int, reason: str, name: str) -> None:
         """Reject the record at ``order`` of the batch because of the field ``name``, unless it is rejected already."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 Function: TypeAlias = Literal["first", "last", "min", "max", "mean", "sum", "count"]
 Comparison: TypeAlias = Literal["number", "date", "instant", "text"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateSpec:
+class AggregateSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a group.
 
     ``field``: the field of the records; None counts the records. ``order``: of ``first`` and ``last``, the field that orders
@@ -30,8 +30,7 @@ class AggregateSpec:
         return self.field if self.function in {"min", "max"} else self.order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
+class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The records with the same texts in ``by`` are a group; ``take`` has its other fields by name.
 
     ``where``: only records for which this expression is true. ``let``: named expressions over the fields of one record.

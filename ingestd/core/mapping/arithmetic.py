@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 
 import polars as pl
+from msgspec.structs import replace
 from sqlglot import exp
 
 from ingestd.core.mapping import number

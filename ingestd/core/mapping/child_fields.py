@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -33,8 +32,7 @@ class ChildUnreadable(ValueError):
     """An item that can't be used; the sentence says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildFields:
+class ChildFields(msgspec.Struct, frozen=True, kw_only=True):
     """One value for each item: ``columns`` by field, and ``lists``, the texts of the lists within the items.
 
     ``faults``: the sentences about unreadable items, by their index.
@@ -42,7 +40,7 @@ class ChildFields:
 
     columns: Mapping[str, Sequence[str | None]]
     lists: Sequence[str | None]
-    faults: Mapping[int, str] = field(default_factory=dict)
+    faults: Mapping[int, str] = msgspec.field(default_factory=dict)
 
 
 def read_fields(items: Sequence[msgspec.Raw], names: Sequence[str], nested: str | None) -> ChildFields:

@@ -6,7 +6,6 @@ A list may be in an item of another list, to any depth. The levels are expanded 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 
 import msgspec
@@ -36,8 +35,7 @@ MOST_CHILDREN = 1_000_000
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildFault:
+class ChildFault(msgspec.Struct, frozen=True, kw_only=True):
     """A record or child that has no children, because its list can't be used.
 
     ``record``: its value of `ORDER`. ``position``: the position of the child; empty: it is the record itself.
@@ -49,8 +47,7 @@ class ChildFault:
     field: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Children:
+class Children(msgspec.Struct, frozen=True, kw_only=True):
     """``frame``: one row for each child, with the wanted names, and `PATH`, `POSITION`, `ROW_HASH`, `RECORD` and `ORDER`."""
 
     frame: pl.DataFrame

@@ -16,13 +16,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property, reduce
 from importlib.metadata import version
 from itertools import product
 from operator import itemgetter, xor
 from typing import TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
@@ -53,8 +53,7 @@ _ALWAYS = ("key", "value", "columns", "type")
 """The members of a specification that its digest always has; another one only if it is set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mapped:
+class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     """Mapped records.
 
     ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records; with a dead-band also
@@ -66,8 +65,7 @@ class Mapped:
     rejects: tuple[tuple[Reject, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
+class _Names(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a record and the facts of a batch that some groups use."""
 
     fields: tuple[str, ...]
@@ -141,11 +139,11 @@ class Mapping:
     @cached_property
     def digest(self) -> str:
         """A digest of specifications, tables and the version that hashes the rows; readings with the same digest compare."""
-        unset = {member.name: member.default for member in fields(EntrySpec)}
+        unset = {member.name: member.default for member in msgspec.structs.fields(EntrySpec)}
         specs = [
             {
                 name: value
-                for name, value in asdict(spec).items()
+                for name, value in msgspec.to_builtins(spec).items()
                 if name in _ALWAYS or getattr(spec, name) != unset[name]
             }
             for spec in self._specs
@@ -353,8 +351,7 @@ _Rejected: TypeAlias = tuple[int, Position, str, str]
 """The value of `ORDER` of a record; the position of it or its child; reason and field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MappedChildren:
+class _MappedChildren(msgspec.Struct, frozen=True, kw_only=True):
     """``rejected``: the children without entries. ``record_faults``: why whole records are rejected."""
 
     entries: pl.DataFrame

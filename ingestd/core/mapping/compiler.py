@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import SqlglotError
 
@@ -27,8 +28,7 @@ _IRRELEVANT = {"safe", "typed", "coalesce", "ignore_nulls", "_type"}
 """Attributes that sqlglot sets for other dialects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handler:
+class Handler(msgspec.Struct, frozen=True, kw_only=True):
     """Compiles one kind of node. ``permitted``: the attributes of the node that it understands."""
 
     compile: Callable[[Compiler, Any], Typed]
@@ -40,8 +40,7 @@ def handled(compile_node: Callable[[Compiler, Any], Typed], permitted: str = "th
     return Handler(compile=compile_node, permitted=frozenset(permitted.split()))
 
 
-@dataclass(slots=True, kw_only=True)
-class Compiler:
+class Compiler(msgspec.Struct, kw_only=True):
     """Compiles the expressions of one entry mapping.
 
     ``handlers``: the permitted kinds of nodes. ``steps``: columns to add to the records, in order; the compiled expressions
@@ -49,9 +48,9 @@ class Compiler:
     """
 
     handlers: Mapping[type[exp.Expr], Handler]
-    steps: list[pl.Expr] = field(default_factory=list)
-    named: dict[str, Typed] = field(default_factory=dict)
-    _numbers: dict[str, Typed] = field(default_factory=dict)
+    steps: list[pl.Expr] = msgspec.field(default_factory=list)
+    named: dict[str, Typed] = msgspec.field(default_factory=dict)
+    _numbers: dict[str, Typed] = msgspec.field(default_factory=dict)
 
     def compile(self, text: str) -> Typed:
         """Compile one expression.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Literal
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from ingestd.core.mapping.number import decimal_of
 from ingestd.core.mapping.unit import UnitError, unit_conversion
@@ -25,16 +26,14 @@ class ValueRefused(ValueError):
     """A value that the rules don't allow; the sentence says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRule:
+class UnitRule(msgspec.Struct, frozen=True, kw_only=True):
     """The unit of the source (a template) and that of the entry."""
 
     source: str
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DateRule:
+class DateRule(msgspec.Struct, frozen=True, kw_only=True):
     """``form``: as of `datetime.strptime`, or ``iso``. ``timezone``: of dates without offset. ``target``: of the result."""
 
     form: str
@@ -42,8 +41,7 @@ class DateRule:
     target: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PadRule:
+class PadRule(msgspec.Struct, frozen=True, kw_only=True):
     """Fill a shorter value with a character."""
 
     width: int
@@ -51,8 +49,7 @@ class PadRule:
     side: Literal["left", "right"] = "left"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRules:
+class ValueRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules for the values of an entry mapping. A rule that is not set changes nothing."""
 
     trim: bool = False

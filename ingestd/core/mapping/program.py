@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
@@ -17,8 +18,7 @@ VALUE = "\0value"
 ORDER = "\0order"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(msgspec.Struct, frozen=True, kw_only=True):
     """``outputs``: the compiled expressions by name. ``where``: the condition of the records that make entries.
 
     ``lookup_keys``: the keys of the lookups, by their names.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.mapping.children import POSITION, ROW_HASH, record_fields
@@ -29,8 +29,7 @@ Faults: TypeAlias = dict[int, tuple[str, str]]
 """Why records are rejected: a sentence and a field, by the record's value of `ORDER`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRule:
+class EntryRule(msgspec.Struct, frozen=True, kw_only=True):
     """The templates of one entry."""
 
     key: Template
@@ -44,8 +43,7 @@ class EntryRule:
         return tuple(name for part in (self.key, self.value, self.type, self.unit) for name in part.fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleGroup:
+class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one specification.
 
     ``parts``: the form of the file's name. ``values``: what becomes of a value. ``each``: the lists of the children that the

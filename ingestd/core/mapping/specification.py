@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from ingestd.core.mapping.conversion import ValueRules
 
@@ -16,8 +17,7 @@ Table: TypeAlias = Mapping[str, str]
 """The values of a lookup by key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnSelection:
+class ColumnSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Columns by their names: those that a glob of ``match`` matches, without those that a glob of ``excluded`` matches."""
 
     match: tuple[str, ...]
@@ -40,8 +40,7 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
     return any(name == glob or fnmatchcase(name, glob) for glob in globs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSource:
+class TableSource(msgspec.Struct, frozen=True, kw_only=True):
     """A CSV file with a header, and the columns of its keys and values. The folder of ``file`` is the reader's choice."""
 
     file: str
@@ -50,8 +49,7 @@ class TableSource:
     delimiter: str = ","
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupSpec:
+class LookupSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A named value: that of the row of ``table`` with the text of the expression ``by`` as its key.
 
     ``missing``: what happens if there is no such row: ``reject`` the record, or ``none``: the value is missing.
@@ -62,8 +60,7 @@ class LookupSpec:
     missing: Literal["reject", "none"] = "reject"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntrySpec:
+class EntrySpec(msgspec.Struct, frozen=True, kw_only=True):
     """One entry for each record (``value`` or ``expression``), or one for each column (``columns`` or ``selection``).
 
     With columns the key contains ``{column}``. ``types``: data types of single columns instead of ``type``. ``where``: only
@@ -83,7 +80,7 @@ class EntrySpec:
     where: str | None = None
     let: tuple[tuple[str, str], ...] = ()
     file_name: str | None = None
-    rules: ValueRules = field(default=NO_RULES)
+    rules: ValueRules = NO_RULES
     lookup: tuple[tuple[str, LookupSpec], ...] = ()
     each: tuple[str, ...] = ()
     deadband: str | None = None

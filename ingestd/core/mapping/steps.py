@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRefused, ValueRules
 from ingestd.core.mapping.program import VALUE, Program
@@ -13,8 +14,7 @@ from ingestd.core.mapping.rule_group import EntryRule, RuleGroup, template_text,
 from ingestd.core.mapping.specification import NO_RULES, EntrySpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingStep:
+class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
     """One step. ``name`` is the setting, ``text`` what the mapping says, ``result`` the text after it (None: no value).
 
     The names of the members are part of the output of `ingestd trace --json`.
@@ -25,8 +25,7 @@ class MappingStep:
     result: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSteps:
+class RecordSteps(msgspec.Struct, frozen=True, kw_only=True):
     """How a record makes an entry. ``record`` and ``facts`` have the fields and facts that the mapping uses.
 
     ``value`` is None if the record makes no entry; ``refusal`` then says why it is rejected, if it is.
@@ -40,8 +39,7 @@ class RecordSteps:
     refusal: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundEntry:
+class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The steps of one entry; see `RecordSteps` for ``record`` and ``facts``."""
 
     record: Mapping[str, str | None]
@@ -115,7 +113,7 @@ def value_steps(rules: ValueRules, text: str, unit: str | None) -> Iterator[Mapp
     known = NO_RULES
     names: list[str] = []
     texts: list[str] = []
-    for field in fields(ValueRules):
+    for field in msgspec.structs.fields(ValueRules):
         rule = getattr(rules, field.name)
         if rule == field.default:
             continue

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import polars as pl
+from msgspec.structs import replace
 from sqlglot import exp
 
 from ingestd.core.mapping import number

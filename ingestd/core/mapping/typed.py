@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.mapping import number
 
@@ -24,8 +25,7 @@ class ExpressionError(ValueError):
         super().__init__(sentence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordFault:
+class RecordFault(msgspec.Struct, frozen=True, kw_only=True):
     """A reason to reject the records for which ``bad`` is true. The sentence is followed by the values of ``columns``."""
 
     bad: pl.Expr
@@ -38,8 +38,7 @@ class RecordFault:
         return f"{self.sentence} Here {' and '.join(values)}." if values else self.sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """A compiled expression.
 
     ``columns``: the fields that it uses. ``raw``: text of a field as it is. ``constant``: the value of a literal.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
+
+import msgspec
 
 _DIGITS_OF_A_DEFINITION = 25
 """A factor with more digits comes from an irrational number, such as pi."""
@@ -15,8 +16,7 @@ class UnitError(ValueError):
     """A unit is unknown, or two units can't be converted; the sentence says which."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitConversion:
+class UnitConversion(msgspec.Struct, frozen=True, kw_only=True):
     """``result = value * factor + offset``. ``exact``: the factor is rational by definition."""
 
     factor: Fraction

@@ -7,15 +7,15 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+
+import msgspec
 
 _FOLDER = files(__package__ or "") / "samples"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """A file for the drop folder, its pipeline, and its expected entries.
 
     ``key`` is a `str.format` template over the fields of a record, ``stem`` and ``column``.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ingestd.core.contract import ColumnContract
 from ingestd.core.template import Field, TemplateError, parse_template
@@ -12,24 +13,21 @@ from ingestd.core.template import Field, TemplateError, parse_template
 _NUMERIC = frozenset({"integer", "decimal"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitialFolder:
+class InitialFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of files like the sample. ``path`` is relative to the configuration, or absolute."""
 
     path: str
     pattern: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitialTable:
+class InitialTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table of a database. ``url`` is a text of the configuration: a placeholder if the address has a password."""
 
     url: str
     table: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitialSettings:
+class InitialSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user chose. ``url`` and ``api_key`` of the service are texts of the configuration.
 
     ``state``: the state file, relative to the configuration.
@@ -47,7 +45,7 @@ class InitialSettings:
     key: str
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
-    commas: Mapping[str, bool] = field(default_factory=dict)
+    commas: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
 
 def configuration_text(chosen: InitialSettings) -> str:

@@ -8,10 +8,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, TypeAlias, cast
+
+import msgspec
 
 LONGEST_LINE = 1 << 20
 """Bytes. The rest of a longer line is replaced by an ellipsis."""
@@ -25,8 +26,7 @@ Wait: TypeAlias = Callable[[float], object]
 """Waits for some seconds before a followed file is read again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFile:
+class LogFile(msgspec.Struct, frozen=True, kw_only=True):
     """A log file. Rotated files are beside it: ``FILE.1`` is newer than ``FILE.2`` or ``FILE.2.gz``."""
 
     path: Path

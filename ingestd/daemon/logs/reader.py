@@ -6,7 +6,8 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.logs.journal import Journal
@@ -42,8 +43,7 @@ def find_log(settings: LogSettings, *, journalctl: str = "journalctl") -> LogFil
     return journal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonLog:
+class DaemonLog(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the wanted lines of a log: first `last_lines`, then `new_lines`.
 
     Memory does not depend on the size of the log. Both raise `OSError` or `JournalUnreadable` if it can't be read.

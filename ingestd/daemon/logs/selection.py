@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from ingestd.process.redaction import redact, redact_text
 from ingestd.settings.schedule import duration_seconds
@@ -15,8 +16,7 @@ LEVELS = ("debug", "info", "warning", "error")
 _FIRST = ("timestamp", "level", "event")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the log. ``event``: its members, None if the line is no event, such as a message of the interpreter."""
 
     text: str
@@ -50,8 +50,7 @@ def parse_line(text: str) -> LogLine:
     return LogLine(text=text, event=event if isinstance(event, dict) else None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSelection:
+class LogSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The least severe level, a pipeline, and the earliest time. A line that is no event has none of them."""
 
     level: str = "debug"

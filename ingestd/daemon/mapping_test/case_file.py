@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.core.phrases import nearest
@@ -14,8 +15,7 @@ from ingestd.settings.node import ListNode, MappingNode, Node, Scalar, described
 _CASE = ("name", "pipeline", "rows", "columns", "sample", "facts", "entries", "rejected", "broken", "partial")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedEntry:
+class ExpectedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that a case expects; ``value`` or ``type`` None: any."""
 
     line: int
@@ -24,8 +24,7 @@ class ExpectedEntry:
     type: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedReject:
+class ExpectedReject(msgspec.Struct, frozen=True, kw_only=True):
     """A rejected record that a case expects: its position as text (empty: any), and a part of its reason."""
 
     line: int
@@ -33,8 +32,7 @@ class ExpectedReject:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingCase:
+class MappingCase(msgspec.Struct, frozen=True, kw_only=True):
     """One case. Either ``rows`` or ``sample`` holds its records.
 
     ``columns``: the header of the rows (None: a record may lack any field). ``broken``: a part of the reason why the whole
@@ -67,8 +65,7 @@ def read_cases(file: Path, *, pipelines: Sequence[str]) -> tuple[MappingCase, ..
     return _CaseReader(file=file, pipelines=pipelines).cases(document.root)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CaseReader:
+class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
     file: Path
     pipelines: Sequence[str]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
 
+import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceError
@@ -21,27 +21,24 @@ from ingestd.intake.run import checked_batches
 from ingestd.sdk import pack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """``differences``: line and sentence of each. ``covered``: the rules (`rules_of`) that made an expected entry."""
 
     differences: tuple[tuple[int, str], ...]
     covered: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingRule:
+class MappingRule(msgspec.Struct, frozen=True, kw_only=True):
     """One specification of a pipeline, or one column of it; ``label`` names it for people."""
 
     label: str
     mapping: Mapping
 
 
-@dataclass(slots=True)
-class _CaseOutput:
-    entries: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
-    rejects: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    made_by: dict[int, set[str]] = dataclasses.field(default_factory=dict)
+class _CaseOutput(msgspec.Struct):
+    entries: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    rejects: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    made_by: dict[int, set[str]] = msgspec.field(default_factory=dict)
     broken: str | None = None
 
 
@@ -53,7 +50,8 @@ def rules_of(specs: tuple[EntrySpec, ...]) -> tuple[MappingRule, ...]:
         if spec.columns:
             rules += [
                 MappingRule(
-                    label=f"{label}, column {column}", mapping=Mapping((dataclasses.replace(spec, columns=(column,)),))
+                    label=f"{label}, column {column}",
+                    mapping=Mapping((msgspec.structs.replace(spec, columns=(column,)),)),
                 )
                 for column in spec.columns
             ]

@@ -33,7 +33,7 @@ def structure_of(value: object, *, known: Collection[str] = (), annotation: obje
         case list() | tuple() | set() | frozenset():
             shown = [structure_of(one, known=known, annotation=annotation, name=name) for one in list(value)[:_ITEMS]]
             return [*shown, f"<{len(value) - _ITEMS} more>"] if len(value) > _ITEMS else shown
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value):
         return _members(value, field_types(type(value)), known)
     return _scalar(value, known, annotation, name)
 

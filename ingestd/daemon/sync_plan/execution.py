@@ -13,10 +13,11 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
 
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.failures import mirror_failures_alone
@@ -32,8 +33,7 @@ from ingestd.telemetry import Emit
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRefusal:
+class PlanRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """The saved plan is not what a sync would do now. ``differences``: a sentence each; ``now``: what it would do."""
 
     differences: tuple[str, ...]

@@ -9,10 +9,11 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
+
+import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.mapping import Mapping
@@ -43,21 +44,19 @@ T = TypeVar("T")
 _DIGEST_BITS = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, and the reports of the passes over the sources from which it was made."""
 
     plan: SyncPlan
     passes: tuple[PassReport, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Tally:
+class _Tally(msgspec.Struct, kw_only=True):
     """Counts, the first changes of each kind, and a digest that does not depend on the order of the changes."""
 
     rows: int
-    counts: Counter[str] = field(default_factory=Counter)
-    first: list[PlannedChange] = field(default_factory=list)
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    first: list[PlannedChange] = msgspec.field(default_factory=list)
     digest: int = 0
 
     def add(self, change: EntryDifference) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ingestd.core.record import Position
 
@@ -11,8 +12,7 @@ VERSION = 1
 """The version of a plan's JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedChange:
+class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that would change. ``old`` and ``new`` are None if there is no such value; the types are None then, too.
 
     ``position``: the location of the record of the new value in its partition.
@@ -27,16 +27,14 @@ class PlannedChange:
     position: Position | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedReject:
+class PlannedReject(msgspec.Struct, frozen=True, kw_only=True):
     """A record or entry that would be rejected, with its location and the reason."""
 
     position: Position | None
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionPlan:
+class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a sync would do with a file or table that has new content, or a held run.
 
     ``records`` read and ``rejected``. Entries ``created``, ``changed`` (``retyped`` of them get another data type), ``removed``
@@ -74,8 +72,7 @@ class PartitionPlan:
         return not self.held and bool(self.created or self.changed or self.removed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinePlan:
+class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline of the plan.
 
     ``skipped``: number of partitions without new content. ``failures``: why the source or a partition of it can't be
@@ -91,8 +88,7 @@ class PipelinePlan:
     commits: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkPlan:
+class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A sink of the plan or with pending entries.
 
     ``known``: the state file knows its content. If not, the next delivery finds or creates it. ``pending``: entries that were
@@ -106,8 +102,7 @@ class SinkPlan:
     unexplained: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncPlan:
+class SyncPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a sync would do. ``made``: a time in UTC. ``pending``: digest of the entries that are pending before."""
 
     version: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.daemon.configuration import Configuration
@@ -14,16 +15,14 @@ from ingestd.process.redaction import redact
 from ingestd.settings.model import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingGroup:
+class SettingGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The settings below one key of the file, or of one pipeline. ``values``: texts by the path of their key."""
 
     name: str
     values: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
+class FileState(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration file as it is now.
 
     ``mistakes``: with any of them, a reload changes nothing. ``sentences``: what the check says of a file without mistakes, the

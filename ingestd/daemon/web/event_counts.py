@@ -7,7 +7,8 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ingestd.client.request_counts import Durations
 from ingestd.process.change_signal import ChangeSignal
@@ -25,18 +26,17 @@ RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
 """Upper bounds of the classes of run durations."""
 
 
-@dataclass(slots=True, kw_only=True)
-class EventTotals:
+class EventTotals(msgspec.Struct, kw_only=True):
     """``runs`` by pipeline and result, ``records`` by pipeline, ``entries`` by pipeline and change, the rest by sink."""
 
-    runs: Counter[tuple[str, str]] = field(default_factory=Counter)
-    run_durations: dict[str, Durations] = field(default_factory=dict)
-    records: Counter[str] = field(default_factory=Counter)
-    records_rejected: Counter[str] = field(default_factory=Counter)
-    entries: Counter[tuple[str, str]] = field(default_factory=Counter)
-    delivered: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    retries: Counter[str] = field(default_factory=Counter)
+    runs: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+    run_durations: dict[str, Durations] = msgspec.field(default_factory=dict)
+    records: Counter[str] = msgspec.field(default_factory=Counter)
+    records_rejected: Counter[str] = msgspec.field(default_factory=Counter)
+    entries: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+    delivered: Counter[str] = msgspec.field(default_factory=Counter)
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    retries: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 THROUGHPUT_MINUTES = 30

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -15,14 +14,13 @@ _FIELDS = 100
 """The most fields of a query or a form."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebRequest:
+class WebRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A complete request. ``path`` and ``query`` are still percent-encoded; names of ``headers`` are in lower case."""
 
     method: str
     path: str
     query: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
 
     @property
@@ -53,8 +51,7 @@ def _fields(encoded: str) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebResponse:
+class WebResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A response. ``stream`` returns an endless body, which is sent instead of ``body``."""
 
     status: int = 200

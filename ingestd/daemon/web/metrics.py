@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -31,8 +31,7 @@ from ingestd.telemetry.export import DROPPED
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricDescription:
+class MetricDescription(msgspec.Struct, frozen=True, kw_only=True):
     """A metric. ``name`` is that of its samples, except for the suffixes of a histogram."""
 
     name: str
@@ -201,8 +200,7 @@ LANE_STATES = ("idle", "delivering", "backing off", "paused")
 WAITING_REASONS = ("unstable", "not ready", "empty", "unreadable")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonLevels:
+class DaemonLevels(msgspec.Struct, frozen=True, kw_only=True):
     """What one scrape has found. ``waiting``: files by pipeline and reason. ``now``: seconds since the epoch.
 
     ``backlog`` is None if the state file could not be read; the levels of the state file are then absent.

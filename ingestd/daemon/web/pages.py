@@ -6,8 +6,9 @@ import asyncio
 import glob
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.configuration import Configuration
@@ -37,8 +38,7 @@ class PageMissing(IngestdError):
     """There is no page for this path."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageContent:
+class PageContent(msgspec.Struct, frozen=True, kw_only=True):
     """A template and its values. ``section``: the marked item of the navigation."""
 
     template: str
@@ -47,8 +47,7 @@ class PageContent:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineRow:
+class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline in the overview. ``state``: a word for its colour. ``notices``: sentences of its source.
 
     ``throughput``: the entries that were delivered to its sink in each of the last minutes.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2.filters import do_urlencode
+import jinja2
 from markupsafe import Markup
 
 from ingestd.core.clock import moment
@@ -19,18 +19,25 @@ class PageRenderer:
     """The templates of this package."""
 
     def __init__(self, assets: PageAssets) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("ingestd.daemon.web"),
+        self._assets = assets
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        """Made with the first page, so that a start does not wait for the import of jinja2."""
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("ingestd.daemon.web"),
             autoescape=True,
-            undefined=StrictUndefined,
+            undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
             finalize=_without_secrets,
         )
-        self._environment.globals.update(asset=assets.address, location=format_location)
-        self._environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age)
+        environment.globals.update(asset=self._assets.address, location=format_location)
+        environment.filters.update(moment=moment, counted=counted, exact=_exact, duration=duration, age=_age)
         # A quoted secret would not be recognised in the finished text.
-        self._environment.filters["urlencode"] = lambda text: do_urlencode(redact_text(text))
+        encode = environment.filters["urlencode"]
+        environment.filters["urlencode"] = lambda text: encode(redact_text(text))
+        return environment
 
     def render(self, template: str, **values: object) -> str:
         """Render a template with its values."""

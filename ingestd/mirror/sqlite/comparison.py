@@ -10,8 +10,8 @@ from __future__ import annotations
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.mirror.drift import RemoveUnexplained
@@ -24,8 +24,7 @@ FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None]
 """Key, what, partition, segment, wanted, its type, found, its type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a comparison: the number of entries in the service, and of keys that differ."""
 
     entries: int

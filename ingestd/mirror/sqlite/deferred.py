@@ -10,7 +10,8 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.core.errors import MirrorError, MirrorFull
 
@@ -20,8 +21,7 @@ MAX_KEYS = 2_000_000
 RETRY_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeferredAcknowledgement:
+class DeferredAcknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     """An acknowledgement. ``write`` writes one transaction and releases the claim of ``segments``. ``keys``: their number."""
 
     write: Callable[[], None]

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 import polars as pl
@@ -352,8 +351,7 @@ class DeliveryStore:
         connection.execute(SQL["attempt_prune"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Delivered:
+class _Delivered(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a claim without its body. ``keys``: keys of removals, or of a part that the limits of the claim cut."""
 
     segment: int

@@ -7,11 +7,12 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
@@ -41,8 +42,7 @@ _NAMED = {
 _ADDED = {"key": str, "value": str, "data_type": str}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Check:
+class _Check(msgspec.Struct, frozen=True, kw_only=True):
     sink: int
     comparison: Comparison
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
+import msgspec
 import polars as pl
 
 from ingestd.core.deadband import is_within_band
@@ -46,8 +46,7 @@ ADOPTED = 0
 """The partition of entries that were found in the service and that no source has named yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The result of writing some entries.
 
     ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: those

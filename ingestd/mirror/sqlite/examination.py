@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -22,8 +21,7 @@ _STEPS = 100_000
 """SQLite VM instructions between two checks of the time limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateFinding:
+class StateFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check; ``error`` is None if it passed."""
 
     sentence: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from ingestd.core.errors import RunNotHeld
@@ -18,8 +18,7 @@ from ingestd.mirror.sqlite.snapshots import digest_of, store_held_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndOfRun:
+class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
     """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`.
 
     ``seen``: the row hashes; ``sections``: their sections, see `ingestd.mirror.port.Snapshot`.
@@ -34,8 +33,7 @@ class EndOfRun:
     sections: pl.DataFrame | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownHold:
+class KnownHold(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a partition's held run.
 
     ``same_mapping``: the partition's mapping is still the one of the run. ``current``: no partition of the pipeline has changed

@@ -6,12 +6,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
@@ -41,8 +41,7 @@ _SMALL = 200
 """Up to this number, plain Python is faster than a query of polars."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconfigured:
+class Reconfigured(msgspec.Struct, frozen=True, kw_only=True):
     """``renamed``: pairs of former and present name. ``map_again``: the pipelines with records that must be mapped again."""
 
     renamed: tuple[tuple[str, str], ...]

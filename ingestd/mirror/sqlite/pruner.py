@@ -16,7 +16,8 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+
+import msgspec
 
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.pages import pages
@@ -36,8 +37,7 @@ _LOOKED_AT = 50
 _PAGE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of deleted rows."""
 
     partitions: int = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.core.record import Position, Reject
@@ -15,8 +15,7 @@ from ingestd.mirror.sqlite.repeated_keys import describe_location
 from ingestd.mirror.sqlite.sql import SQL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectionLocation:
+class RejectionLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Location and time of a rejection; ``at`` in seconds since the epoch."""
 
     partition: int
@@ -25,8 +24,7 @@ class RejectionLocation:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Past:
+class _Past(msgspec.Struct, frozen=True, kw_only=True):
     """The earlier state of a repeated rejection: its number, first time, and count."""
 
     id: int | None

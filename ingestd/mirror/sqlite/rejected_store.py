@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.mirror.port import Kind
@@ -125,8 +125,7 @@ class RejectedStore:
             after, newest = page.last, page.newest
 
 
-@dataclass(slots=True)
-class _Page:
+class _Page(msgspec.Struct):
     """A page of a selection.
 
     ``newest``: the newest rejection when the first page was selected; later ones are not selected. ``last``: the last id of the

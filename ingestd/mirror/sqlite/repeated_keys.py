@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass, field
 
+import msgspec
 import polars as pl
 
 from ingestd.core.record import NOTICE, Position
@@ -19,8 +19,7 @@ _COUNTED = 1000
 """Keys are counted up to this number, so that a file with only repeated keys needs no memory for them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Version:
+class _Version(msgspec.Struct, frozen=True, kw_only=True):
     """A value of a key. ``partition``: the name of the other partition that it comes from; empty: the one that is read."""
 
     value: str | None
@@ -29,12 +28,11 @@ class _Version:
     partition: str = ""
 
 
-@dataclass(slots=True)
-class RepeatedKeys:
+class RepeatedKeys(msgspec.Struct):
     """The keys with different values in a reading of a partition. The sentence names the first one that was found."""
 
     partition: int
-    _keys: set[str] = field(default_factory=set)
+    _keys: set[str] = msgspec.field(default_factory=set)
     _first: tuple[str, _Version, _Version] | None = None
 
     def __bool__(self) -> bool:

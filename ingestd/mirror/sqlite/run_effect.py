@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from ingestd.core.guard import RunEffect, count_near_factors
@@ -28,8 +28,7 @@ STAGED = {
 """The columns of ``staging_read``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a run. ``collides``: its differences do not show which record owns a key."""
 
     effect: RunEffect

@@ -11,9 +11,9 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons

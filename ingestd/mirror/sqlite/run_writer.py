@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import polars as pl
 
 from ingestd.core.guard import Guard
@@ -18,8 +18,7 @@ from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.sql import SQL
 
 
-@dataclass(slots=True, kw_only=True)
-class RunState:
+class RunState(msgspec.Struct, kw_only=True):
     """The state of a run in memory. After a crash the partition is read again from its cursor.
 
     ``outdated``: a held run of the pipeline was approved since this run began, so its differences are not valid. ``stale``:
@@ -44,8 +43,8 @@ class RunState:
     mapped: int = 0
     repeats: bool = False
     took_over: bool = False
-    replaced: list[pl.Series] = field(default_factory=list)
-    replaced_before: list[pl.Series] = field(default_factory=list)
+    replaced: list[pl.Series] = msgspec.field(default_factory=list)
+    replaced_before: list[pl.Series] = msgspec.field(default_factory=list)
     guard: Guard | None = None
     only_guarded: bool = False
     approved: bool = False

@@ -16,8 +16,10 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ingestd.core.errors import MirrorError, MirrorFull
 from ingestd.mirror.sqlite.connection import StateFile
@@ -27,8 +29,7 @@ _DIGITS = 20
 _BYTES_AT_MOST = 16 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file.
 
     ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file

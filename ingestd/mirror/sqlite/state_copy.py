@@ -8,11 +8,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import polars as pl
 
 from ingestd.core.clock import Now
@@ -32,8 +32,7 @@ from ingestd.mirror.sqlite.sql import SQL
 ChangeKind: TypeAlias = Literal["created", "changed", "removed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryDifference:
+class EntryDifference(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that a reading changes. ``partition``: the id of the partition that names or named it.
 
     ``old`` and ``new`` are None if there is no such value. ``position`` is that of the record of the new value.
@@ -49,8 +48,7 @@ class EntryDifference:
     position: Position | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateVersion:
+class StateVersion(msgspec.Struct, frozen=True, kw_only=True):
     """The version of a state file, which a plan depends on.
 
     ``changes``: by pipeline, the number of commits that changed its entries. ``pending``: a digest of the pending entries.
@@ -60,8 +58,7 @@ class StateVersion:
     pending: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopiedSink:
+class CopiedSink(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the original. ``adopted``: the state file knows its content. ``pending``: its pending entries."""
 
     id: int
@@ -70,8 +67,7 @@ class CopiedSink:
     pending: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopiedPartition:
+class CopiedPartition(msgspec.Struct, frozen=True, kw_only=True):
     """The names of a partition, of its pipeline and of its sink. ``entries``: the number after the reading."""
 
     pipeline: str

@@ -7,8 +7,9 @@ import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.cursors import StoredCursor

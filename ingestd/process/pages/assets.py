@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
+
+import msgspec
 
 _TYPES: Final[Mapping[str, str]] = {
     "css": "text/css; charset=utf-8",
@@ -17,8 +18,7 @@ CACHED = ("Cache-Control", "public, max-age=31536000, immutable")
 """The header for a file with a name that changes with its content."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageAsset:
+class PageAsset(msgspec.Struct, frozen=True, kw_only=True):
     """A file with its media type and its entity tag."""
 
     body: bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import polars as pl
 
 from ingestd.sdk import Batch, Cursor, Reject, Section
@@ -17,8 +17,7 @@ RECORD_BYTES = 16 * 2**20
 """A larger record is rejected: one missing quote must not load a whole file into memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordLocation:
+class RecordLocation(msgspec.Struct, frozen=True, kw_only=True):
     """A position between two records: the offset of the next one, and the row of the previous one.
 
     The offset counts bytes of the file if that is UTF-8, else bytes of its text as UTF-8.
@@ -28,8 +27,7 @@ class RecordLocation:
     row: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordChunk:
+class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive records of a file.
 
     ``records``: columns of ``pl.String``. ``positions``: one for each record; ``pl.Int64`` row numbers as the format counts
@@ -44,7 +42,7 @@ class RecordChunk:
     rejects: tuple[Reject, ...] = ()
     end: RecordLocation
     header: bool = False
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     partial: bool = False
     resolves: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()

@@ -14,9 +14,10 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from ingestd.sdk.connector import Connector, Explains, Verifies
 
@@ -32,8 +33,7 @@ _SUITES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     """What a grade needs, and a sentence: what was found, or what to do."""
 
     grade: Grade
@@ -42,8 +42,7 @@ class Requirement:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteReport:
+class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the tests of a package did.
 
     ``passed``, ``failed``: numbers by suite; other tests have the suite ``own``. ``output``: what pytest printed.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import EntriesParked, SinkAdopted, SinkCreated
@@ -202,7 +202,7 @@ async def test_a_throttled_lane_waits_and_loses_nothing(server: DocumentServer) 
 
 async def test_updates_use_patch_if_configured(server: DocumentServer) -> None:
     to = address(server.workspace())
-    async with rig(url=server.url, limits=dataclasses.replace(FAST_LIMITS, update_with="patch")) as running:
+    async with rig(url=server.url, limits=replace(FAST_LIMITS, update_with="patch")) as running:
         running.desire(to, {"a/b": ("1", "scalar"), "c": ("1", "scalar")})
         await running.drained()
         server.forget_requests()

@@ -14,9 +14,11 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
-from ingestd.client.fast_connection import MAX_BODY_BYTES, FastResponse, IdleTimeouts
+from ingestd.client.fast_connection import FastResponse, IdleTimeouts
 from ingestd.client.fast_transport import FastTransport
 from ingestd.client.faults import fault_of
+from ingestd.client.response import MAX_BODY_BYTES
+from ingestd.client.server_address import ServerAddress
 from ingestd.core.outcome import Fault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -77,7 +79,7 @@ async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> Asyn
 
 def transport_to(url: str, **options: Any) -> FastTransport:
     return FastTransport(
-        httpx.URL(url), idle_timeouts=IdleTimeouts(write=1.0, read=READ_SECONDS), connect_seconds=60.0, **options
+        ServerAddress.of(url), idle_timeouts=IdleTimeouts(write=1.0, read=READ_SECONDS), connect_seconds=60.0, **options
     )
 
 
@@ -156,6 +158,16 @@ async def test_an_endless_response_is_aborted() -> None:
     endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
     assert await fault(Server(endless + chunk * (MAX_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
+
+
+async def test_a_request_may_expect_a_longer_response() -> None:
+    body = bytes(MAX_BODY_BYTES + 1)
+    server = Server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    async with listening(server.serve) as url:
+        transport = transport_to(url)
+        response = await transport.send(b"GET /v1/x HTTP/1.1\r\n\r\n", len(body))
+        transport.close()
+    assert response.body == body
 
 
 async def test_no_server_and_an_unknown_host_are_distinguished() -> None:

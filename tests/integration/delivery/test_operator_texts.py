@@ -7,12 +7,12 @@ what to do.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
@@ -140,7 +140,7 @@ async def test_status_and_log_describe_the_problem_and_the_next_step(name: str, 
 
 
 async def test_a_deleted_sink_stops_its_lane_if_configured(tmp_path: Path) -> None:
-    stops = dataclasses.replace(PATIENT, missing_sink="stop")
+    stops = replace(PATIENT, missing_sink="stop")
     mirror = SqliteMirror.open(tmp_path / "ingestd.db")
     to = MASS_BUDGET
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from ingestd.core.contract import ColumnContract, Contract
 from ingestd.core.errors import ConfigurationError, MirrorFull
@@ -229,7 +230,7 @@ class _Single(ScriptedConnector):
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         for batch in super().read(partition, cursor):
-            yield replace(batch, partial=self.change == "partial")
+            yield dataclasses.replace(batch, partial=self.change == "partial")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParserLimits:
+class ParserLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for one file, and for the processes.
 
     ``memory_bytes``: enough for a workbook of 2 GiB of XML. ``silent_seconds``: the longest time between two messages of

@@ -29,7 +29,9 @@ def test_a_cursor_is_unchanged_by_a_json_round_trip() -> None:
 def test_marks_are_few_and_include_all_recent_ones() -> None:
     part = CursorPart(device=1, inode=1, top=FileTop(encoding="utf-8"))
     for offset in range(1, 1000):
-        part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).with_mark()
+        part = CursorPart(
+            **{**{name: getattr(part, name) for name in part.__struct_fields__}, "offset": offset}
+        ).with_mark()
         assert len(part.marks) <= 16
     offsets = [offset for offset, _ in part.marks]
     assert offsets == sorted(offsets)

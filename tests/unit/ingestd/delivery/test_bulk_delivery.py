@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, EntriesParked
@@ -274,7 +274,7 @@ class Gate(httpx.AsyncBaseTransport):
 async def test_two_requests_are_in_flight_and_later_changes_form_the_next_batch() -> None:
     service = BulkService()
     gate = Gate(service)
-    two = dataclasses.replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2)
+    two = replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2)
     async with rig(transport=gate, limits=two) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
@@ -325,7 +325,7 @@ async def test_after_random_faults_the_sink_is_exact(seed: int, bulk: bool) -> N
 
 async def test_an_idle_lane_collects_changes_if_configured() -> None:
     service = BulkService()
-    async with rig(transport=service, limits=dataclasses.replace(FAST_LIMITS, gather_seconds=0.2)) as running:
+    async with rig(transport=service, limits=replace(FAST_LIMITS, gather_seconds=0.2)) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()
@@ -341,9 +341,7 @@ async def test_an_idle_lane_collects_changes_if_configured() -> None:
 async def test_the_limiter_bounds_the_requests_in_flight_and_each_has_its_own_slot() -> None:
     service = BulkService(max_items=10)
     gate = Gate(service)
-    async with rig(
-        transport=gate, limits=dataclasses.replace(FAST_LIMITS, in_flight_at_first=8, in_flight_at_most=8)
-    ) as running:
+    async with rig(transport=gate, limits=replace(FAST_LIMITS, in_flight_at_first=8, in_flight_at_most=8)) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()

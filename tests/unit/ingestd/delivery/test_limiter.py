@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
@@ -28,7 +28,7 @@ class Clock:
 
 def make_limiter(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Limiter:
     sent: list[Event] = events if events is not None else []
-    limits = dataclasses.replace(FAST_LIMITS, in_flight_at_first=at_first)
+    limits = replace(FAST_LIMITS, in_flight_at_first=at_first)
     return Limiter(service="s", limits=limits, emit=sent.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
