@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]``, ``… compare``, ``… chart``, ``… soak``."""
+"""``python -m bench [NAME…] [--rows N] [--repeat N] [--seconds N] [--json FILE]``, and the commands that use such files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,7 +38,8 @@ from bench.child import ChildFailed
 from bench.comparison import ResultsUnusable, read_results
 from bench.comparison import compare as compare_results
 from bench.endpoints import Wrong
-from bench.figures import Report
+from bench.figures import Report, table
+from bench.goals import beside_goals
 from bench.rounds import BUDGET_SECONDS, Options
 from bench.soak import main as soak
 
@@ -88,7 +90,7 @@ def main(names: tuple[str, ...], rows: int, repeat: int, seconds: float, results
     )
     print(machine)
     failed = False
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for name in BENCHMARKS if not names or "all" in names else names:
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as folder:
@@ -102,10 +104,26 @@ def main(names: tuple[str, ...], rows: int, repeat: int, seconds: float, results
         print(f"  {name} took {time.monotonic() - started:.0f} s.", flush=True)
         if results is not None:  # after each one, so that an interrupted run leaves its figures
             results.write_text(json.dumps({"machine": machine, "benchmarks": found}, indent=1) + "\n")
+    _print_goals([found])
     sys.exit(failed)
 
 
 _RESULTS = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=_RESULTS)
+def goals(results: tuple[Path, ...]) -> None:
+    """Print the goals beside the ratios of files of --json. A later file replaces the ratios of an earlier one."""
+    try:
+        _print_goals([read_results(path) for path in results])
+    except ResultsUnusable as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _print_goals(results: Sequence[Mapping[str, Any]]) -> None:
+    print("\nThe goals, and the medians of all rounds with the lowest and the highest:")
+    table(("case", "measured", "goal", "reached"), beside_goals(results))
 
 
 @click.command()
@@ -142,6 +160,8 @@ def _processors() -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
         compare(sys.argv[2:], prog_name="python -m bench compare")
+    if sys.argv[1:2] == ["goals"]:
+        goals(sys.argv[2:], prog_name="python -m bench goals")
     if sys.argv[1:2] == ["chart"]:
         chart(sys.argv[2:], prog_name="python -m bench chart")
     if sys.argv[1:2] == ["soak"]:

@@ -1,4 +1,4 @@
-"""Starts: the whole command `ingestd sync` over an unchanged file, and a daemon after SIGKILL until its first request."""
+"""Starts: whole commands that have little to do, and a daemon after SIGKILL until its first request."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ ROWS = 1_000
 SINKS = 20
 PENDING = 100_000
 
+HELP = "ingestd --help"
+STATUS = "ingestd status"
 SYNC = "sync, nothing changed"
 POLARS = "python -c 'import polars'"
 EMPTY = "python -c ''"
 FIRST_REQUEST = f"run after SIGKILL until its first request, {PENDING:,} pending".replace(",", " ")
 
 _GOAL_SECONDS = 0.5
+_GOALS_OF_COMMANDS = {HELP: 0.2, STATUS: 0.3}
 _REPEATED = 5
 """How often a command is measured in a round, because each takes a fraction of a second."""
 _READING_SECONDS = 120.0
@@ -48,6 +51,8 @@ def measure(options: Options) -> Report:
         waiting = _site_with_pending_entries(options.folder / "waiting", service)
         for _ in options.rounds(figures):
             for _ in range(_REPEATED):
+                _add(figures, HELP, run(python("ingestd", "--help")))
+                _add(figures, STATUS, run(python("ingestd", "status", "-c", str(made.configuration))))
                 _add(figures, SYNC, made.sync())
                 _add(figures, POLARS, run([sys.executable, "-c", "import polars"]))
                 _add(figures, EMPTY, run([sys.executable, "-c", ""]))
@@ -135,7 +140,9 @@ def _add(figures: Rounds, name: str, cost: Cost) -> None:
 
 def _report(options: Options, figures: Rounds) -> Report:
     figures.values["goal"] = [_GOAL_SECONDS] * figures.count(FIRST_REQUEST)
-    commands = (SYNC, POLARS, EMPTY)
+    for name, goal in _GOALS_OF_COMMANDS.items():
+        figures.values[f"{name} goal"] = [goal] * figures.count(name)
+    commands = (HELP, STATUS, SYNC, POLARS, EMPTY)
     around = options.surroundings(figures)
     return Report(
         name="start",
@@ -154,6 +161,10 @@ def _report(options: Options, figures: Rounds) -> Report:
             (FIRST_REQUEST, figures.spread(FIRST_REQUEST, seconds), "-", "-"),
         ],
         ratios=[
+            *(
+                (f"{name} over {goal} s", figures.ratio(name, f"{name} goal"), "1 or less")
+                for name, goal in _GOALS_OF_COMMANDS.items()
+            ),
             ("sync over importing polars", figures.ratio(SYNC, POLARS), "1.3 or less"),
             ("sync over importing polars, CPU", figures.ratio(f"{SYNC} cpu", f"{POLARS} cpu"), "1.3 or less"),
             (f"first request over {_GOAL_SECONDS} s", figures.ratio(FIRST_REQUEST, "goal"), "1 or less"),

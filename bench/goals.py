@@ -1,0 +1,75 @@
+"""The goals of speed, and the measured ratios beside them: one row for each case that users feel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+NOT_MEASURED = "not measured"
+
+
+class Goal(NamedTuple):
+    """A case of users, and the ratio of a benchmark that shows it.
+
+    ``ratio``: a regular expression for the whole name of the ratio, because some names have a number of rows.
+    ``value``: what the ratio should have at ``least``, or at ``most``.
+    """
+
+    case: str
+    benchmark: str
+    ratio: str
+    bound: Literal["least", "most"]
+    value: float
+
+    def is_reached(self, measured: float) -> bool:
+        return measured >= self.value if self.bound == "least" else measured <= self.value
+
+    def __str__(self) -> str:
+        return f"{'≥' if self.bound == 'least' else '≤'} {self.value:g}"
+
+
+GOALS = (
+    Goal("2 000 small files, archived / bare loop", "files", r"files a second over the bare loop", "least", 0.33),
+    Goal("drop to visible, p50 / floor", "latency", r"p50, file kept, over inotify .*", "most", 4),
+    Goal("drop to visible, p99 / floor", "latency", r"p99, file kept, over inotify .*", "most", 12),
+    Goal("10 rows of 1 M changed / polars", "ten", r"pass over polars, both warm", "most", 2),
+    Goal("rows in another order / polars", "unchanged", r"rows in another order: pass over polars.*", "most", 3),
+    Goal("cold, run / syslog-ng reliable, CSV", "cold", r"run over syslog-ng reliable, CSV", "least", 4),
+    Goal("cold, sync / SQLite inserting", "cold", r"sync over SQLite's insertion", "least", 1),
+    Goal("CPU of a row, large load / small load", "growth", r"ingestd sync: CPU of a row beyond .*", "most", 1.15),
+    Goal("peak memory, CSV / 300 MiB", "memory", r"first pass: peak over .*", "most", 1),
+    Goal("peak memory, NDJSON / 300 MiB", "memory", r"first pass, NDJSON: peak over .*", "most", 1),
+    Goal("ingestd --help / 0.2 s", "start", r"ingestd --help over 0\.2 s", "most", 1),
+    Goal("ingestd status / 0.3 s", "start", r"ingestd status over 0\.3 s", "most", 1),
+    Goal("unchanged sync / import polars", "start", r"sync over importing polars", "most", 1.3),
+    Goal("first request after kill -9 / 0.5 s", "start", r"first request over 0\.5 s", "most", 1),
+    Goal("one entry a request / syslog-ng", "single", r"run over syslog-ng, a request an entry", "least", 1),
+    Goal("workspaced, single with keys / bare", "service", r"sqlite: single with keys / bare.*", "least", 4),
+    Goal("workspaced, bulk / bare", "service", r"sqlite: bulk / bare", "least", 0.7),
+    Goal("idle, 200 pipelines: processor / 0.1 %", "idle", r"200 pipelines: processor over .*", "most", 1),
+    Goal("idle, 200 pipelines: memory / 90 MiB", "idle", r"200 pipelines: memory over 90 MiB", "most", 1),
+)
+
+
+def beside_goals(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Return a row for each goal: case, measured, goal, and whether it is reached.
+
+    ``results``: the benchmarks of several files of results, as `bench.comparison.read_results` returns them. The last one
+    that has a ratio counts.
+    """
+    rows = []
+    for goal in GOALS:
+        found = [ratio for benchmarks in results for ratio in _ratios(benchmarks, goal)]
+        if not found:
+            rows.append((goal.case, NOT_MEASURED, str(goal), ""))
+            continue
+        median, low, high = (float(found[-1][part]) for part in ("median", "lowest", "highest"))
+        reached = "yes" if goal.is_reached(median) else "no"
+        rows.append((goal.case, f"{median:.2f} ({low:.2f}-{high:.2f})", str(goal), reached))
+    return rows
+
+
+def _ratios(benchmarks: Mapping[str, Any], goal: Goal) -> list[Mapping[str, Any]]:
+    ratios: Mapping[str, Mapping[str, Any]] = benchmarks.get(goal.benchmark, {}).get("ratios", {})
+    return [ratio for name, ratio in ratios.items() if re.fullmatch(goal.ratio, name) and ratio["median"] is not None]
