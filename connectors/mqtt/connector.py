@@ -322,7 +322,7 @@ class MqttConnector(Connector):
             if connection is not None:
                 connection.close()
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Try refused credentials again. Nothing else changes, because messages are given out once."""
         self.resume()
 

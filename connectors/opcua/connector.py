@@ -346,7 +346,7 @@ class OpcuaConnector(Connector):
             if session is not None:
                 self._run(session.close())
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Read everything again at the next pass, and try a refused user again; an operator requested that."""
         self._forgotten = True
         self.resume()

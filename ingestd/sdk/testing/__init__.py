@@ -12,13 +12,22 @@ is for sources that are servers: it breaks connections with a `WireProxy`. `Kill
 `ingestd connector check` runs all of them.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from ingestd.sdk.former_names import FORMER_TEST_FUNCTIONS, present_name
+from ingestd.sdk.testing.acknowledgements import acknowledgement
 from ingestd.sdk.testing.conformance import ConnectorConformance
 from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
 from ingestd.sdk.testing.faults import FaultConformance, FaultRig
 from ingestd.sdk.testing.kills import KillConformance, KillRig
 from ingestd.sdk.testing.rig import Rig
-from ingestd.sdk.testing.settlements import settlement
 from ingestd.sdk.testing.wire_proxy import WireProxy
+
+if not TYPE_CHECKING:  # a type checker would else accept any name
+
+    def __getattr__(name: str) -> Any:
+        return globals()[present_name(__name__, name, FORMER_TEST_FUNCTIONS)]
+
 
 __all__ = [
     "ConnectorConformance",
@@ -30,5 +39,5 @@ __all__ = [
     "KillRig",
     "Rig",
     "WireProxy",
-    "settlement",
+    "acknowledgement",
 ]

@@ -8,8 +8,8 @@ import polars as pl
 
 from ingestd.core.errors import SourceError
 from ingestd.sdk.connector import Verifies
+from ingestd.sdk.testing.acknowledgements import acknowledgement
 from ingestd.sdk.testing.rig import Rig
-from ingestd.sdk.testing.settlements import settlement
 from ingestd.sdk.testing.source_checks import (
     FOREIGN_CURSORS,
     check_accepts,
@@ -139,9 +139,9 @@ class ConnectorConformance:
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = json.loads(json.dumps(read(connector, partition)[-1].cursor))
-            connector.settled(partition, cursor, settlement())
-            connector.settled(partition, cursor, settlement())
-            rig.connector().settled(partition, cursor, settlement())
+            connector.acknowledge(partition, cursor, acknowledgement())
+            connector.acknowledge(partition, cursor, acknowledgement())
+            rig.connector().acknowledge(partition, cursor, acknowledgement())
 
     def test_a_source_can_be_read_after_an_aborted_reading(self, rig: Rig) -> None:
         """The daemon may stop in the middle of a reading."""

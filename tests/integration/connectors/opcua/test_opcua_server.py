@@ -123,7 +123,7 @@ def test_an_unchanged_server_yields_nothing_after_a_restart_of_the_daemon(server
     with reading(server.url, tmp_path, mode="poll") as later:
         later.cursor = stored
         assert later.read() == []
-        later.connector.again()
+        later.connector.reset()
         assert len(later.read()) == 1
 
 
