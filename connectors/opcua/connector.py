@@ -62,6 +62,7 @@ class OpcuaConnector(Connector):
 
     Options: ClassVar[type[OpcuaOptions]] = OpcuaOptions
     options: OpcuaOptions
+    memory_grows: ClassVar[str] = "A reading has all variables in one batch; max_nodes is the limit."
 
     def __init__(self, options: OpcuaOptions, context: SourceContext) -> None:
         super().__init__(options, context)

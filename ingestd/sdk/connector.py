@@ -117,6 +117,8 @@ class Connector(ABC):
     """The version of this contract that the connector was written for; another one is refused when it is loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
+    memory_grows: ClassVar[str] = ""
+    """A sentence: why a reading needs more memory if the source is larger. Empty: it does not; `MemoryConformance` tests that."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -9,6 +9,7 @@ A test module runs the suite with these lines::
 
 A source that gives out each record once, such as a queue, has `ConsumeConformance` and a `ConsumeRig` instead. `FaultConformance`
 is for sources that are servers: it breaks connections with a `WireProxy`. `KillConformance` kills the daemon while it reads.
+`MemoryConformance` measures memory, and `OptionsConformance` loads options of former releases.
 `ingestd connector check` runs all of them.
 """
 
@@ -20,6 +21,8 @@ from ingestd.sdk.testing.conformance import ConnectorConformance
 from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
 from ingestd.sdk.testing.faults import FaultConformance, FaultRig
 from ingestd.sdk.testing.kills import KillConformance, KillRig
+from ingestd.sdk.testing.memory import MemoryConformance, MemoryRig
+from ingestd.sdk.testing.released_options import OptionsConformance, check_released_options
 from ingestd.sdk.testing.rig import Rig
 from ingestd.sdk.testing.wire_proxy import WireProxy
 
@@ -37,7 +40,11 @@ __all__ = [
     "FaultRig",
     "KillConformance",
     "KillRig",
+    "MemoryConformance",
+    "MemoryRig",
+    "OptionsConformance",
     "Rig",
     "WireProxy",
     "acknowledgement",
+    "check_released_options",
 ]
