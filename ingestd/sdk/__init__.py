@@ -46,6 +46,7 @@ Guarantees of the runtime:
 from typing import TYPE_CHECKING, Any
 
 from ingestd.core.claims import FileClaim
+from ingestd.core.clock import moment
 from ingestd.core.errors import AcknowledgeLater, RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
 from ingestd.core.phrases import counted
 from ingestd.core.record import (
@@ -145,6 +146,7 @@ __all__ = [
     "counted",
     "limit_process",
     "limit_work",
+    "moment",
     "pack",
     "reports_no_memory",
 ]
