@@ -69,7 +69,8 @@ simulate: $(STAMP) ## simulate the daemon under faults: SEED=n once, or SEEDS=n 
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
 
 kill-test: $(STAMP) ## kill daemon and service ROUNDS times, under faults of the network, too
-	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) INGESTD_MQTT_KILLS=$(or $(ROUNDS),200) INGESTD_OPCUA_RESTARTS=$(or $(ROUNDS),100) $(BIN)/python -m pytest -q \
+	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) INGESTD_MQTT_KILLS=$(or $(ROUNDS),200) INGESTD_OPCUA_RESTARTS=$(or $(ROUNDS),100) \
+	  INGESTD_OPCUA_KILLS=$(or $(ROUNDS),100) $(BIN)/python -m pytest -q \
 	  tests/process/test_kill_rounds.py tests/process/test_sigkill.py tests/process/test_database_interruptions.py tests/process/test_mqtt_source.py \
 	  tests/process/test_opcua_source.py
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from ingestd.sdk import CONTRACT, Connector
-from ingestd.sdk.plugins import PluginGroup, PluginUnusable
+from ingestd.sdk import Connector
+from ingestd.sdk.connector_plugins import CONNECTORS, load_connector
+from ingestd.sdk.plugins import PluginUnusable
 from ingestd.settings.validation import ConnectorUnusable
 
-GROUP = "ingestd.connectors"
-_CONNECTORS = PluginGroup(name=GROUP, noun="connector", base=Connector, contract=CONTRACT)
+GROUP = CONNECTORS.name
 
 
 def connector_names() -> Sequence[str]:
     """Return the names of the installed connectors, sorted. Some of them may fail to load."""
-    return _CONNECTORS.names()
+    return CONNECTORS.names()
 
 
 def connector_class(name: str) -> type[Connector]:
@@ -28,7 +28,7 @@ def connector_class(name: str) -> type[Connector]:
         ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.
     """
     try:
-        found: type[Connector] = _CONNECTORS.load(name)
+        found = load_connector(name)
     except PluginUnusable as error:
         raise ConnectorUnusable(str(error)) from error
     options = getattr(found, "Options", None)

@@ -164,7 +164,7 @@ class DatabaseConnector(Connector):
         if self._listener is not None:
             self._listener.retry()
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Have the next pass read everything, and log in again if the database refused it; an operator requested that."""
         self.resume()
         if self._created_changes is not None:

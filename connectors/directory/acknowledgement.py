@@ -8,7 +8,7 @@ from connectors.directory.archiver import AcknowledgedFile
 from connectors.directory.drop_folder import Disposer
 from connectors.directory.folder_state import FolderState
 from connectors.filesystem import describe_error, translate_errors
-from ingestd.sdk import Cursor, SettleLater, Settlement, SourceError, SourceUnavailable
+from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, SourceUnavailable
 
 
 class Acknowledger:
@@ -22,22 +22,24 @@ class Acknowledger:
         self._archiver = archiver
         self._keeps_files = state.options.after == "keep"
 
-    def acknowledge(self, name: str, cursor: Cursor, settlement: Settlement) -> None:
+    def acknowledge(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
         """Keep, archive or delete the file that the cursor describes, if it still exists unchanged.
 
         Raises:
-            SettleLater: another file of its group is not acknowledged yet, or a grace period has not passed.
+            AcknowledgeLater: another file of its group is not acknowledged yet, or a grace period has not passed.
             SourceUnavailable: something can't be written or moved.
         """
         readiness = self._state.readiness
         if self._keeps_files or (group := self._state.find_group(name)) is None:
-            self._remove(name, cursor, settlement, readiness.companions(name))
+            self._remove(name, cursor, acknowledgement, readiness.companions(name))
             return
         held = self._state.held
-        held[name] = (cursor, settlement)
+        held[name] = (cursor, acknowledgement)
         members = [member for member in group.members if self._state.drop.kind(member) == "file"]
         if pending := [member for member in members if not self._is_held(member)]:
-            raise SettleLater(f"{name} leaves the folder together with {', '.join(pending)}, not acknowledged yet.")
+            raise AcknowledgeLater(
+                f"{name} leaves the folder together with {', '.join(pending)}, not acknowledged yet."
+            )
         for member in members:
             self._archiver.check_removable(self._state.drop.file(member).path, member, held[member][1])
         for number, member in enumerate(members, start=1):
@@ -46,22 +48,22 @@ class Acknowledger:
         for member in (name, *members):
             held.pop(member, None)
 
-    def acknowledge_together(self, items: Sequence[tuple[str, Cursor, Settlement]]) -> list[Exception | None]:
+    def acknowledge_together(self, items: Sequence[tuple[str, Cursor, Acknowledgement]]) -> list[Exception | None]:
         """Do what `acknowledge` does for several files; return its error or None for each.
 
         Files without companions and without a group leave the folder together.
         """
         failures: list[Exception | None] = [None] * len(items)
         files: dict[int, AcknowledgedFile] = {}
-        for number, (name, cursor, settlement) in enumerate(items):
+        for number, (name, cursor, acknowledgement) in enumerate(items):
             try:
                 with translate_errors(self._state.folder / name):
                     is_grouped = not self._keeps_files and self._state.find_group(name) is not None
                     if is_grouped or self._state.readiness.companions(name):
-                        self.acknowledge(name, cursor, settlement)
-                    elif (file := self._removable(name, cursor, settlement)) is not None:
+                        self.acknowledge(name, cursor, acknowledgement)
+                    elif (file := self._removable(name, cursor, acknowledgement)) is not None:
                         files[number] = file
-            except (SettleLater, SourceError) as error:
+            except (AcknowledgeLater, SourceError) as error:
                 failures[number] = error
         disposed = self._archiver.dispose_together([*files.values()])
         for (number, file), failure in zip(files.items(), disposed, strict=True):
@@ -78,14 +80,14 @@ class Acknowledger:
         except OSError:
             return False
 
-    def _remove(self, name: str, cursor: Cursor, settlement: Settlement, companions: Iterable[str]) -> None:
-        file = self._removable(name, cursor, settlement)
+    def _remove(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement, companions: Iterable[str]) -> None:
+        file = self._removable(name, cursor, acknowledgement)
         if file is None:
             return
         if not self._keeps_files:
             # Companions come first: a marker without its file would make the next file of that name ready too early.
             for companion in companions:
-                self._archiver.dispose_companion(companion, settlement.ended)
+                self._archiver.dispose_companion(companion, acknowledgement.ended)
         self._archiver.dispose(file)
         self._note_kept(file)
 
@@ -95,7 +97,7 @@ class Acknowledger:
         else:
             self._state.read_files.mark_removed(file.name)
 
-    def _removable(self, name: str, cursor: Cursor, settlement: Settlement) -> AcknowledgedFile | None:
+    def _removable(self, name: str, cursor: Cursor, acknowledgement: Acknowledgement) -> AcknowledgedFile | None:
         """Return the file that the cursor describes; None if it does not exist any more, or changed."""
         file = self._state.drop.file(name)
         try:
@@ -106,6 +108,8 @@ class Acknowledger:
             raise SourceUnavailable(f"The status of {file.path} can't be read: {describe_error(error)}") from error
         if not identity.matches_cursor(cursor):
             return None
-        self._archiver.check_removable(file.path, name, settlement)
+        self._archiver.check_removable(file.path, name, acknowledgement)
         sha256 = str(cursor["sha256"])
-        return AcknowledgedFile(path=file.path, name=name, identity=identity, sha256=sha256, settlement=settlement)
+        return AcknowledgedFile(
+            path=file.path, name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement
+        )

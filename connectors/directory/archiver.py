@@ -28,7 +28,7 @@ from connectors.files.quarantine import QuarantineFile, write_quarantine
 from connectors.files.rejected_rows import QuarantineSource
 from connectors.filesystem import describe_error, translate_errors
 from connectors.formats import Format
-from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceError, SourceUnavailable
+from ingestd.sdk import AcknowledgeLater, Acknowledgement, SourceBroken, SourceError, SourceUnavailable
 
 REASON_SUFFIX = ".reason.txt"
 DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
@@ -42,7 +42,7 @@ class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     identity: Identity
     sha256: str
-    settlement: Settlement
+    acknowledgement: Acknowledgement
 
 
 class Archiver:
@@ -73,16 +73,18 @@ class Archiver:
         found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
         return {name: folder for name, folder in found.items() if folder is not None}
 
-    def check_removable(self, path: Path, name: str, settlement: Settlement) -> None:
+    def check_removable(self, path: Path, name: str, acknowledgement: Acknowledgement) -> None:
         """Check that a file can be removed now, before anything that belongs to it is removed.
 
         Raises:
-            SettleLater: its grace period has not passed.
+            AcknowledgeLater: its grace period has not passed.
             SourceUnavailable: it can't be moved.
         """
-        left = settlement.ended + self._options.delete_grace_seconds - self._now()
+        left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
         if self._options.delete_grace_seconds and left > 0:
-            raise SettleLater(f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds).")
+            raise AcknowledgeLater(
+                f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
+            )
         if self._options.after != "keep" and not os.access(path.parent, os.W_OK | os.X_OK):
             raise SourceUnavailable(
                 f"{path} can't be moved: its folder can't be written to. It was read and is not read again; allow writing to"
@@ -171,7 +173,7 @@ class Archiver:
             return self._receipt(file, rows, f"It is archived as {self._display_path(archived)}.")
 
         note = Note(path_for=self._receipt_path, content_for=content) if self._options.receipt else None
-        folder = self._archive_folder(file.settlement.ended)
+        folder = self._archive_folder(file.acknowledgement.ended)
         return Move(
             path=file.path, folder=folder, name=file.name, identity=file.identity, sha256=file.sha256, note=note
         )
@@ -199,7 +201,7 @@ class Archiver:
 
     def _receipt(self, file: AcknowledgedFile, rows: QuarantineFile | None, disposition: str) -> bytes:
         return receipts.build_receipt(
-            file.settlement,
+            file.acknowledgement,
             name=file.name,
             disposition=disposition,
             sha256=file.sha256,
@@ -209,7 +211,7 @@ class Archiver:
         )
 
     def _write_quarantine(self, file: AcknowledgedFile) -> QuarantineFile | None:
-        if self.quarantine is None or not file.settlement.rejected:
+        if self.quarantine is None or not file.acknowledgement.rejected:
             return None
         try:
             opened = open_file(file.path, file.name)
@@ -226,7 +228,7 @@ class Archiver:
                 configured=self._options.format,
             )
             try:
-                return write_quarantine(source, file.settlement, self.quarantine)
+                return write_quarantine(source, file.acknowledgement, self.quarantine)
             except OSError as error:
                 raise SourceUnavailable(
                     f"The rejected rows of {file.path} can't be written into {self.quarantine}: {describe_error(error)}"

@@ -11,7 +11,7 @@ from connectors.directory.readiness.evaluation import Views
 from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
-from ingestd.sdk import Settlement, SourceError
+from ingestd.sdk import Acknowledgement, SourceError
 
 
 class DropFile(Protocol):
@@ -74,11 +74,11 @@ class DropFolder(Views, Protocol):
 class Disposer(Protocol):
     """Removes acknowledged files as the options say, with receipts and rejected rows."""
 
-    def check_removable(self, path: Path, name: str, settlement: Settlement) -> None:
+    def check_removable(self, path: Path, name: str, acknowledgement: Acknowledgement) -> None:
         """Check that a file can be removed now, before anything that belongs to it is removed.
 
         Raises:
-            SettleLater: its grace period has not passed.
+            AcknowledgeLater: its grace period has not passed.
             SourceUnavailable: it can't be moved.
         """
 

@@ -18,12 +18,12 @@ from connectors.files.sample import read_sample_file
 from connectors.filesystem import translate_errors
 from connectors.formats import Format
 from ingestd.sdk import (
+    Acknowledgement,
     Batch,
     Connector,
     Cursor,
     LoadSections,
     Partition,
-    Settlement,
     SourceContext,
     SourceUnavailable,
     WaitingFile,
@@ -83,24 +83,24 @@ class FileSource(Connector):
         """Yield the file without known sections; see `connectors.directory.file_reader.FileReader.read`."""
         return self._reader.read(partition.name, cursor, known)
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
         """Keep, archive or delete the file.
 
         See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
 
         Raises:
-            SettleLater: another file of its group is not acknowledged yet, or a grace period has not passed.
+            AcknowledgeLater: another file of its group is not acknowledged yet, or a grace period has not passed.
         """
         if "offset" in cursor:  # the file was not read to its end
             return
         with translate_errors(self._state.folder):
             self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
-            self._acknowledger.acknowledge(partition.name, cursor, settlement)
+            self._acknowledger.acknowledge(partition.name, cursor, acknowledgement)
 
     def acknowledge_together(
-        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+        self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
-        """Do what ``settled`` does for several files; return its error or None for each.
+        """Do what ``acknowledge`` does for several files; return its error or None for each.
 
         See `connectors.directory.acknowledgement.Acknowledger.acknowledge_together`.
         """
@@ -111,8 +111,8 @@ class FileSource(Connector):
                 self._state.drop.check()
                 failures = self._acknowledger.acknowledge_together(
                     [
-                        (partition.name, cursor, settlement)
-                        for partition, cursor, settlement in (partitions[number] for number in whole)
+                        (partition.name, cursor, acknowledgement)
+                        for partition, cursor, acknowledgement in (partitions[number] for number in whole)
                     ]
                 )
                 self._state.drop.check()  # files that were absent may be on a share that was unmounted meanwhile
@@ -151,7 +151,7 @@ class FileSource(Connector):
         find_end = trailer.find_start if trailer is not None else lambda _: None
         return read_sample_file(path, self._format_for(name), notices=self._notices, find_end=find_end, name=name)
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Forget which files were read or could not be read, so that every file is read again."""
         self._state.read_files.forget()
 

@@ -15,7 +15,7 @@ from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.files.resubmission import is_resubmitted
 from connectors.files.stability import StabilityTracker
-from ingestd.sdk import Cursor, Settlement, SourceContext, WaitingReason
+from ingestd.sdk import Acknowledgement, Cursor, SourceContext, WaitingReason
 
 
 class FolderState:
@@ -38,7 +38,7 @@ class FolderState:
         self.empty_stability = StabilityTracker(options.empty_seconds, trusts_times=trusts_status)
         self.read_files = ReadFiles()
         self.found = ScanResult()
-        self.held: dict[str, tuple[Cursor, Settlement]] = {}
+        self.held: dict[str, tuple[Cursor, Acknowledgement]] = {}
         self._rejected: dict[str, str] = {}
         self._waiting: Mapping[WaitingReason, Collection[str]] = {}
 

@@ -187,7 +187,7 @@ class FileConnector(Connector):
         if self._last_read is not None:
             self._broken = (self._last_read, reason)
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Forget that the file could not be read, so that it is read again."""
         self._broken = None
 

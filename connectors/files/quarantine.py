@@ -33,7 +33,7 @@ from connectors.files.resubmission import (
     resubmitted_format,
 )
 from connectors.formats import Format
-from ingestd.sdk import Settlement, SourceBroken
+from ingestd.sdk import Acknowledgement, SourceBroken
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-def write_quarantine(source: QuarantineSource, settlement: Settlement, folder: Path) -> QuarantineFile:
+def write_quarantine(source: QuarantineSource, acknowledgement: Acknowledgement, folder: Path) -> QuarantineFile:
     """Write the rejected rows of a file into ``folder``. A file with equal content is not written again.
 
     Raises:
@@ -57,8 +57,8 @@ def write_quarantine(source: QuarantineSource, settlement: Settlement, folder: P
     """
     first = source.first_chunk()
     layout = choose_layout(source, first)
-    columns = collect_columns(first, settlement)
-    rows = RejectedRows(source, settlement, columns)
+    columns = collect_columns(first, acknowledgement)
+    rows = RejectedRows(source, acknowledgement, columns)
     written = [*columns, PREAMBLE_FACTS] if has_preamble(first) else columns
     name = PurePosixPath(source.name)
     origin = shorten_name(name.with_name(origin_name(name.name) or name.name))

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from itertools import islice
 
-from ingestd.sdk import NOTICE, Rejected, Settlement, counted
+from ingestd.sdk import NOTICE, Acknowledgement, Rejected, counted
 
 SUFFIX = ".receipt.json"
 MOST_LISTED = 1_000
@@ -16,7 +16,7 @@ _OWN_FACTS = frozenset({"file.name", "file.stem", "file.path", "file.size", "fil
 
 
 def build_receipt(
-    settlement: Settlement,
+    acknowledgement: Acknowledgement,
     *,
     name: str,
     disposition: str,
@@ -30,63 +30,65 @@ def build_receipt(
     ``disposition``: a sentence on where the file is now. ``quarantine``: the path of its rejected rows. ``remark``: a sentence
     about them.
     """
-    facts = settlement.facts
-    listed = [_describe_reject(reject) for reject in islice(settlement.rejects(), MOST_LISTED)]
+    facts = acknowledgement.facts
+    listed = [_describe_reject(reject) for reject in islice(acknowledgement.rejects(), MOST_LISTED)]
     receipt = {
-        "summary": _summarize(settlement, name=name, disposition=disposition, quarantine=quarantine, remark=remark),
+        "summary": _summarize(
+            acknowledgement, name=name, disposition=disposition, quarantine=quarantine, remark=remark
+        ),
         "file": name,
         "sha256": sha256,
         "size": size,
         "owner": facts.get("file.owner", ""),
         "modified": facts.get("file.mtime", ""),
         "found": {key.removeprefix("file."): value for key, value in facts.items() if key not in _OWN_FACTS},
-        "rows": None if _is_known_content(settlement) else settlement.records,
+        "rows": None if _is_known_content(acknowledgement) else acknowledgement.records,
         "entries": {
-            "created": settlement.created,
-            "updated": settlement.updated,
-            "unchanged": settlement.unchanged,
-            "removed": settlement.removed,
+            "created": acknowledgement.created,
+            "updated": acknowledgement.updated,
+            "unchanged": acknowledgement.unchanged,
+            "removed": acknowledgement.removed,
         },
         "rejected": {
-            "count": settlement.rejected,
+            "count": acknowledgement.rejected,
             "rows_in": quarantine,
             "listed": listed,
-            "more": settlement.rejected - len(listed),
+            "more": acknowledgement.rejected - len(listed),
         },
-        "pipeline": settlement.pipeline,
-        "sink": settlement.sink,
-        "configuration": settlement.digest,
-        "run": settlement.run,
-        "started": _format_time(settlement.started),
-        "ended": _format_time(settlement.ended),
+        "pipeline": acknowledgement.pipeline,
+        "sink": acknowledgement.sink,
+        "configuration": acknowledgement.digest,
+        "run": acknowledgement.run,
+        "started": _format_time(acknowledgement.started),
+        "ended": _format_time(acknowledgement.ended),
     }
     return (json.dumps(receipt, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
 
-def _summarize(settlement: Settlement, *, name: str, disposition: str, quarantine: str, remark: str) -> str:
+def _summarize(acknowledgement: Acknowledgement, *, name: str, disposition: str, quarantine: str, remark: str) -> str:
     """Return the summary for people: what was read, where the file is, and what they should do."""
-    if _is_known_content(settlement):
+    if _is_known_content(acknowledgement):
         parts = [f"{name} has the same content as when it was read before; nothing had to be sent"]
     else:
         counts = [
-            f"{getattr(settlement, what)} {what}"
+            f"{getattr(acknowledgement, what)} {what}"
             for what in ("created", "updated", "unchanged", "removed")
-            if getattr(settlement, what)
+            if getattr(acknowledgement, what)
         ]
-        parts = [f"{name}: {counted(settlement.records, 'row')} read, entries: {', '.join(counts) or 'none'}"]
-    if settlement.rejected:
-        parts.append(f"{settlement.rejected} rejected")
+        parts = [f"{name}: {counted(acknowledgement.records, 'row')} read, entries: {', '.join(counts) or 'none'}"]
+    if acknowledgement.rejected:
+        parts.append(f"{acknowledgement.rejected} rejected")
     line = f"{'; '.join(parts)}. {disposition}"
-    if NOTICE in settlement.facts:
-        line += f" {settlement.facts[NOTICE]}"
+    if NOTICE in acknowledgement.facts:
+        line += f" {acknowledgement.facts[NOTICE]}"
     if quarantine:
         line += f" The rejected rows are in {quarantine}: correct them and drop that file."
     return f"{line} {remark}".strip()
 
 
-def _is_known_content(settlement: Settlement) -> bool:
+def _is_known_content(acknowledgement: Acknowledgement) -> bool:
     """Return True if the reading found the same content as the one before, and therefore read no rows."""
-    return not settlement.records and not settlement.facts
+    return not acknowledgement.records and not acknowledgement.facts
 
 
 def _describe_reject(reject: Rejected) -> dict[str, object]:

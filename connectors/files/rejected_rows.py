@@ -24,7 +24,7 @@ from connectors.files.resubmission import (
     parse_origin,
 )
 from connectors.formats import Format, RecordChunk
-from ingestd.sdk import CHILD_OF, Position, Rejected, Settlement, SourceBroken
+from ingestd.sdk import CHILD_OF, Acknowledgement, Position, Rejected, SourceBroken
 
 _OF_CHILD = re.compile(rf"(?P<record>.+){re.escape(CHILD_OF)}(?P<path>.+\[\d+\])", re.DOTALL)
 
@@ -64,18 +64,18 @@ class RejectedRows:
     After an iteration, ``count`` is the number of rows, and ``missing`` the number of rejects without a row in the file.
     """
 
-    def __init__(self, source: QuarantineSource, settlement: Settlement, columns: Sequence[str]) -> None:
+    def __init__(self, source: QuarantineSource, acknowledgement: Acknowledgement, columns: Sequence[str]) -> None:
         self._source = source
-        self._settlement = settlement
+        self._acknowledgement = acknowledgement
         self._columns = columns
         self.count = 0
         self.missing = 0
 
     def __iter__(self) -> Iterator[dict[str, str | None]]:
         self.count = self.missing = 0
-        finder = _RecordFinder(self._source.chunks()) if self._settlement.refused else None
+        finder = _RecordFinder(self._source.chunks()) if self._acknowledgement.refused else None
         for position, group in groupby(
-            self._settlement.rejects(), key=lambda reject: _record_position(reject.position)
+            self._acknowledgement.rejects(), key=lambda reject: _record_position(reject.position)
         ):
             rejects = list(group)
             record = next((_separated(reject.record, self._columns) for reject in rejects if reject.record), None)
@@ -183,10 +183,10 @@ def _is_raw(record: Mapping[str, str | None], columns: Iterable[str]) -> bool:
     return record.keys() == {"text"} and "text" not in columns
 
 
-def collect_columns(first: RecordChunk, settlement: Settlement) -> list[str]:
+def collect_columns(first: RecordChunk, acknowledgement: Acknowledgement) -> list[str]:
     """Return the columns of the header and of the rejected rows, without the reserved ones."""
     columns = dict.fromkeys(first.records.columns)
-    for reject in settlement.rejects():
+    for reject in acknowledgement.rejects():
         columns.update(
             dict.fromkeys([RAW_TEXT] if _is_raw(reject.record, first.records.columns) else list(reject.record))
         )

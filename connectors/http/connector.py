@@ -104,7 +104,7 @@ class HttpConnector(Connector):
         """Return what the last reading could not decide."""
         return [self._notice] if self._notice else []
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Have the next pass read everything, and try refused credentials again; an operator requested that."""
         self._forgotten = True
         self.resume()

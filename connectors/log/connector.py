@@ -170,7 +170,7 @@ class LogConnector(Connector):
             " was cut or replaced are missed. Keep rotated files in the folder, under names that the setting rotated matches."
         )
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Forget the content of each file, so that it is read again."""
         self._followed.clear()
         self._cursors.clear()

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection
+from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
 from connectors.mqtt.message import Received
 from connectors.mqtt.options import MqttOptions
 from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
@@ -77,6 +78,7 @@ class MqttConnector(Connector):
         """Why there is no connection."""
         self._notes: tuple[str, ...] = ()
         self._lost = ""
+        self._topic_times = TopicTimes()
 
     @classmethod
     def schedule_refusal(cls, options: MqttOptions) -> str:  # noqa: ARG003 - the same for all
@@ -247,6 +249,7 @@ class MqttConnector(Connector):
             topic = message.topic
         except UnicodeDecodeError:
             topic = ""
+        self._topic_times.note(topic, self.context.now())
         is_ignored = message.retain and self.options.retained == "ignore"
         size = len(message.payload)
         kept = message.payload if size <= self.options.max_payload_bytes else message.payload[:SHOWN_BYTES]
@@ -303,6 +306,16 @@ class MqttConnector(Connector):
         """Return that the session was lost, and what the broker granted less than asked."""
         return [one for one in (self._lost, *self._notes) if one]
 
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
+        """Return why the messages of the broker are not read, or the state of the topic ``name``."""
+        waiting = len(self._inbox) + len(self._taken) + len(self._undecided)
+        health = self.health()
+        if name != self.options.address:
+            return explain_topic(self.options, name, self._topic_times, connection=health.sentence, waiting=waiting)
+        if health.connected_since is not None and not waiting:
+            return None
+        return f"{health.sentence}{waiting_sentence(waiting)}"
+
     def verify(self) -> Iterable[Step]:
         """Check the access with a session of its own, so that a running daemon keeps its session."""
         name = "connection"
@@ -322,7 +335,7 @@ class MqttConnector(Connector):
             if connection is not None:
                 connection.close()
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Try refused credentials again. Nothing else changes, because messages are given out once."""
         self.resume()
 

@@ -30,6 +30,7 @@ from ingestd.sdk import (
     SourceUnavailable,
     Step,
     counted,
+    moment,
     pack,
 )
 from ingestd.sdk.streams import InboxClosed, LoopThread, WakeCall
@@ -62,6 +63,7 @@ class OpcuaConnector(Connector):
 
     Options: ClassVar[type[OpcuaOptions]] = OpcuaOptions
     options: OpcuaOptions
+    memory_grows: ClassVar[str] = "A reading has all variables in one batch; max_nodes is the limit."
 
     def __init__(self, options: OpcuaOptions, context: SourceContext) -> None:
         super().__init__(options, context)
@@ -70,8 +72,10 @@ class OpcuaConnector(Connector):
         self._session: ServerSession | None = None
         self._own: ApplicationCertificate | None = None
         self._variables: Mapping[str, Variable] = {}
-        self._bad: frozenset[str] = frozenset()
-        """Variables that the last reading rejected."""
+        self._bad: Mapping[str, str] = {}
+        """Why the last complete reading rejected variables."""
+        self._read_times: dict[str, float] = {}
+        """When the value of each variable was read, in seconds since the epoch."""
         self._durable: Cursor | None = None
         """The cursor of the last reading of this process; if it is not the stored one, all is read again."""
         self._read_at = 0.0
@@ -97,7 +101,7 @@ class OpcuaConnector(Connector):
         changed = session.take_changed()
         is_due = self.context.elapsed() - self._read_at >= self.options.full_seconds
         follows = self._durable is not None and cursor == self._durable and not self._forgotten
-        if not self._subscribes or not follows or is_due or session.needs_all or changed & self._bad:
+        if not self._subscribes or not follows or is_due or session.needs_all or changed & self._bad.keys():
             yield from self._whole(session, cursor)
         elif changed:
             self._durable = None  # if this fails, the names are forgotten, and the next reading must be complete
@@ -106,6 +110,7 @@ class OpcuaConnector(Connector):
             if rejects:  # a rejection belongs to a complete reading, which also ends it
                 yield from self._whole(session, cursor)
                 return
+            self._read_times.update(dict.fromkeys((one.name for one in some), self.context.now()))
             self._durable = {"content": "", "reading": uuid.uuid4().hex}
             yield self._batch(records, (), self._durable, partial=True)
 
@@ -125,7 +130,8 @@ class OpcuaConnector(Connector):
         values = dict(zip((one.name for one in known), self._run(session.read(known)), strict=True))
         records, rejects = self._records(variables, [values.get(one.name) for one in variables])
         self._variables = {one.name: one for one in known}
-        self._bad = frozenset(str(one.position) for one in rejects)
+        self._bad = {str(one.position): one.reason for one in rejects}
+        self._read_times = dict.fromkeys(self._variables, self.context.now())
         self._read_at = self.context.elapsed()
         content = _digest(records, rejects)
         if cursor is not None and cursor.get("content") == content and not self._forgotten:
@@ -312,6 +318,22 @@ class OpcuaConnector(Connector):
             lag_seconds=0.0,
         )
 
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it does not show what waits
+        """Return why the server is not read, or the state of the variable ``name``: its path, or its node id."""
+        health = self.health()
+        if name == self.options.address:
+            return health.sentence if health.connected_since is None else None
+        known = next((one for one in self._variables.values() if name in {one.name, one.path}), None)
+        node = known.name if known is not None else name
+        if known is None and node not in self._bad:
+            return f"{node} is configured. {health.sentence}" if node in self.options.nodes else None
+        quality = self._bad.get(node) or f"The variable {name} is good."
+        session, read_at = self._session, self._read_times.get(node)
+        read = f" Its value was read {moment(read_at)}." if read_at is not None else ""
+        changed = " A change of it is not read yet." if session is not None and session.has_changed(node) else ""
+        how = "reported by a subscription" if self._subscribes else f"read every {self.options.sampling:g} seconds"
+        return f"{quality}{read}{changed} Changes are {how}. {health.sentence}"
+
     def notices(self) -> Iterable[str]:
         """Return that the own certificate ends soon."""
         notice = expiry_notice(self._own, self.context.now()) if self._own is not None else ""
@@ -346,7 +368,7 @@ class OpcuaConnector(Connector):
             if session is not None:
                 self._run(session.close())
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Read everything again at the next pass, and try a refused user again; an operator requested that."""
         self._forgotten = True
         self.resume()

@@ -302,6 +302,10 @@ class ServerSession:
         if self.is_open:
             self._end(f"The server ended the subscription ({notification.Status.name}).")
 
+    def has_changed(self, name: str) -> bool:
+        """Return whether the change of a variable waits for a reading. May be called in any thread."""
+        return name in self._dirty
+
     def take_changed(self) -> set[str]:
         """Return the names of the variables that have changed since the last call."""
         changed, self._dirty = self._dirty, set()

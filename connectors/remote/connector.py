@@ -17,7 +17,7 @@ from connectors.remote.folder import RemoteDropFile, RemoteFolder
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteStore, find_name_fault
 from connectors.remote.stores import open_store
-from ingestd.sdk import Batch, Cursor, FileClaim, Partition, Settlement, SourceContext, SourceError, Step
+from ingestd.sdk import Acknowledgement, Batch, Cursor, FileClaim, Partition, SourceContext, SourceError, Step
 
 
 class RemoteConnector(FileSource):
@@ -57,15 +57,15 @@ class RemoteConnector(FileSource):
             )
         ]
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
-        """Keep, archive or delete the file, also after `interrupt`; see `FileSource.settled`."""
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
+        """Keep, archive or delete the file, also after `interrupt`; see `FileSource.acknowledge`."""
         self._store.allow()
-        super().settled(partition, cursor, settlement)
+        super().acknowledge(partition, cursor, acknowledgement)
 
     def acknowledge_together(
-        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+        self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
-        """Do what ``settled`` does for several files, also after `interrupt`."""
+        """Do what ``acknowledge`` does for several files, also after `interrupt`."""
         self._store.allow()
         return super().acknowledge_together(partitions)
 
@@ -142,9 +142,9 @@ class RemoteConnector(FileSource):
         """Try again at the next pass although the server was not trusted, or refused the user."""
         self._store.resume()
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Have the next pass read everything, and try a refused log-in again; an operator requested that."""
-        super().again()
+        super().reset()
         self._store.resume()
 
     def interrupt(self) -> None:

@@ -27,7 +27,7 @@ from connectors.remote.address import join
 from connectors.remote.folder import RemoteDropFile, RemoteFolder
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteChanged, RemoteStore
-from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceError, SourceUnavailable
+from ingestd.sdk import AcknowledgeLater, Acknowledgement, SourceBroken, SourceError, SourceUnavailable
 
 _VARIANTS = 10_000
 """The number of numbered variants of a name in the archive."""
@@ -87,11 +87,13 @@ class RemoteDisposer:
         self._format_for = format_for
         self._now = now
 
-    def check_removable(self, path: Path, name: str, settlement: Settlement) -> None:  # noqa: ARG002 - the server states no permission
+    def check_removable(self, path: Path, name: str, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - the server states no permission
         """See `Disposer.check_removable`."""
-        left = settlement.ended + self._options.delete_grace_seconds - self._now()
+        left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
         if self._options.delete_grace_seconds and left > 0:
-            raise SettleLater(f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds).")
+            raise AcknowledgeLater(
+                f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
+            )
 
     def dispose(self, file: AcknowledgedFile) -> None:
         """See `Disposer.dispose`."""
@@ -102,7 +104,7 @@ class RemoteDisposer:
             case "archive":
                 self._archive(
                     file.name,
-                    self._archive_folder(file.settlement.ended),
+                    self._archive_folder(file.acknowledgement.ended),
                     file.identity,
                     file.sha256,
                     self._receipt_of(file, rows) if self._options.receipt else None,
@@ -250,7 +252,7 @@ class RemoteDisposer:
 
     def _receipt(self, file: AcknowledgedFile, rows: _RejectedRows, disposition: str) -> bytes:
         return receipts.build_receipt(
-            file.settlement,
+            file.acknowledgement,
             name=file.name,
             disposition=disposition,
             sha256=file.sha256,
@@ -262,7 +264,7 @@ class RemoteDisposer:
     def _write_quarantine(self, file: AcknowledgedFile) -> _RejectedRows:
         """Write the rejected rows as on disk, then copy them to the server."""
         none = _RejectedRows()
-        if self._places.quarantine is None or not file.settlement.rejected:
+        if self._places.quarantine is None or not file.acknowledgement.rejected:
             return none
         source = RemoteDropFile(self._folder, file.name)
         try:
@@ -280,7 +282,7 @@ class RemoteDisposer:
                     file_format=self._format_for(file.name),
                     configured=self._options.format,
                 ),
-                file.settlement,
+                file.acknowledgement,
                 Path(local),
             )
             if written.path is None:

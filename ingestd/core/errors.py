@@ -8,7 +8,7 @@
         SourceUnavailable     the source is not reachable now: back off and retry
         RecordUnreadable      one record cannot be read: reject it, read the next one
         SourceBroken          a partition or source cannot be read as configured: skip it, read the others
-        SettleLater           the connector cannot acknowledge a partition yet: call it again later
+        AcknowledgeLater           the connector cannot acknowledge a partition yet: call it again later
       MirrorError
         MirrorBusy            another daemon uses the state file
         MirrorFull            no room now (full disk, I/O error, locked): pause reading, keep delivering, retry
@@ -101,7 +101,7 @@ class SourceBroken(SourceError):
     """The source or partition cannot be read as configured, until a person acts; a column is missing, for example."""
 
 
-class SettleLater(SourceError):
+class AcknowledgeLater(SourceError):
     """The connector cannot acknowledge a partition yet, because of the rest of its group; it is called again later."""
 
 

@@ -156,7 +156,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Acknowledgement:
     """The results of a partition's last reading, after everything of it was delivered or rejected.
 
     ``run`` is the number of the reading. ``started`` and ``ended`` are seconds since the epoch. ``digest`` is that of the

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ingestd.core.errors import MirrorError, SettleLater
-from ingestd.core.record import Cursor, Partition, Settlement
+from ingestd.core.errors import AcknowledgeLater, MirrorError
+from ingestd.core.record import Acknowledgement, Cursor, Partition
 from ingestd.intake.notice import Failures
 from ingestd.mirror.port import Intake
 from ingestd.sdk import AcknowledgesTogether, Connector, Holds
@@ -55,10 +55,10 @@ class PartitionAcknowledger:
     def _acknowledge_some(self, acknowledged: Sequence[tuple[int, Partition, Cursor]]) -> int:
         """Notify the connector of some partitions, and store together which of them it has acknowledged."""
         with self._mirror.batch(self._pipeline):
-            settlements = [self._mirror.settlement(identity) for identity, _, _ in acknowledged]
+            acknowledgements = [self._mirror.acknowledgement(identity) for identity, _, _ in acknowledged]
         notified = [
-            (partition, cursor, settlement)
-            for (_, partition, cursor), settlement in zip(acknowledged, settlements, strict=True)
+            (partition, cursor, acknowledgement)
+            for (_, partition, cursor), acknowledgement in zip(acknowledged, acknowledgements, strict=True)
         ]
         done: list[tuple[int, str, Cursor, bool]] = []
         for (identity, partition, cursor), failure in zip(acknowledged, self._notify(notified), strict=True):
@@ -73,7 +73,7 @@ class PartitionAcknowledger:
                     problem = error
             if problem is None:
                 done.append((identity, name, cursor, gone))
-            elif not isinstance(problem, SettleLater):
+            elif not isinstance(problem, AcknowledgeLater):
                 self._report(self._failures, name, problem)
         if done:
             with self._mirror.batch(self._pipeline):
@@ -84,7 +84,7 @@ class PartitionAcknowledger:
             self._emit(PartitionSettled(pipeline=self._pipeline, partition=name))
         return len(done)
 
-    def _notify(self, notified: Sequence[tuple[Partition, Cursor, Settlement]]) -> Sequence[Exception | None]:
+    def _notify(self, notified: Sequence[tuple[Partition, Cursor, Acknowledgement]]) -> Sequence[Exception | None]:
         """Notify the connector of acknowledged partitions; return its exception or None for each."""
         if len(notified) > 1 and self._together is not None:
             try:
@@ -98,9 +98,9 @@ class PartitionAcknowledger:
                 self._emit(SettlingFailed(pipeline=self._pipeline, partition=notified[0][0].name, sentence=sentence))
         return [self._notify_one(*one) for one in notified]
 
-    def _notify_one(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> Exception | None:
+    def _notify_one(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> Exception | None:
         try:
-            self._connector.settled(partition, cursor, settlement)
+            self._connector.acknowledge(partition, cursor, acknowledgement)
         except Exception as error:  # noqa: BLE001 - returned to the caller
             return error
         return None

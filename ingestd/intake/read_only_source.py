@@ -28,9 +28,9 @@ class ReadOnlySource(Connector):
         """See `Connector.read`."""
         return self._connector.read(partition, cursor)
 
-    def again(self) -> None:
-        """See `Connector.again`."""
-        self._connector.again()
+    def reset(self) -> None:
+        """See `Connector.reset`."""
+        self._connector.reset()
 
     def waiting(self) -> float | None:
         """See `Connector.waiting`."""

@@ -408,7 +408,7 @@ class Reader:
     def _list_partitions(self) -> Iterable[Partition]:
         if self._remap.is_set():
             self._remap.clear()
-            self.connector.again()
+            self.connector.reset()
         return self.connector.partitions()
 
     def _read_partition(

@@ -30,7 +30,7 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Partition, Position, Reject, Settlement
+from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
 
@@ -291,7 +291,7 @@ class Intake(Protocol):
     def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
         """Return (id, partition, cursor) of each completely read partition with nothing pending and no acknowledgement."""
 
-    def settlement(self, partition: int) -> Settlement:
+    def acknowledgement(self, partition: int) -> Acknowledgement:
         """Return the result of the last reading of a partition of `acknowledged_partitions`."""
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:

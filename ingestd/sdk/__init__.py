@@ -35,7 +35,7 @@ Guarantees of the runtime:
 * A batch of an incremental partition is durable before the next batch is requested. A snapshot becomes durable as a whole
   at its end.
 * `Connector.committed()` is called after each durable batch of an incremental partition, even if entries are pending.
-* `Connector.settled()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
+* `Connector.acknowledge()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
   is called again, so it must be idempotent. A source with `AcknowledgesTogether` may receive several partitions in one call.
 * A cursor never moves back, except by a retry, another mapping or an operator; see ``replayable`` of `Partition`.
 * `SourceContext.stopping` is set before the source is closed, and nothing but `Connector.close` is called after it.
@@ -43,12 +43,16 @@ Guarantees of the runtime:
 * `Connector.failed()` is called after the reason why a partition cannot be read is stored.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ingestd.core.claims import FileClaim
-from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
+from ingestd.core.clock import moment
+from ingestd.core.errors import AcknowledgeLater, RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
 from ingestd.core.phrases import counted
 from ingestd.core.record import (
     CHILD_OF,
     NOTICE,
+    Acknowledgement,
     Batch,
     Cursor,
     Deletes,
@@ -57,7 +61,6 @@ from ingestd.core.record import (
     Reject,
     Rejected,
     Section,
-    Settlement,
 )
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
 from ingestd.sdk.batches import pack
@@ -87,12 +90,21 @@ from ingestd.sdk.connector import (
     WaitingReason,
     Watches,
 )
+from ingestd.sdk.former_names import FORMER_CLASSES, present_name
 from ingestd.sdk.kept_file import KeptFile
+
+if not TYPE_CHECKING:  # a type checker would else accept any name
+
+    def __getattr__(name: str) -> Any:
+        return globals()[present_name(__name__, name, FORMER_CLASSES)]
+
 
 __all__ = [
     "CHILD_OF",
     "CONTRACT",
     "NOTICE",
+    "AcknowledgeLater",
+    "Acknowledgement",
     "AcknowledgesTogether",
     "Backfills",
     "Batch",
@@ -120,8 +132,6 @@ __all__ = [
     "Resumes",
     "Rewinds",
     "Section",
-    "SettleLater",
-    "Settlement",
     "SourceBroken",
     "SourceContext",
     "SourceError",
@@ -136,6 +146,7 @@ __all__ = [
     "counted",
     "limit_process",
     "limit_work",
+    "moment",
     "pack",
     "reports_no_memory",
 ]

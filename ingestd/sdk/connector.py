@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable
-from ingestd.core.record import Batch, Cursor, Partition, Settlement
+from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
+from ingestd.sdk.former_names import join_former_methods
 from ingestd.sdk.kept_file import KeptFile
 
 CONTRACT = 1
@@ -116,6 +117,12 @@ class Connector(ABC):
     """The version of this contract that the connector was written for; another one is refused when it is loaded."""
     scheduled_only: ClassVar[bool] = False
     """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
+    memory_grows: ClassVar[str] = ""
+    """A sentence: why a reading needs more memory if the source is larger. Empty: it does not; `MemoryConformance` tests that."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        join_former_methods(cls)
 
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
@@ -173,19 +180,19 @@ class Connector(ABC):
         cursor, and releases what is before it. An exception is reported and does not end the reading.
         """
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: B027 - most sources do nothing
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: B027 - most sources do nothing
         """Acknowledge that everything up to ``cursor`` was delivered or rejected; archive the file, for example.
 
-        Must be idempotent. ``partition`` is as `partitions` returned it. ``settlement`` holds the results.
+        Must be idempotent. ``partition`` is as `partitions` returned it. ``acknowledgement`` holds the results.
 
         Raises:
-            SettleLater: the partition cannot be acknowledged yet; this method is called again.
+            AcknowledgeLater: the partition cannot be acknowledged yet; this method is called again.
         """
 
     def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no place for broken partitions
         """Handle a partition that cannot be read, after ``reason`` is stored; move the file, for example. Must be idempotent."""
 
-    def again(self) -> None:  # noqa: B027 - most connectors remember nothing
+    def reset(self) -> None:  # noqa: B027 - most connectors remember nothing
         """Forget what was read, so that the next pass yields it again; an operator requested a new mapping."""
 
     def waiting(self) -> float | None:
@@ -211,6 +218,9 @@ class Connector(ABC):
         """Close connections and handles."""
 
 
+join_former_methods(Connector)
+
+
 @runtime_checkable
 class Watches(Protocol):
     """Capability: reports changes. Events can be missed, so the runtime also scans the source periodically."""
@@ -228,11 +238,11 @@ class AcknowledgesTogether(Protocol):
     """Capability: acknowledges several partitions at once faster than one after the other."""
 
     def acknowledge_together(
-        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+        self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> Sequence[Exception | None]:
-        """Do what `Connector.settled` does for each partition. Return what it would raise, or None, for each, in order.
+        """Do what `Connector.acknowledge` does for each partition. Return what it would raise, or None, for each, in order.
 
-        After an unexpected exception, `Connector.settled` is called for each.
+        After an unexpected exception, `Connector.acknowledge` is called for each.
         """
 
 

@@ -371,7 +371,7 @@ class IntakeSuite:
             await stage.deliverable.release(claim)
         stage.restart()
         ((identity, _, _),) = stage.intake.acknowledged_partitions("pipe")
-        result = stage.intake.settlement(identity)
+        result = stage.intake.acknowledgement(identity)
         assert (result.pipeline, result.sink, result.digest) == ("pipe", str(SINK), "d")
         assert (result.records, result.created, result.updated, result.unchanged, result.removed) == (3, 2, 0, 0, 0)
         assert (result.rejected, result.refused) == (4, 2)
@@ -457,7 +457,7 @@ class IntakeSuite:
         assert stage.read([("a", "1")], deletes="remove").removed == 0
 
     def rejected(self, stage: IntakeStage, name: str = "p") -> list[Rejected]:
-        return list(stage.intake.settlement(stage.open(name).id).rejects())
+        return list(stage.intake.acknowledgement(stage.open(name).id).rejects())
 
     def references(self, stage: IntakeStage, name: str = "p") -> list[str]:
         return [one.reference for one in self.rejected(stage, name)]

@@ -1,4 +1,4 @@
-"""The remote connector passes the conformance suite on OpenSSH's server and on an S3 server."""
+"""The remote connector passes the conformance suite on OpenSSH's server, on an S3 server and on Azurite."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +12,7 @@ from connectors.remote import RemoteConnector, RemoteOptions
 from ingestd.sdk import Batch, Connector, SourceContext
 from ingestd.sdk.testing import ConnectorConformance, Rig
 from ingestd.sdk.testing.source_reader import read
+from tests.support.azure_server import AzureServer
 from tests.support.object_server import ObjectServer
 from tests.support.sftp_server import SftpServer
 
@@ -21,7 +22,7 @@ _HEADER = "part,mass"
 class RemoteRig(Rig):
     """A file of rows and a second file, below ``root`` of a server. Each content of a file has another length."""
 
-    def __init__(self, server: SftpServer | ObjectServer, root: str, **more: Any) -> None:
+    def __init__(self, server: SftpServer | ObjectServer | AzureServer, root: str, **more: Any) -> None:
         self._server = server
         self._root = root
         self._options = RemoteOptions.model_validate(server.options(f"{root}/drop", archive="done", **more))
@@ -92,7 +93,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Csv, "read", lambda _, file, name: read_csv(file, name, block_bytes=100))
 
 
-def rig_of(server: SftpServer | ObjectServer, tmp_path: Path, after: str) -> Iterator[Rig]:
+def rig_of(server: SftpServer | ObjectServer | AzureServer, tmp_path: Path, after: str) -> Iterator[Rig]:
     found = RemoteRig(server, f"{tmp_path.parent.name}-{tmp_path.name}", after=after)
     yield found
     found.close()
@@ -108,3 +109,16 @@ class TestBucket(RemoteConformance):
     @pytest.fixture(params=["keep", "delete"])
     def rig(self, bucket_server: ObjectServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
         yield from rig_of(bucket_server, tmp_path, request.param)
+
+
+@pytest.fixture(scope="module")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    server = AzureServer(tmp_path_factory.mktemp("azurite"))
+    yield server
+    server.stop()
+
+
+class TestContainer(RemoteConformance):
+    @pytest.fixture(params=["keep", "archive", "delete"])
+    def rig(self, azure_server: AzureServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
+        yield from rig_of(azure_server, tmp_path, request.param)

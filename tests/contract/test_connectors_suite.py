@@ -9,12 +9,12 @@ import pytest
 from pydantic import BaseModel
 
 from ingestd.sdk import (
+    Acknowledgement,
     Batch,
     Connector,
     Cursor,
     Partition,
     RecordUnreadable,
-    Settlement,
     SourceBroken,
     SourceContext,
     SourceError,
@@ -82,7 +82,7 @@ class ListConnector(Connector):
                 )
             yield batch
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - as above
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - as above
         if self.options.fault == "acknowledge":
             self.rows.remove(self.rows[0])
             if len(self.rows) < 4:

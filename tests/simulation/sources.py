@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ingestd.core.address import SinkAddress
 from ingestd.intake.reader import PassReport
-from ingestd.sdk import Batch, Cursor, Partition, Settlement, SourceUnavailable
+from ingestd.sdk import Acknowledgement, Batch, Cursor, Partition, SourceUnavailable
 from tests.simulation.pausable_thread import pause
 from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Script, ScriptedConnector
@@ -54,9 +54,9 @@ class WatchedSource(ScriptedConnector):
         finally:
             self.stopped_readings += self._interrupted and not last
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
         pause()
-        super().settled(partition, cursor, settlement)
+        super().acknowledge(partition, cursor, acknowledgement)
 
     def interrupt(self) -> None:
         self._interrupted = True
@@ -80,7 +80,7 @@ class DirectReader:
     def stop(self) -> None:
         """Do nothing: a pass is one step here and cannot be stopped."""
 
-    def again(self) -> None:
+    def reset(self) -> None:
         self._read.clear()
 
     def notices(self) -> tuple[()]:

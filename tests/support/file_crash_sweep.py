@@ -21,7 +21,7 @@ from connectors.directory.archiver import AcknowledgedFile, Archiver
 from connectors.files.identity import Identity
 from connectors.files.resubmission import format_for
 from ingestd.sdk import Rejected
-from ingestd.sdk.testing import settlement
+from ingestd.sdk.testing import acknowledgement
 
 CONTENT = b"part,mass\nP-1,0.10\n,7\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -51,8 +51,10 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
-    result = settlement(rejects=[bad], records=2, facts=facts)
-    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=result))
+    result = acknowledgement(rejects=[bad], records=2, facts=facts)
+    away.dispose(
+        AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result)
+    )
     return True
 
 

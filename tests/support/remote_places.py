@@ -15,7 +15,7 @@ from typing import Any
 import obstore
 
 from connectors.remote import RemoteConnector, RemoteOptions
-from ingestd.sdk import Batch, Cursor, LoadSections, Partition, Settlement, SourceContext
+from ingestd.sdk import Acknowledgement, Batch, Cursor, LoadSections, Partition, SourceContext
 from tests.support.file_flow import FileFlow
 from tests.support.object_server import ObjectServer
 from tests.support.sftp_server import SftpServer
@@ -100,12 +100,12 @@ class BucketConnector(RemoteConnector):
         with self._equal():
             yield from super().read_sections(partition, cursor, known)
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
         with self._equal():
-            super().settled(partition, cursor, settlement)
+            super().acknowledge(partition, cursor, acknowledgement)
 
     def acknowledge_together(
-        self, partitions: Sequence[tuple[Partition, Cursor, Settlement]]
+        self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
         with self._equal():
             return super().acknowledge_together(partitions)

@@ -9,13 +9,13 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ingestd.sdk import (
+    Acknowledgement,
     Batch,
     Connector,
     Cursor,
     Deletes,
     Partition,
     Reject,
-    Settlement,
     SourceContext,
     SourceError,
     pack,
@@ -99,5 +99,5 @@ class ScriptedConnector(Connector):
                 last=last,
             )
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - versions are enough
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - versions are enough
         self.script.acknowledged.append((partition.name, int(str(cursor["version"]))))

@@ -16,8 +16,9 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Partition, Position, Reject, Settlement
+from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
 from ingestd.mirror.port import Amendment, HeldRun, PartitionState, RetriedRecord, RunSummary, Snapshot, WriteBatch
+from ingestd.mirror.sqlite.acknowledgement import acknowledgement_of, resolve
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
@@ -29,7 +30,6 @@ from ingestd.mirror.sqlite.retried_records import RetriedRecords
 from ingestd.mirror.sqlite.run_effect import PAGE
 from ingestd.mirror.sqlite.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
-from ingestd.mirror.sqlite.settlement import resolve, settlement_of
 from ingestd.mirror.sqlite.snapshots import load_sections, load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -405,10 +405,10 @@ class IntakeStore:
         rows.sort(key=itemgetter(0, 1))
         return [(identity, partition, json.loads(cursor)) for _, identity, partition, cursor in rows]
 
-    def settlement(self, partition: int) -> Settlement:
-        """See `Intake.settlement`."""
+    def acknowledgement(self, partition: int) -> Acknowledgement:
+        """See `Intake.acknowledgement`."""
         with self._state.writing() as connection:
-            return settlement_of(connection, partition, self._state.reader)
+            return acknowledgement_of(connection, partition, self._state.reader)
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
         """See `Intake.acknowledge`."""

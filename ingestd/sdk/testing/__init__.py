@@ -9,16 +9,28 @@ A test module runs the suite with these lines::
 
 A source that gives out each record once, such as a queue, has `ConsumeConformance` and a `ConsumeRig` instead. `FaultConformance`
 is for sources that are servers: it breaks connections with a `WireProxy`. `KillConformance` kills the daemon while it reads.
+`MemoryConformance` measures memory, and `OptionsConformance` loads options of former releases.
 `ingestd connector check` runs all of them.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from ingestd.sdk.former_names import FORMER_TEST_FUNCTIONS, present_name
+from ingestd.sdk.testing.acknowledgements import acknowledgement
 from ingestd.sdk.testing.conformance import ConnectorConformance
 from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
 from ingestd.sdk.testing.faults import FaultConformance, FaultRig
 from ingestd.sdk.testing.kills import KillConformance, KillRig
+from ingestd.sdk.testing.memory import MemoryConformance, MemoryRig
+from ingestd.sdk.testing.released_options import OptionsConformance, check_released_options
 from ingestd.sdk.testing.rig import Rig
-from ingestd.sdk.testing.settlements import settlement
 from ingestd.sdk.testing.wire_proxy import WireProxy
+
+if not TYPE_CHECKING:  # a type checker would else accept any name
+
+    def __getattr__(name: str) -> Any:
+        return globals()[present_name(__name__, name, FORMER_TEST_FUNCTIONS)]
+
 
 __all__ = [
     "ConnectorConformance",
@@ -28,7 +40,11 @@ __all__ = [
     "FaultRig",
     "KillConformance",
     "KillRig",
+    "MemoryConformance",
+    "MemoryRig",
+    "OptionsConformance",
     "Rig",
     "WireProxy",
-    "settlement",
+    "acknowledgement",
+    "check_released_options",
 ]

@@ -8,13 +8,15 @@ import polars as pl
 
 from ingestd.core.errors import SourceError
 from ingestd.sdk.connector import Verifies
+from ingestd.sdk.testing.acknowledgements import acknowledgement
 from ingestd.sdk.testing.rig import Rig
-from ingestd.sdk.testing.settlements import settlement
 from ingestd.sdk.testing.source_checks import (
     FOREIGN_CURSORS,
     check_accepts,
-    check_ends_while_it_reads,
+    check_ends_in_time,
     check_no_secret,
+    end_while_it_reads,
+    future_cursors,
     sentences_of,
 )
 from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, rejects_of, skip
@@ -139,9 +141,9 @@ class ConnectorConformance:
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = json.loads(json.dumps(read(connector, partition)[-1].cursor))
-            connector.settled(partition, cursor, settlement())
-            connector.settled(partition, cursor, settlement())
-            rig.connector().settled(partition, cursor, settlement())
+            connector.acknowledge(partition, cursor, acknowledgement())
+            connector.acknowledge(partition, cursor, acknowledgement())
+            rig.connector().acknowledge(partition, cursor, acknowledgement())
 
     def test_a_source_can_be_read_after_an_aborted_reading(self, rig: Rig) -> None:
         """The daemon may stop in the middle of a reading."""
@@ -192,13 +194,13 @@ class ConnectorConformance:
 
     def test_a_reading_ends_soon(self, rig: Rig) -> None:
         """The daemon stops within seconds, whatever a source waits for."""
-        check_ends_while_it_reads(rig.connector())
+        check_ends_in_time(lambda: end_while_it_reads(rig.connector()))
 
     def test_a_cursor_of_another_source_is_no_unforeseen_failure(self, rig: Rig) -> None:
         """The pipeline may have had another connector, or a newer version of this one."""
         (partition, *_) = partitions_of(rig.connector())
         own = read(rig.connector(), partition)[-1].cursor
-        for cursor in (*FOREIGN_CURSORS, {**own, "of a later version": {"a": 1}}):
+        for cursor in (*FOREIGN_CURSORS, *future_cursors(own)):
             connector = rig.connector()
             for known in partitions_of(connector):
                 check_accepts(connector, known, cursor)

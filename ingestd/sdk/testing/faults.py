@@ -10,7 +10,7 @@ from ingestd.core.errors import SourceError
 from ingestd.core.record import Batch
 from ingestd.sdk.batches import attach_rejects
 from ingestd.sdk.connector import Connector
-from ingestd.sdk.testing.source_checks import STOP_SECONDS
+from ingestd.sdk.testing.source_checks import check_ends_in_time, stop_and_wait
 from ingestd.sdk.testing.source_reader import check, partitions_of, records_of
 from ingestd.sdk.testing.wire_proxy import Fault, WireProxy
 
@@ -54,26 +54,30 @@ class FaultConformance:
     def test_a_reading_that_waits_for_a_silent_server_ends_soon(self, rig: FaultRig) -> None:
         """The daemon stops within seconds, also while a network swallows packets."""
         with WireProxy(rig.port) as proxy:
-            connector = rig.connector(proxy.port)
-            proxy.break_after("stall", 0)
-            ended = threading.Event()
+            check_ends_in_time(lambda: _end_in_silence(rig.connector(proxy.port), proxy))
 
-            def read() -> None:
-                try:
-                    _read(connector)
-                except SourceError:
-                    return  # it was interrupted
-                finally:
-                    ended.set()
 
-            thread = threading.Thread(target=read, name="reading", daemon=True)
-            thread.start()
-            check(proxy.reached.wait(_WAIT_SECONDS), "The connector does not connect to the port that it got.")
-            connector.context.stopping.set()
-            connector.interrupt()
-            check(ended.wait(_WAIT_SECONDS), f"A reading does not end; it must within {STOP_SECONDS:g} seconds.")
-            thread.join()
-            connector.close()
+def _end_in_silence(connector: Connector, proxy: WireProxy) -> float:
+    """End a reading that waits for a server, which sends nothing; return the seconds until its end."""
+    proxy.break_after("stall", 0)
+    ended = threading.Event()
+
+    def read() -> None:
+        try:
+            _read(connector)
+        except SourceError:
+            return  # it was interrupted
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=read, name="reading", daemon=True)
+    thread.start()
+    check(proxy.reached.wait(_WAIT_SECONDS), "The connector does not connect to the port that it got.")
+    seconds = stop_and_wait(connector, ended)
+    thread.join()
+    connector.close()
+    proxy.heal()
+    return seconds
 
 
 def _undisturbed(rig: FaultRig, proxy: WireProxy) -> tuple[list[tuple[str, dict[str, str]]], int]:

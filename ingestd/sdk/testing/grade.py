@@ -30,6 +30,8 @@ _SUITES = {
     "ConsumeConformance": "kit",
     "FaultConformance": "faults",
     "KillConformance": "kills",
+    "MemoryConformance": "memory",
+    "OptionsConformance": "options",
 }
 
 
@@ -100,6 +102,12 @@ def requirements(connector: type[Connector], package: Path, tests: SuiteReport) 
         "verify() checks the access before anything runs",
         "verify()",
     )
+    yield _suite(tests, "silver", "options", "Subclass OptionsConformance, with recorded options of each release.")
+    if connector.memory_grows:
+        yield Requirement(grade="silver", name="memory", passed=True, sentence=f"It grows: {connector.memory_grows}")
+    else:
+        remedy = "Subclass MemoryConformance, or set Connector.memory_grows to the reason why memory grows."
+        yield _suite(tests, "silver", "memory", remedy)
     if settings.get("network", True):
         remedy = "Subclass FaultConformance. If no server is read, set `network = false` in [tool.ingestd.connector]."
         yield _suite(tests, "silver", "faults", remedy)

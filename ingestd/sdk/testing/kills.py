@@ -17,10 +17,13 @@ from typing import Any, ClassVar
 
 import httpx
 
+from ingestd.sdk.testing.child_reader import kill_before_commit
 from ingestd.sdk.testing.source_reader import check
 
 _WAIT_SECONDS = 120
 _LONGEST_LIFE = 1.5
+_PIPELINE = "kit"
+_STATE = "kit.db"
 
 
 class KillRig(ABC):
@@ -47,7 +50,7 @@ class KillRig(ABC):
 
 
 class KillConformance:
-    """Subclass this class in a test module and define a fixture ``rig``; pytest runs the test."""
+    """Subclass this class in a test module and define a fixture ``rig``; pytest runs the tests."""
 
     def test_after_any_number_of_kills_the_sink_equals_the_source(self, rig: KillRig, tmp_path: Path) -> None:
         """Every effect follows a commit, so a process may end before and after each of its instructions."""
@@ -57,12 +60,20 @@ class KillConformance:
             for number in range(rig.kills):
                 rig.step(number)
                 _run_and_kill(tmp_path, moments.uniform(0.0, _LONGEST_LIFE))
-            done = _command("ingestd", "sync", "--timeout", "60", folder=tmp_path)
-            check(
-                done.returncode == 0, f"The last `ingestd sync` ends with {done.returncode}: {done.stdout}{done.stderr}"
-            )
-            found = _delivered(url, key)
+            found = _synced(tmp_path, url, key)
         check(found == dict(rig.wanted()), f"After {rig.kills} kills the sink has {found}, not {dict(rig.wanted())}.")
+
+    def test_a_kill_between_a_batch_and_its_commit_loses_nothing(self, rig: KillRig, tmp_path: Path) -> None:
+        """The batch is nowhere but in the source, so nothing may be released before `Connector.committed`."""
+        with _service(tmp_path) as (url, key):
+            _configure(tmp_path, rig, url, key)
+            rig.step(0)
+            kill_before_commit(rig.source(), tmp_path, kept=tmp_path / f"{_STATE}.connectors" / _PIPELINE)
+            found = _synced(tmp_path, url, key)
+        check(
+            found == dict(rig.wanted()),
+            f"After a kill before the commit the sink has {found}, not {dict(rig.wanted())}.",
+        )
 
 
 @contextmanager
@@ -89,16 +100,23 @@ def _service(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _configure(folder: Path, rig: KillRig, url: str, key: str) -> None:
     pipeline = {
-        "name": "kit",
+        "name": _PIPELINE,
         "source": dict(rig.source()),
         "entries": dict(rig.entries()),
         "sink": {"workspace": "kit", "label": "Kit"},
         "schedule": {"every": "1s"},
     }
-    settings = {"service": {"url": url, "api_key": key}, "state": "kit.db", "pipelines": [pipeline]}
+    settings = {"service": {"url": url, "api_key": key}, "state": _STATE, "pipelines": [pipeline]}
     path = folder / "ingestd.yaml"
     path.write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
     path.chmod(0o600)
+
+
+def _synced(folder: Path, url: str, key: str) -> dict[str, str | None]:
+    """Run `ingestd sync` and return the entries of the sink."""
+    done = _command("ingestd", "sync", "--timeout", "60", folder=folder)
+    check(done.returncode == 0, f"The last `ingestd sync` ends with {done.returncode}: {done.stdout}{done.stderr}")
+    return _delivered(url, key)
 
 
 def _run_and_kill(folder: Path, seconds: float) -> None:
@@ -119,7 +137,10 @@ def _delivered(url: str, key: str) -> dict[str, str | None]:
     with httpx.Client(base_url=url, headers={"x-api-key": key}) as http:
         (workspace,) = http.get("/v1/workspace").raise_for_status().json()
         sinks = f"/v1/workspace/{workspace['id']}/data-sink"
-        (sink,) = http.get(f"{sinks}/list").raise_for_status().json()
+        found = http.get(f"{sinks}/list").raise_for_status().json()
+        if not found:
+            return {}  # the daemon creates the sink with its first entry
+        (sink,) = found
         entries = http.get(f"{sinks}/{sink['id']}").raise_for_status().json()["entries"]
         return {entry["key"]: entry["value"] for entry in entries}
 

@@ -11,7 +11,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.core.record import Batch, Cursor, Partition, Settlement
+from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
@@ -40,8 +40,8 @@ class ArchivingSource(ScriptedConnector):
                 facts=dict(batch.facts) | {"file.sha256": f"sha of {self.script.contents[partition.name].rows}"},
             )  # fmt: skip
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
-        super().settled(partition, cursor, settlement)
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
+        super().acknowledge(partition, cursor, acknowledgement)
         if not self.keeps:
             del self.script.contents[partition.name]
 

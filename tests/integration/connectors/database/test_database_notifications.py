@@ -242,7 +242,7 @@ def test_a_refused_login_of_a_reading_is_not_repeated_by_the_listener(server: Po
         assert log.read_text().count("not permitted to log in") == before + 1
         with server.connect() as connection:
             connection.execute("ALTER ROLE closed LOGIN")
-        connector.again()
+        connector.reset()
         reports.wait_for("Listens on")
         wakes.next()
 

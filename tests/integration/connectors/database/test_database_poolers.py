@@ -77,7 +77,7 @@ def test_a_refused_password_is_not_tried_again_until_the_operator_asks_for_it(po
         assert "s3cret" not in str(error.value)
     assert refused_logins() == 1
     assert "refuses the login" in str(connector.explain(pooled.name("p")))
-    connector.again()
+    connector.reset()
     with pytest.raises(SourceBroken, match="refuses the login"):
         read(connector)
     assert refused_logins() == 2

@@ -13,7 +13,7 @@ from connectors.directory import DirectoryConnector, disposal
 from connectors.files import durable_write
 from connectors.files.identity import Identity
 from ingestd.sdk import Batch, Partition, SourceUnavailable
-from ingestd.sdk.testing import settlement
+from ingestd.sdk.testing import acknowledgement
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
@@ -31,7 +31,7 @@ def test_a_kept_file_is_not_read_again_until_it_changes(drop: Any, ready_names: 
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
     assert ready_names(connector) == ["a.csv"]
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert ready_names(connector) == []
     assert "everything from it is delivered or rejected" in (connector.explain("a.csv") or "")
     path.write_text("part,mass\nB,1\n")
@@ -44,7 +44,7 @@ def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any,
         drop.write("x/a.csv", f"part\n{number}\n")
         cursor = read_all(connector, "x/a.csv")[-1].cursor
         for _ in range(2):
-            connector.settled(Partition(name="x/a.csv"), cursor, settlement())
+            connector.acknowledge(Partition(name="x/a.csv"), cursor, acknowledgement())
     assert tree(drop.done) == {"x/a.csv": "part\n0\n", "x/a~2.csv": "part\n1\n", "x/a~3.csv": "part\n2\n"}
     assert tree(drop.folder) == {}
 
@@ -55,7 +55,7 @@ def test_a_file_that_changed_after_it_was_read_is_not_archived(drop: Any, read_a
         drop.write("a.csv")
         cursor = read_all(connector, "a.csv")[-1].cursor
         drop.write("a.csv", "part\nnew\n")
-        connector.settled(Partition(name="a.csv"), cursor, settlement())
+        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
         assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
     assert not drop.done.exists()
 
@@ -64,8 +64,8 @@ def test_a_deleted_file_is_deleted_once(drop: Any, read_all: Read) -> None:
     connector = drop.connector(after="delete")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert tree(drop.folder) == {}
 
 
@@ -73,12 +73,12 @@ def test_equal_content_that_is_dropped_again_is_unchanged_and_is_archived(drop: 
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     drop.write("a.csv")
     again = drop.connector(after="archive", archive="done")
     (batch,) = read_all(again, "a.csv", cursor)
     assert batch.unchanged
-    again.settled(Partition(name="a.csv"), batch.cursor, settlement())
+    again.acknowledge(Partition(name="a.csv"), batch.cursor, acknowledgement())
     assert tree(drop.done) == {"a.csv": TEXT, "a~2.csv": TEXT}
     assert tree(drop.folder) == {}
 
@@ -89,10 +89,10 @@ def test_if_the_archive_cannot_be_written_the_file_is_kept_and_retried(drop: Any
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
     with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until that is possible"):
-        connector.settled(Partition(name="a.csv"), cursor, settlement())
+        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert tree(drop.folder) == {"a.csv": TEXT}
     drop.done.unlink()
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert tree(drop.done) == {"a.csv": TEXT}
 
 
@@ -147,7 +147,7 @@ def test_a_crash_before_any_step_leaves_one_archived_file_and_overwrites_nothing
             if not _acknowledge_with_crash(connector, cursor, swept, patched):
                 break
         again = drop.connector(after="archive", archive=str(archive_folder))
-        again.settled(Partition(name="a.csv"), cursor, settlement())
+        again.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
         assert tree(drop.folder) == {}
         assert tree(archive_folder) == {"a.csv": TEXT}
         (archive_folder / "a.csv").unlink()
@@ -171,7 +171,7 @@ def _acknowledge_with_crash(connector: DirectoryConnector, cursor: Any, at: int,
     for name in STEPS:
         patched.setattr(os, name, crashing(getattr(os, name)))
     try:
-        connector.settled(Partition(name="a.csv"), cursor, settlement())
+        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     except Crash:
         return True
     return False
@@ -181,7 +181,7 @@ def test_a_move_across_file_systems_keeps_times_and_content(drop: Any, archive_f
     path = drop.write("a.csv")
     os.utime(path, (5000, 5000))
     connector = drop.connector(after="archive", archive=str(archive_folder))
-    connector.settled(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, acknowledgement())
     assert tree(archive_folder) == {"a.csv": TEXT}
     assert (archive_folder / "a.csv").stat().st_mtime == 5000
 
@@ -197,8 +197,8 @@ def test_a_full_disk_keeps_the_file(drop: Any, read_all: Read, monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr(disposal, "reserve", full)
         with pytest.raises(SourceUnavailable, match="No space left"):
-            connector.settled(Partition(name="a.csv"), cursor, settlement())
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+            connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert tree(drop.done) == {"a.csv": TEXT}
 
 
@@ -210,7 +210,7 @@ def test_a_folder_contains_a_file_until_it_is_removed_even_while_the_folder_is_u
     connector = drop.connector(after="archive", archive="done")
     cursor = read_all(connector, "a.csv")[-1].cursor
     assert connector.holds("a.csv")
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert not connector.holds("a.csv")
     drop.folder.rename(drop.folder.with_name("elsewhere"))
     assert connector.holds("a.csv"), "files in a missing folder do not count as removed"

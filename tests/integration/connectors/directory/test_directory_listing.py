@@ -199,7 +199,7 @@ def test_a_file_that_was_read_before_a_restart_is_checked_immediately(
     assert sorted(ready_names(again)) == ["a.csv", "b.csv"]
     assert read_all(again, "a.csv", cursor) == []
     assert ready_names(again) == ["b.csv"]
-    again.again()
+    again.reset()
     assert sorted(ready_names(again)) == ["a.csv", "b.csv"]
     assert read_all(again, "a.csv", cursor) == []
     path.write_text("part,mass\nX,2\n")

@@ -22,7 +22,7 @@ from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.formats import record_chunk as chunk_module
 from ingestd.sdk.formats.parser_process.pool import SHARED
 from ingestd.sdk.formats.parser_process.process import ParserProcess
-from ingestd.sdk.testing import settlement
+from ingestd.sdk.testing import acknowledgement
 from tests.support.file_flow import FileFlow
 
 Read = Callable[..., list[Batch]]
@@ -112,7 +112,7 @@ def test_only_the_last_cursor_marks_the_file_as_read(many_blocks: DirectoryConne
     assert [batch.last for batch in batches] == [False] * (len(batches) - 1) + [True]
     for batch in batches[:-1]:
         assert sum(again.records.height for again in read_all(many_blocks, "a.csv", batch.cursor)) == 100
-        many_blocks.settled(Partition(name="a.csv"), batch.cursor, settlement())
+        many_blocks.acknowledge(Partition(name="a.csv"), batch.cursor, acknowledgement())
     assert [p.name for p in many_blocks.partitions()] == ["a.csv"]
     assert read_all(many_blocks, "a.csv", batches[-1].cursor) == []
 

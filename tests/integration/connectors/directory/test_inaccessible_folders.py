@@ -15,7 +15,7 @@ import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceContext, SourceUnavailable
-from ingestd.sdk.testing import settlement
+from ingestd.sdk.testing import acknowledgement
 from tests.support.daemon_process import ROOT
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
@@ -96,13 +96,13 @@ def test_a_folder_without_write_permission_keeps_its_files_and_the_state(shared:
         with pytest.raises(
             SourceUnavailable, match=r"a\.csv can't be archived in .*done: Permission denied\. Allow.* It stays"
         ):
-            connector.settled(Partition(name="a.csv"), cursor, settlement())
+            connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
         assert read_all(connector, "a.csv", cursor) == []
         (watching,) = [step for step in connector.verify() if step.name == "watching"]
         assert "events could not be tested (Permission denied)" in watching.sentence
     (shared / "drop").chmod(0o777)
     with as_other_user():
-        connector.settled(Partition(name="a.csv"), cursor, settlement())
+        connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert (shared / "done" / "a.csv").exists()
 
 
@@ -111,7 +111,7 @@ import subprocess, sys
 from pathlib import Path
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.sdk import Partition, SourceContext, SourceUnavailable
-from ingestd.sdk.testing import settlement
+from ingestd.sdk.testing import acknowledgement
 base = Path(sys.argv[1])
 subprocess.run(["mount", "--bind", base / "drop", base / "drop"], check=True)
 subprocess.run(["mount", "-o", "remount,ro,bind", base / "drop"], check=True)
@@ -120,12 +120,12 @@ connector = DirectoryConnector(options, SourceContext(pipeline="t", base=base, n
 (partition,) = connector.partitions()
 cursor = list(connector.read(partition, None))[-1].cursor
 try:
-    connector.settled(partition, cursor, settlement())
+    connector.acknowledge(partition, cursor, acknowledgement())
 except SourceUnavailable as error:
     print(str(error).replace(str(base), ""))
 print(sorted(path.name for path in (base / "drop").iterdir()))
 subprocess.run(["mount", "-o", "remount,rw,bind", base / "drop"], check=True)
-connector.settled(partition, cursor, settlement())
+connector.acknowledge(partition, cursor, acknowledgement())
 print(sorted(path.name for path in (base / "drop").iterdir()))
 """
 
@@ -153,7 +153,7 @@ def test_a_hard_link_is_a_separate_file_and_is_archived_alone(
     os.link(first, drop.folder / "b.csv")
     connector = drop.connector(after="archive", archive="done", receipt=False)
     assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
-    connector.settled(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, acknowledgement())
     assert [path.name for path in drop.folder.iterdir()] == ["b.csv"]
     assert read_all(connector, "b.csv")[0].records.height == 1
 
@@ -171,7 +171,7 @@ def test_without_its_canary_a_folder_is_unavailable_and_an_acknowledged_file_is_
     drop.folder.mkdir()  # the folder below the mount point
     for ask in (
         lambda: ready_names(connector),
-        lambda: connector.settled(Partition(name="a.csv"), cursor, settlement()),
+        lambda: connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement()),
     ):
         with pytest.raises(SourceUnavailable, match=r"does not hold \.mounted \(canary\)"):
             ask()
@@ -181,7 +181,7 @@ def test_without_its_canary_a_folder_is_unavailable_and_an_acknowledged_file_is_
     drop.folder.rmdir()
     away.rename(drop.folder)
     assert canary.exists()
-    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     assert not path.exists()
 
 
@@ -229,7 +229,7 @@ def asked(connector: DirectoryConnector) -> list[Callable[[], str]]:
         raised(lambda: list(connector.partitions())),
         raised(watched),
         raised(read),
-        raised(lambda: connector.settled(Partition(name="a.csv"), CURSOR, settlement())),
+        raised(lambda: connector.acknowledge(Partition(name="a.csv"), CURSOR, acknowledgement())),
         lambda: connector.explain("a.csv") or "",
         lambda: next(iter(connector.verify())).sentence,
     ]

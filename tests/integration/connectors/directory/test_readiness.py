@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from connectors.directory.readiness import not_open
-from ingestd.sdk import Batch, Partition, SettleLater, SourceBroken
-from ingestd.sdk.testing import settlement
+from ingestd.sdk import AcknowledgeLater, Batch, Partition, SourceBroken
+from ingestd.sdk.testing import acknowledgement
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
@@ -31,7 +31,7 @@ def tree(folder: Path) -> list[str]:
 
 
 def acknowledge(connector: DirectoryConnector, name: str, cursor: Any) -> None:
-    connector.settled(Partition(name=name), cursor, settlement())
+    connector.acknowledge(Partition(name=name), cursor, acknowledgement())
 
 
 def why(connector: DirectoryConnector, name: str) -> str:
@@ -200,11 +200,11 @@ def test_a_group_is_archived_as_a_whole_even_after_a_restart(
     connector = drop.connector(**options)
     assert len(ready_names(connector)) == 2
     head = read_all(connector, "run-7_head.csv")[-1].cursor
-    with pytest.raises(SettleLater, match=r"leaves the folder together with run-7_data\.csv"):
+    with pytest.raises(AcknowledgeLater, match=r"leaves the folder together with run-7_data\.csv"):
         acknowledge(connector, "run-7_head.csv", head)
     assert tree(drop.folder) == ["run-7_data.csv", "run-7_head.csv"]
     again = drop.connector(**options)  # After a restart an acknowledgement is repeated.
-    with pytest.raises(SettleLater):
+    with pytest.raises(AcknowledgeLater):
         acknowledge(again, "run-7_head.csv", head)
     assert ready_names(again) == ["run-7_head.csv", "run-7_data.csv"]
     acknowledge(again, "run-7_data.csv", read_all(again, "run-7_data.csv")[-1].cursor)
@@ -236,7 +236,7 @@ def test_a_manifest_makes_its_files_ready_and_is_archived_with_the_last(
     drop.write("a.csv")
     assert ready_names(connector) == ["b.csv", "a.csv"]
     cursor = read_all(connector, "b.csv")[-1].cursor
-    with pytest.raises(SettleLater):
+    with pytest.raises(AcknowledgeLater):
         acknowledge(connector, "b.csv", cursor)
     acknowledge(connector, "a.csv", read_all(connector, "a.csv")[-1].cursor)
     assert (tree(drop.folder), tree(drop.done)) == ([], ["a.csv", "b.csv", "export.manifest"])

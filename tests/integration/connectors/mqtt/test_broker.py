@@ -364,3 +364,29 @@ def test_a_failed_attempt_does_not_wake_the_source_to_the_next_one(tmp_path: Pat
 def test_a_future_or_foreign_cursor_is_refused_with_a_sentence(tmp_path: Path, broker: Mosquitto) -> None:
     with Reader(tmp_path, broker.url, {"version": 9}) as reader, pytest.raises(SourceBroken, match="cursor reset"):
         reader.read()
+
+
+def test_why_says_what_a_topic_waits_for(tmp_path: Path) -> None:
+    with mosquitto() as broker, Reader(tmp_path, broker.url) as reader:
+        explain = reader.connector.explain
+        assert explain(reader.partition.name) == f"Not connected to {reader.connector.options.address}."
+        reader.read()
+        connected = f"Connected to {reader.connector.options.address}. Subscriptions: 1."
+        begin = "The subscription bench/{bench}/+ with QoS 1 covers the topic bench/north/t1."
+        assert explain(reader.partition.name) is None
+        assert explain("bench/north") is None
+        assert explain("bench/north/t1") == f"{begin} {connected} No message of it arrived in this process."
+        reader.woken.clear()
+        broker.publish(("bench/north/t1", "20.50"))
+        assert reader.woken.wait(SECONDS)
+        waiting = "Messages of this source that are not stored yet: 1."
+        assert explain(reader.partition.name) == f"{connected} {waiting}"
+        found = explain("bench/north/t1") or ""
+        assert found.startswith(f"{begin} {connected} Its last message arrived 20")
+        assert found.endswith(f" UTC. {waiting}")
+        reader.until(lambda: reader.values == [("bench/north/t1", "20.50")])
+        assert (explain("bench/north/t1") or "").endswith(" UTC.")
+        reader.woken.clear()
+        broker.stop(signal.SIGKILL)
+        assert reader.woken.wait(SECONDS)
+        assert connected not in (explain("bench/north/t1") or "")

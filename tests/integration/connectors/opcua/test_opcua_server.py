@@ -123,7 +123,7 @@ def test_an_unchanged_server_yields_nothing_after_a_restart_of_the_daemon(server
     with reading(server.url, tmp_path, mode="poll") as later:
         later.cursor = stored
         assert later.read() == []
-        later.connector.again()
+        later.connector.reset()
         assert len(later.read()) == 1
 
 
@@ -229,3 +229,32 @@ def test_an_expired_certificate_of_the_server_is_refused(tmp_path: Path, monkeyp
 def test_too_many_variables_are_refused(server: OpcuaServer, tmp_path: Path) -> None:
     with reading(server.url, tmp_path, max_nodes=2) as source, pytest.raises(SourceBroken, match="max_nodes"):
         source.read()
+
+
+def test_why_says_what_a_variable_waits_for(server: OpcuaServer, tmp_path: Path) -> None:
+    missing = f"{LINE}.Missing"
+    with reading(server.url, tmp_path, nodes=[missing]) as source:
+        explain = source.connector.explain
+        address = source.connector.options.address
+        assert explain(address) == f"Not connected to {address}."
+        assert explain(missing) == f"{missing} is configured. Not connected to {address}."
+        assert explain("Line1/Count") is None  # not known before the first reading
+        source.read()
+        health = f"Changes are reported by a subscription. Connected to {address}. Variables: 4, bad: 1."
+        found = explain("Line1/Count") or ""
+        assert found.startswith("The variable Line1/Count is good. Its value was read 20")
+        assert found.endswith(f" UTC. {health}")
+        assert (explain(f"{LINE}.Count") or "").endswith(health)
+        assert "is unknown to the server" in (explain(missing) or "")
+        assert explain("Line1/Other") is None
+        assert explain(address) is None
+        server.spoil("Temp", "BadSensorFailure")
+        deadline = time.monotonic() + 30
+        while "A change of it is not read yet." not in (explain("Line1/Temp") or ""):
+            assert source.woken.wait(max(0.0, deadline - time.monotonic()))
+            source.woken.clear()
+        source.read()
+        assert (explain("Line1/Temp") or "").startswith("The variable Line1/Temp has a bad value (BadSensorFailure)")
+    with reading(server.url, tmp_path, mode="poll") as polled:
+        polled.read()
+        assert "Changes are read every 0.05 seconds." in (polled.connector.explain("Line1/Count") or "")

@@ -16,7 +16,7 @@ from connectors.remote import RemoteConnector, RemoteOptions
 from connectors.remote.object_store import ObjectStore
 from connectors.remote.store import find_name_fault
 from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
-from ingestd.sdk.testing import settlement
+from ingestd.sdk.testing import acknowledgement
 from tests.support.object_server import ObjectServer
 
 Open = Callable[..., RemoteConnector]
@@ -55,7 +55,7 @@ def test_an_object_that_was_replaced_after_it_was_read_is_not_moved(object_serve
     (partition,) = connector.partitions()
     cursor = list(connector.read(partition, None))[-1].cursor
     object_server.put("drop/a.csv", b"part,mass\nB,2\n")
-    connector.settled(partition, cursor, settlement())
+    connector.acknowledge(partition, cursor, acknowledgement())
     assert object_server.paths() == ["drop/a.csv"]
 
 
@@ -81,7 +81,7 @@ def test_an_object_that_is_replaced_during_its_move_is_never_lost(
 
     with monkeypatch.context() as patched:
         patched.setattr(ObjectStore, "_is_same", replaced)
-        connector.settled(partition, cursor, settlement())
+        connector.acknowledge(partition, cursor, acknowledgement())
     assert object_server.get("drop/a.csv") == b"part,mass\nB,2\n", "the new content was not read yet"
     archived = [path for path in object_server.paths("done") if path.endswith(".csv")]
     assert archived == ([] if instant == "before the copy" else ["done/a.csv"])
@@ -101,9 +101,9 @@ def test_a_copy_that_a_crash_separated_from_its_deletion_is_recognised(
     with monkeypatch.context() as patched:
         patched.setattr("obstore.delete_async", None)  # the end of the process
         with pytest.raises(TypeError):
-            first.settled(partition, cursor, settlement())
+            first.acknowledge(partition, cursor, acknowledgement())
     assert {"done/a.csv", "drop/a.csv"} <= set(object_server.paths())
-    connect(options).settled(partition, cursor, settlement())
+    connect(options).acknowledge(partition, cursor, acknowledgement())
     receipts = ["done/a.csv.receipt.json"] if receipt else []
     assert object_server.paths() == ["done/a.csv", *receipts]
 
@@ -227,7 +227,7 @@ def test_what_was_read_is_acknowledged_after_an_interruption(object_server: Obje
     connector.interrupt()  # `ingestd sync` does so at its end, and acknowledges then
     with pytest.raises(SourceUnavailable, match="interrupted"):
         list(connector.read(partition, None))
-    assert connector.acknowledge_together([(partition, cursor, settlement())]) == [None]
+    assert connector.acknowledge_together([(partition, cursor, acknowledgement())]) == [None]
     assert object_server.paths() == []
 
 

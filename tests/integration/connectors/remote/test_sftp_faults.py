@@ -248,10 +248,10 @@ def test_a_file_that_the_server_does_not_permit_to_be_moved_stays_with_a_reason(
     (folder / "a.csv").write_text("part,mass\nA,1\n")
     (folder / "done").write_text("a file in the place of the archive")
     connector = connect(after="archive", archive="done")
-    from ingestd.sdk.testing import settlement
+    from ingestd.sdk.testing import acknowledgement
 
     (partition,) = connector.partitions()
     cursor = list(connector.read(partition, None))[-1].cursor
     with pytest.raises(SourceUnavailable, match=r"done is not a folder: move it away"):
-        connector.settled(partition, cursor, settlement())
+        connector.acknowledge(partition, cursor, acknowledgement())
     assert (folder / "a.csv").exists()

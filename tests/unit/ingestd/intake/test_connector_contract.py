@@ -17,7 +17,7 @@ from ingestd.daemon.status import Status
 from ingestd.daemon.status_text import format_status
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import Batch, ConnectionHealth, Connector, Cursor, Partition, Settlement, SourceContext, pack
+from ingestd.sdk import Acknowledgement, Batch, ConnectionHealth, Connector, Cursor, Partition, SourceContext, pack
 from tests.support.scripted_source import NoOptions
 
 SECONDS = 30.0
@@ -49,7 +49,7 @@ class Subscription(Connector):
         if cursor is None:
             yield pack([{"k": "a", "v": "1"}], cursor={"n": 1}, last=True)
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002
         self.acknowledged.append(partition)
 
     def health(self) -> ConnectionHealth | None:

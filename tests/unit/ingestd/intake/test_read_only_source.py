@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ingestd.intake.read_only_source import ReadOnlySource
-from ingestd.sdk import Batch, Connector, Cursor, Holds, Partition, Settlement, SourceContext, Watches, pack
+from ingestd.sdk import Acknowledgement, Batch, Connector, Cursor, Holds, Partition, SourceContext, Watches, pack
 
 
 class Touchy(Connector):
@@ -29,8 +29,8 @@ class Touchy(Connector):
         self.calls.append(f"read {partition.name} {cursor}")
         yield pack([{"n": "1"}], cursor={}, last=True)
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
-        self.calls.append(f"acknowledged {partition.name} {cursor} {settlement.run}")
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
+        self.calls.append(f"acknowledged {partition.name} {cursor} {acknowledgement.run}")
 
     def failed(self, partition: Partition, reason: str) -> None:
         self.calls.append(f"failed {partition.name} {reason}")
@@ -45,7 +45,7 @@ class Touchy(Connector):
     def interrupt(self) -> None:
         self.calls.append("interrupt")
 
-    def again(self) -> None:
+    def reset(self) -> None:
         self.calls.append("again")
 
     def close(self) -> None:
@@ -57,13 +57,13 @@ def test_readings_reach_the_connector_and_acknowledgements_do_not() -> None:
     source = ReadOnlySource(connector)
     (partition,) = source.partitions()
     assert len(list(source.read(partition, None))) == 1
-    settlement = Settlement(
+    acknowledgement = Acknowledgement(
         run=1, started=0, ended=0, pipeline="p", sink="s", digest="", records=1, created=1, updated=0, unchanged=0, removed=0,
         rejected=0, refused=0, facts={}, rejects=lambda: iter(()),
     )  # fmt: skip
-    source.settled(partition, {}, settlement)
+    source.acknowledge(partition, {}, acknowledgement)
     source.failed(partition, "It is broken.")
-    source.again()
+    source.reset()
     source.interrupt()
     source.close()
     assert connector.calls == ["partitions", "read one None", "again", "interrupt", "close"]

@@ -12,7 +12,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.core.record import Cursor, Partition, Settlement
+from ingestd.core.record import Acknowledgement, Cursor, Partition
 from ingestd.intake import Reader, SourceSupervisor, thread_pool
 from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
@@ -80,9 +80,9 @@ class WatchedConnector(ScriptedConnector):
         self.fail("waiting")
         return self.ready_in
 
-    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
         self.fail("acknowledging")
-        super().settled(partition, cursor, settlement)
+        super().acknowledge(partition, cursor, acknowledgement)
 
 
 class EventRecorder:

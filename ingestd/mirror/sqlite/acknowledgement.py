@@ -11,17 +11,17 @@ from contextlib import closing
 from functools import partial
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.record import Rejected, Settlement
+from ingestd.core.record import Acknowledgement, Rejected
 from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 1_000
 
 
-def settlement_of(
+def acknowledgement_of(
     connection: sqlite3.Connection, partition: int, reader: Callable[[], sqlite3.Connection]
-) -> Settlement:
-    """See `ingestd.mirror.port.Intake.settlement`; ``reader`` opens a connection for rejections, which may be many."""
+) -> Acknowledgement:
+    """See `ingestd.mirror.port.Intake.acknowledgement`; ``reader`` opens a connection for rejections, which may be many."""
     row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
     run, started, ended, pipeline, workspace, by, name, digest, records, created, updated, unchanged, removed, facts = (
         row
@@ -30,7 +30,7 @@ def settlement_of(
     if connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]:
         with closing(reader()) as listing:
             rejected, refused = listing.execute(SQL["rejected_count"], (partition,)).fetchone()
-    return Settlement(
+    return Acknowledgement(
         run=run, started=started, ended=ended, pipeline=pipeline,
         sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,
         updated=updated, unchanged=unchanged, removed=removed, rejected=rejected, refused=refused,

@@ -1,0 +1,56 @@
+"""What `ingestd why` says about the broker and about a topic."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from connectors.mqtt.options import MqttOptions
+from ingestd.sdk import moment
+
+_MOST_TOPICS = 10_000
+
+
+class TopicTimes:
+    """When the last message of each topic arrived in this process. Of more than 10,000 topics the least recent are forgotten."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._times: OrderedDict[str, float] = OrderedDict()
+
+    def note(self, topic: str, at: float) -> None:
+        """Note a message that arrived ``at``, in seconds since the epoch."""
+        with self._lock:
+            self._times[topic] = at
+            self._times.move_to_end(topic)
+            if len(self._times) > _MOST_TOPICS:
+                self._times.popitem(last=False)
+
+    def last(self, topic: str) -> float | None:
+        """Return when the last message of a topic arrived; None: not known."""
+        with self._lock:
+            return self._times.get(topic)
+
+
+def explain_topic(options: MqttOptions, topic: str, times: TopicTimes, *, connection: str, waiting: int) -> str | None:
+    """Return the subscription and the last message of a topic; None if no subscription covers it.
+
+    ``connection``: a sentence about the connection. ``waiting``: the number of messages of the source that are not stored yet.
+    """
+    pairs = zip(options.filters, options.topics, strict=True)
+    found = next((pair for pair in pairs if pair[0].match(topic) is not None), None)
+    if found is None:
+        return None
+    last = times.last(topic)
+    arrived = (
+        f"Its last message arrived {moment(last)}." if last is not None else "No message of it arrived in this process."
+    )
+    return (
+        f"The subscription {found[1].filter} with QoS {found[1].qos} covers the topic {topic}. {connection} {arrived}"
+        f"{waiting_sentence(waiting)}"
+    )
+
+
+def waiting_sentence(waiting: int) -> str:
+    """Return how many messages of the source are not stored yet; empty: none."""
+    return f" Messages of this source that are not stored yet: {waiting}." if waiting else ""

@@ -1,0 +1,64 @@
+"""The suite of memory: a reading of ten times as many records needs no more of it.
+
+Each reading is a process of its own, and its largest resident set counts. So what libraries hold is seen, too, such as polars.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ingestd.sdk.connector_plugins import load_connector
+from ingestd.sdk.testing.child_reader import read_in_child
+from ingestd.sdk.testing.source_reader import check
+
+_TIMES = 10
+_PART = 4
+"""A reading may need this part of the size of the added records: caches of allocators differ by a few MiB."""
+_LEAST_BYTES = 32 * 2**20
+"""So many bytes must be added, so that those differences are small beside them."""
+
+
+class MemoryRig(ABC):
+    """A real source of any size. ``records``: the number in the small one, which must be several batches.
+
+    ``record_bytes``: the size of a record. The other source has ten times as many.
+    """
+
+    records: ClassVar[int] = 4_000
+    record_bytes: ClassVar[int] = 1_000
+
+    @abstractmethod
+    def source(self) -> Mapping[str, Any]:
+        """Return the settings of the source, with ``connector``; paths are absolute."""
+
+    @abstractmethod
+    def fill(self, records: int) -> None:
+        """Have the source contain exactly so many records."""
+
+
+class MemoryConformance:
+    """Subclass this class in a test module and define a fixture ``rig``; pytest runs the test."""
+
+    def test_memory_does_not_grow_with_the_source(self, rig: MemoryRig, tmp_path: Path) -> None:
+        """A source that grows must not end the daemon one day. `Connector.memory_grows` declares an exception."""
+        reason = load_connector(rig.source()["connector"]).memory_grows
+        if reason:
+            check(reason.endswith(".") and reason.count(" ") > 2, f"memory_grows is not a sentence: {reason!r}.")
+            return
+        added = (_TIMES - 1) * rig.records * rig.record_bytes
+        check(added >= _LEAST_BYTES, f"The rig adds {added} bytes; it must add {_LEAST_BYTES} for a reliable result.")
+        peaks: list[int] = []
+        for records in (rig.records, _TIMES * rig.records):
+            rig.fill(records)
+            reading = read_in_child(rig.source(), tmp_path)
+            check(reading.records == records, f"Of {records} records, {reading.records} are read.")
+            peaks.append(reading.peak_bytes)
+        grown = peaks[1] - peaks[0]
+        check(
+            grown < added // _PART,
+            f"A reading of {added >> 20} MiB more needs {grown >> 20} MiB more memory. Yield smaller batches and keep no "
+            "records, or state the reason in Connector.memory_grows.",
+        )
