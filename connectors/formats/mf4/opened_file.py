@@ -26,11 +26,33 @@ _DATA_OF_GROUP = 2
 """The third link of a data group leads to its data; the first of each block used here leads to the next."""
 
 
+class _Scratch(io.BytesIO):
+    """The scratch file of asammdf, in memory: the sorted records of a file in which those of several groups are mixed."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        super().__init__()
+        self._name = name
+        self._limit = limit
+
+    def write(self, data: Any) -> int:
+        """Write at the present position.
+
+        Raises:
+            SourceBroken: the file would be larger than the limit.
+        """
+        if self.tell() + memoryview(data).nbytes > self._limit:
+            raise SourceBroken(
+                f"{self._name} has mixed records of several groups, and sorting them needs more than {self._limit >> 10} KiB of"
+                " memory. Open it with the program of the recorder and save it sorted, or set a larger sort_bytes in format."
+            )
+        return super().write(data)
+
+
 @contextmanager
-def _scratch_in_memory() -> Iterator[None]:
+def _scratch_in_memory(name: str, limit: int) -> Iterator[None]:
     """Have asammdf create its scratch file in memory. It does so and sorts records when it opens a file."""
     original = mdf_v4.NamedTemporaryFile
-    mdf_v4.NamedTemporaryFile = lambda **_: io.BytesIO()
+    mdf_v4.NamedTemporaryFile = lambda **_: _Scratch(name, limit)
     try:
         yield
     finally:
@@ -51,11 +73,13 @@ typing_extensions.Buffer.register(
 )  # asammdf copies what is none, as Python 3.11 can't find out by itself
 
 
-def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int) -> tuple[MDF, bool]:
+def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) -> tuple[MDF, bool]:
     """Return the opened file, and whether its recorder closed it. Samples are read in pieces of ``piece_bytes``.
 
+    Mixed records are sorted in at most ``sort_bytes`` of memory.
+
     Raises:
-        SourceBroken: it is no MF4 file, or can't be repaired.
+        SourceBroken: it is no MF4 file, can't be repaired, or has too many mixed records.
         MemoryError: the repair needs more memory than the process may use.
     """
     head = file.read(_HEAD_BYTES)
@@ -68,7 +92,7 @@ def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int) -> tuple[MDF, bool]
     is_closed = not flags and head[:8] == _FINISHED
     if not is_closed:
         _refuse_chained_lists(file, name)
-    with _scratch_in_memory():
+    with _scratch_in_memory(name, sort_bytes):
         mdf = MDF(cast("Any", file if is_closed else _private_mapping(file)), process_bus_logging=False)
     mdf.configure(read_fragment_size=piece_bytes)
     return mdf, is_closed

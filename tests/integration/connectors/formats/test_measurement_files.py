@@ -180,6 +180,26 @@ def test_an_mf4_file_that_can_not_be_repaired_is_rejected_with_advice() -> None:
     )
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_mixed_records_that_need_too_much_memory_to_be_sorted_are_rejected_with_advice(
+    is_closed: bool, tmp_path: Path
+) -> None:
+    noise = np.random.default_rng(1).random(20_000)  # 313 KiB in both groups together, which nothing compresses
+    stored = tmp_path / "a"
+    stored.write_bytes(mf4_file({"A": {"v": noise}, "B": {"w": noise}}, closed=is_closed, is_sorted=False))
+    with stored.open("rb") as file:
+        assert sum(chunk.records.height for chunk in Mf4(sort_bytes=2**19).read(file, "a")) == 2
+    with stored.open("rb") as file, pytest.raises(SourceBroken) as refused:
+        list(Mf4(sort_bytes=2**18).read(file, "a"))
+    assert str(refused.value) == (
+        "a has mixed records of several groups, and sorting them needs more than 256 KiB of memory. Open it with the program of"
+        " the recorder and save it sorted, or set a larger sort_bytes in format."
+    )
+    stored.write_bytes(mf4_file({"A": {"v": noise}, "B": {"w": noise}}, closed=is_closed))
+    with stored.open("rb") as file:  # sorted records need no such memory
+        assert sum(chunk.records.height for chunk in Mf4(sort_bytes=1).read(file, "a")) == 2
+
+
 def test_an_mf4_file_with_fewer_samples_than_it_states_is_rejected() -> None:
     data = mf4_file({"Run": {"v": LARGE}})
     short = data.replace((100_000).to_bytes(8, "little"), (100_001).to_bytes(8, "little"))
