@@ -17,6 +17,7 @@ import typing_extensions
 from asammdf import MDF
 from asammdf.blocks import mdf_v4
 
+from connectors.formats.mf4.sorted_records import SortedRecords
 from ingestd.sdk import SourceBroken
 
 _HEAD_BYTES = 64
@@ -26,35 +27,15 @@ _DATA_OF_GROUP = 2
 """The third link of a data group leads to its data; the first of each block used here leads to the next."""
 
 
-class _Scratch(io.BytesIO):
-    """The scratch file of asammdf, in memory: the sorted records of a file in which those of several groups are mixed."""
-
-    def __init__(self, name: str, limit: int) -> None:
-        super().__init__()
-        self._name = name
-        self._limit = limit
-
-    def write(self, data: Any) -> int:
-        """Write at the present position.
-
-        Raises:
-            SourceBroken: the file would be larger than the limit.
-        """
-        if self.tell() + memoryview(data).nbytes > self._limit:
-            raise SourceBroken(
-                f"{self._name} has mixed records of several groups, and sorting them needs more than {self._limit >> 10} KiB of"
-                " memory. Open it with the program of the recorder and save it sorted, or set a larger sort_bytes in format."
-            )
-        return super().write(data)
-
-
 @contextmanager
 def _scratch_in_memory(name: str, limit: int) -> Iterator[None]:
     """Have asammdf create its scratch file in memory. It does so and sorts records when it opens a file."""
     original = mdf_v4.NamedTemporaryFile
-    mdf_v4.NamedTemporaryFile = lambda **_: _Scratch(name, limit)
+    scratch = SortedRecords(name, limit)
+    mdf_v4.NamedTemporaryFile = lambda **_: scratch
     try:
-        yield
+        with scratch.noted():
+            yield
     finally:
         mdf_v4.NamedTemporaryFile = original
 
@@ -76,10 +57,10 @@ typing_extensions.Buffer.register(
 def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) -> tuple[MDF, bool]:
     """Return the opened file, and whether its recorder closed it. Samples are read in pieces of ``piece_bytes``.
 
-    Mixed records are sorted in at most ``sort_bytes`` of memory.
+    Of sorted records of a file with mixed ones, ``sort_bytes`` are in memory.
 
     Raises:
-        SourceBroken: it is no MF4 file, can't be repaired, or has too many mixed records.
+        SourceBroken: it is no MF4 file, can't be repaired, or has too many mixed records in compressed blocks.
         MemoryError: the repair needs more memory than the process may use.
     """
     head = file.read(_HEAD_BYTES)

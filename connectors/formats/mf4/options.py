@@ -22,9 +22,12 @@ class Mf4(MeasurementFormat):
 
     type: Literal["mf4"] = "mf4"
     sort_bytes: int = Field(
-        default=128 * 2**20,
-        ge=0,
-        description="The memory for the sorting of mixed records of several groups. A file that needs more is rejected.",
+        default=64 * 2**20,
+        ge=1,
+        description=(
+            "The memory for sorted records, if the file has those of several groups mixed. With more, the file is sorted again"
+            " for each group."
+        ),
     )
 
     def open(self, file: BinaryIO, name: str) -> Recording:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -180,24 +182,45 @@ def test_an_mf4_file_that_can_not_be_repaired_is_rejected_with_advice() -> None:
     )
 
 
+def random_groups() -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """Return two groups of channels with 313 KiB together, which nothing compresses."""
+    random = np.random.default_rng(1)
+    return {"A": {"v": random.random(20_000)}, "B": {"w": random.random(12_000), "x": random.random(12_000)}}
+
+
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_mixed_records_that_need_too_much_memory_to_be_sorted_are_rejected_with_advice(
-    is_closed: bool, tmp_path: Path
+@pytest.mark.parametrize("sort_bytes", [2**20, 2**17, 1])
+def test_mixed_records_are_the_same_with_any_memory_to_sort_them(
+    is_closed: bool, sort_bytes: int, tmp_path: Path
 ) -> None:
-    noise = np.random.default_rng(1).random(20_000)  # 313 KiB in both groups together, which nothing compresses
+    groups = random_groups()
     stored = tmp_path / "a"
-    stored.write_bytes(mf4_file({"A": {"v": noise}, "B": {"w": noise}}, closed=is_closed, is_sorted=False))
+    stored.write_bytes(mf4_file(groups, closed=is_closed, is_sorted=False))
+    wanted = [samples for channels in groups.values() for samples in channels.values()]
     with stored.open("rb") as file:
-        assert sum(chunk.records.height for chunk in Mf4(sort_bytes=2**19).read(file, "a")) == 2
+        recording = mf4_reader.Mf4Recording(file, "a", sort_bytes=sort_bytes)
+        for number, samples in enumerate(wanted):
+            found = np.concatenate([piece for _, piece in recording.pieces([number])])
+            assert found.tobytes() == samples.tobytes()
+
+
+def test_mixed_records_in_compressed_blocks_need_the_memory_for_all_of_them(tmp_path: Path) -> None:
+    plain = mf4_file(random_groups(), is_sorted=False)
+    at = plain.rindex(b"##DT")
+    content = plain[at + 24 :]
+    packed = zlib.compress(content)
+    head = struct.pack("<2sBBIQQ", b"DT", 0, 0, 0, len(content), len(packed))
+    block = b"##DZ" + bytes(4) + struct.pack("<QQ", 24 + len(head) + len(packed), 0) + head + packed
+    stored = tmp_path / "a"
+    stored.write_bytes(plain[:at] + block)
+    with stored.open("rb") as file:
+        assert sum(chunk.records.height for chunk in Mf4(sort_bytes=2**20).read(file, "a")) == 3
     with stored.open("rb") as file, pytest.raises(SourceBroken) as refused:
-        list(Mf4(sort_bytes=2**18).read(file, "a"))
+        list(Mf4(sort_bytes=2**17).read(file, "a"))
     assert str(refused.value) == (
-        "a has mixed records of several groups, and sorting them needs more than 256 KiB of memory. Open it with the program of"
-        " the recorder and save it sorted, or set a larger sort_bytes in format."
+        "a has mixed records of several groups in compressed blocks, and sorting them needs more than 128 KiB of memory. Open it"
+        " with the program of the recorder and save it sorted, or set a larger sort_bytes in format."
     )
-    stored.write_bytes(mf4_file({"A": {"v": noise}, "B": {"w": noise}}, closed=is_closed))
-    with stored.open("rb") as file:  # sorted records need no such memory
-        assert sum(chunk.records.height for chunk in Mf4(sort_bytes=1).read(file, "a")) == 2
 
 
 def test_an_mf4_file_with_fewer_samples_than_it_states_is_rejected() -> None:
