@@ -30,7 +30,7 @@ class _Mixed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _GroupPiece:
     """The records of one group from a range, compressed. ``start`` and ``size``: where the library believes that they are."""
 
     start: int
@@ -65,7 +65,7 @@ class SortedRecords:
         self._kept = io.BytesIO()
         self._position = 0
         self._end = 0
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_GroupPiece] = []
         self._reads = _NotedReads(io.BytesIO())
         self._mixed: _Mixed | None = None
         self._groups: Iterator[int] = iter(())
@@ -97,7 +97,7 @@ class SortedRecords:
                 " larger sort_bytes in format."
             )
         else:
-            self._pieces.append(_Piece(self._end, len(data), self._mixed, group))
+            self._pieces.append(_GroupPiece(self._end, len(data), self._mixed, group))
         self._end += len(data)
         self._position = self._end
         return len(data)
@@ -148,7 +148,7 @@ class SortedRecords:
         finally:
             mdf_v4.sort_data_block, mdf_v4.MDF4._sort = sort_block, sort  # noqa: SLF001
 
-    def _made_again(self, piece: _Piece) -> bytes:
+    def _made_again(self, piece: _GroupPiece) -> bytes:
         if self._sorted_of is None or self._sorted_of[0] is not piece.mixed:
             self._sorted_of = None  # two of them would be in memory
             self._sorted_of = (piece.mixed, self._sort_again(piece.mixed))
