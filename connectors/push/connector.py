@@ -85,9 +85,10 @@ class PushConnector(Connector):
         """Yield what waits, some messages in each batch. Repeated messages are acknowledged unread."""
         self._give_back()
         stored: dict[str, Any] = dict(cursor) if cursor is not None else {}
-        count = int(stored.get("records", 0))
+        count, ids = stored.get("records"), stored.get("ids")  # of a later version if they have other types
+        count = count if isinstance(count, int) else 0
         try:
-            self._known.load(stored.get("ids", ()))
+            self._known.load(ids if isinstance(ids, list) else ())
         except OSError as error:
             raise SourceUnavailable(f"The ids of known messages can't be read: {error}.") from error
         if self._known.is_full:

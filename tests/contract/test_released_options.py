@@ -13,7 +13,7 @@ from ingestd.sdk.testing import check_released_options
 RECORDED = Path(__file__).parents[1] / "golden" / "options"
 """A file for each connector. The examples of 0.1.0 were checked with the code of that release when they were recorded."""
 UNRELEASED = "unreleased"
-"""The examples of the present options. A release renames the member to its version and copies it."""
+"""The examples of the present options. `make release` records them for its version."""
 OURS = ("database", "directory", "file", "http", "log", "mqtt", "opcua", "push", "remote")
 
 

@@ -45,6 +45,11 @@ from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialec
 from ingestd.sdk import Cursor, counted
 
 _VERSION = 1
+_SHAPES = {
+    "fingerprint": dict, "state": dict, "reading": str, "at": int | float, "swept": int | float, "whole": int | float,
+    "backfill": dict,
+}  # fmt: skip
+"""The types of members of the cursor. With another one, the table is read whole."""
 _KEPT_SECONDS = 3600
 """A cursor with an older state is stored again although nothing changed, so that a restart does not read more."""
 
@@ -250,7 +255,7 @@ class ChangeReader:
 
     def _begin_reading(self, cursor: Cursor | None) -> _Begin:
         """Return where the reading begins. A whole reading in place of one with a waiting backfill keeps its position."""
-        token = dict(cursor) if cursor is not None and cursor.get("changes") == _VERSION else None
+        token = dict(cursor) if cursor is not None and _is_of_this_version(cursor) else None
         if token is not None and self._forget and token["reading"] == self._forgotten:
             self._forget = False  # the whole reading that was asked for is durable
         known = self._memory
@@ -431,6 +436,11 @@ class ChangeReader:
         if count not in {None, "0"}:
             values = f"a {self._source.cursor} that is NULL, infinite or in the future"
             self.notice = f"{count} rows have {values}: only the sweep finds their changes."
+
+
+def _is_of_this_version(cursor: Cursor) -> bool:
+    shapes = all(isinstance(cursor[name], type_) for name, type_ in _SHAPES.items() if name in cursor)
+    return cursor.get("changes") == _VERSION and shapes
 
 
 def _release(method: ChangeMethod, session: ReadSession, token: _Token | None, memory: _Memory | None) -> None:

@@ -17,6 +17,7 @@ import typing_extensions
 from asammdf import MDF
 from asammdf.blocks import mdf_v4
 
+from connectors.formats.mf4.sorted_records import SortedRecords
 from ingestd.sdk import SourceBroken
 
 _HEAD_BYTES = 64
@@ -27,12 +28,14 @@ _DATA_OF_GROUP = 2
 
 
 @contextmanager
-def _scratch_in_memory() -> Iterator[None]:
+def _scratch_in_memory(name: str, limit: int) -> Iterator[None]:
     """Have asammdf create its scratch file in memory. It does so and sorts records when it opens a file."""
     original = mdf_v4.NamedTemporaryFile
-    mdf_v4.NamedTemporaryFile = lambda **_: io.BytesIO()
+    scratch = SortedRecords(name, limit)
+    mdf_v4.NamedTemporaryFile = lambda **_: scratch
     try:
-        yield
+        with scratch.noted():
+            yield
     finally:
         mdf_v4.NamedTemporaryFile = original
 
@@ -51,11 +54,13 @@ typing_extensions.Buffer.register(
 )  # asammdf copies what is none, as Python 3.11 can't find out by itself
 
 
-def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int) -> tuple[MDF, bool]:
+def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int, sort_bytes: int) -> tuple[MDF, bool]:
     """Return the opened file, and whether its recorder closed it. Samples are read in pieces of ``piece_bytes``.
 
+    Of sorted records of a file with mixed ones, ``sort_bytes`` are in memory.
+
     Raises:
-        SourceBroken: it is no MF4 file, or can't be repaired.
+        SourceBroken: it is no MF4 file, can't be repaired, or has too many mixed records in compressed blocks.
         MemoryError: the repair needs more memory than the process may use.
     """
     head = file.read(_HEAD_BYTES)
@@ -68,7 +73,7 @@ def open_mdf(file: BinaryIO, name: str, *, piece_bytes: int) -> tuple[MDF, bool]
     is_closed = not flags and head[:8] == _FINISHED
     if not is_closed:
         _refuse_chained_lists(file, name)
-    with _scratch_in_memory():
+    with _scratch_in_memory(name, sort_bytes):
         mdf = MDF(cast("Any", file if is_closed else _private_mapping(file)), process_bus_logging=False)
     mdf.configure(read_fragment_size=piece_bytes)
     return mdf, is_closed

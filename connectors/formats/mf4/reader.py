@@ -36,9 +36,9 @@ class Mf4Recording(Recording):
     and named by the notice, because asammdf evaluates formulas as code, and returns the unconverted samples if that fails.
     """
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, *, sort_bytes: int) -> None:
         self._file_name = name
-        self._mdf, is_closed = open_mdf(file, name, piece_bytes=PIECE_BYTES)
+        self._mdf, is_closed = open_mdf(file, name, piece_bytes=PIECE_BYTES, sort_bytes=sort_bytes)
         self._sources: list[tuple[int, int]] = []
         channels: list[MeasuredChannel] = []
         group_properties: dict[str, Properties] = {}

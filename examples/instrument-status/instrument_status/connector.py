@@ -21,6 +21,7 @@ class InstrumentStatusConnector(Connector):
     scheduled_only: ClassVar[bool] = (
         True  # The connector does not watch the folder; the pipeline's schedule starts each reading.
     )
+    memory_grows: ClassVar[str] = "A whole file is in memory, because it has the few values of one instrument."
     options: InstrumentStatusOptions
 
     def __init__(self, options: InstrumentStatusOptions, context: SourceContext) -> None:

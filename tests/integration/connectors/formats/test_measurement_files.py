@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -177,6 +179,47 @@ def test_an_mf4_file_that_can_not_be_repaired_is_rejected_with_advice() -> None:
     assert sentence_of(Mf4(), mf4_file(MF4_GROUPS, closed=False, lists=2)) == (
         "a was not closed by its recorder, and its samples are in several lists, which can't be repaired here. Open it with the"
         " program of the recorder and save it."
+    )
+
+
+def random_groups() -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """Return two groups of channels with 313 KiB together, which nothing compresses."""
+    random = np.random.default_rng(1)
+    return {"A": {"v": random.random(20_000)}, "B": {"w": random.random(12_000), "x": random.random(12_000)}}
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+@pytest.mark.parametrize("sort_bytes", [2**20, 2**17, 1])
+def test_mixed_records_are_the_same_with_any_memory_to_sort_them(
+    is_closed: bool, sort_bytes: int, tmp_path: Path
+) -> None:
+    groups = random_groups()
+    stored = tmp_path / "a"
+    stored.write_bytes(mf4_file(groups, closed=is_closed, is_sorted=False))
+    wanted = [samples for channels in groups.values() for samples in channels.values()]
+    with stored.open("rb") as file:
+        recording = mf4_reader.Mf4Recording(file, "a", sort_bytes=sort_bytes)
+        for number, samples in enumerate(wanted):
+            found = np.concatenate([piece for _, piece in recording.pieces([number])])
+            assert found.tobytes() == samples.tobytes()
+
+
+def test_mixed_records_in_compressed_blocks_need_the_memory_for_all_of_them(tmp_path: Path) -> None:
+    plain = mf4_file(random_groups(), is_sorted=False)
+    at = plain.rindex(b"##DT")
+    content = plain[at + 24 :]
+    packed = zlib.compress(content)
+    head = struct.pack("<2sBBIQQ", b"DT", 0, 0, 0, len(content), len(packed))
+    block = b"##DZ" + bytes(4) + struct.pack("<QQ", 24 + len(head) + len(packed), 0) + head + packed
+    stored = tmp_path / "a"
+    stored.write_bytes(plain[:at] + block)
+    with stored.open("rb") as file:
+        assert sum(chunk.records.height for chunk in Mf4(sort_bytes=2**20).read(file, "a")) == 3
+    with stored.open("rb") as file, pytest.raises(SourceBroken) as refused:
+        list(Mf4(sort_bytes=2**17).read(file, "a"))
+    assert str(refused.value) == (
+        "a has mixed records of several groups in compressed blocks, and sorting them needs more than 128 KiB of memory. Open it"
+        " with the program of the recorder and save it sorted, or set a larger sort_bytes in format."
     )
 
 

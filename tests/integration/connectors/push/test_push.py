@@ -237,13 +237,17 @@ def test_a_flood_gets_429_with_the_time_to_wait(bench: Callable[..., Bench]) -> 
     assert 1 <= int(refused.headers["retry-after"]) <= 100
 
 
-def test_slow_clients_keep_no_other_out(bench: Callable[..., Bench]) -> None:
+@pytest.mark.parametrize("part", ["headers", "body"])
+def test_slow_clients_keep_no_other_out(bench: Callable[..., Bench], part: str) -> None:
     pushed = bench()
+    begin = "POST /bench HTTP/1.1\r\nHost: x\r\n"
+    if part == "body":
+        begin += "".join(f"{name}: {value}\r\n" for name, value in bearer().items()) + "Content-Length: 99\r\n\r\n{"
     host, port = pushed.address.split(":")
     with ExitStack() as stack:
         for _ in range(140):
             slow = stack.enter_context(socket.create_connection((host, int(port)), timeout=SECONDS))
-            slow.sendall(b"POST /bench HTTP/1.1\r\nHost: x\r\n")
+            slow.sendall(begin.encode())
         with httpx.Client(timeout=SECONDS) as other:
             response = other.post(
                 f"http://{pushed.address}/bench", content=b'{"part": "a", "mass": 1}', headers=bearer()
