@@ -25,6 +25,7 @@ from bench import (
     latency,
     log,
     memory,
+    pages,
     peers,
     service,
     single,
@@ -58,6 +59,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "growth": growth.measure,
     "start": start.measure,
     "idle": idle.measure,
+    "pages": pages.measure,
 }
 
 
