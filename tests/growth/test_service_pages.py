@@ -67,6 +67,7 @@ VIEWS: Final = (
             "newest": {"sort": "newest"},
             "search that finds": {"search": "7"},
             "search that finds nothing": {"search": "nothing"},
+            "search of the last key": {"search": "k005999"},
             "search of values that finds nothing": {"search": "nothing", "in": "value"},
             "search of both that finds nothing": {"search": "nothing", "in": "all"},
             "search backwards": {"search": "nothing", "sort": "key-last"},
