@@ -26,6 +26,7 @@ from bench import (
     latency,
     log,
     memory,
+    pages,
     peers,
     service,
     single,
@@ -60,6 +61,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "growth": growth.measure,
     "start": start.measure,
     "idle": idle.measure,
+    "pages": pages.measure,
 }
 
 

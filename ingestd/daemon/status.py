@@ -92,8 +92,12 @@ def compile_status(
     notices: Callable[[], tuple[OperatorNotice, ...]],
     health: Callable[[], tuple[SourceHealth, ...]] = tuple,
     since_start: WorkCounts | None = None,
+    with_sinks: bool = True,
 ) -> Status:
-    """Return the status of an open state file that the process ``pid`` holds. Blocks."""
+    """Return the status of an open state file that the process ``pid`` holds. Blocks.
+
+    ``with_sinks``: also the counts of each sink, which read all entries.
+    """
     pipelines = tuple(mirror.pipelines())
     ran = {pipeline.name for pipeline in pipelines}
     return Status(
@@ -105,7 +109,7 @@ def compile_status(
         rejected=mirror.rejected(),
         pipelines=pipelines,
         idle=tuple(pipeline.name for pipeline in configuration.settings.pipelines if pipeline.name not in ran),
-        sinks=tuple(mirror.sinks()),
+        sinks=tuple(mirror.sinks()) if with_sinks else (),
         rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
         forgotten=mirror.forgotten(),
         held=tuple(mirror.held_runs()),

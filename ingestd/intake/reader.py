@@ -95,6 +95,14 @@ class _ReadPass(msgspec.Struct):
         self.retry_after = max(self.retry_after, error.retry_after)
 
 
+class _RunTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The duration of a run, and the parts of it; see `PartitionRead`."""
+
+    seconds: float
+    map_seconds: float
+    store_seconds: float
+
+
 class _SourceNeeded(Exception):
     """A partition must be read again, which is not possible in a transaction."""
 
@@ -501,6 +509,7 @@ class Reader:
             clock=self._clock,
         )  # fmt: skip
         started = self._clock()
+        taken = 0.0
         summary: RunSummary | None = None
         try:
             cursor = None if whole else withheld or state.cursor
@@ -513,7 +522,9 @@ class Reader:
                         reading.close()
                         return self._read(partition, state, None, whole=True)
                     self._sha256 = batch.facts.get("file.sha256", "")
+                    began = self._clock()
                     summary = run.take(batch)
+                    taken += self._clock() - began
                     self._report_committed(partition, batch.cursor)
                     if self._stopped.is_set():
                         break
@@ -529,7 +540,12 @@ class Reader:
             run.fail("the reading was stopped before the partition's end", broken=False)
             return None
         if not summary.collided:
-            self._report(partition, summary, run.first_reject, self._clock() - started)
+            times = _RunTimes(
+                seconds=round(self._clock() - started, 3),
+                map_seconds=round(taken - run.store_seconds, 6),
+                store_seconds=round(run.store_seconds, 6),
+            )
+            self._report(partition, summary, run.first_reject, times)
         return summary
 
     def _report_committed(self, partition: Partition, cursor: Cursor) -> None:
@@ -594,8 +610,7 @@ class Reader:
             self._emit(SourceStopped(pipeline=self.pipeline, sentence=sentence))
         self._stop_reason = sentence
 
-    def _report(self, partition: Partition, summary: RunSummary, first_reject: str, seconds: float) -> None:
-        seconds = round(seconds, 3)
+    def _report(self, partition: Partition, summary: RunSummary, first_reject: str, times: _RunTimes) -> None:
         held = summary.withheld
         if held is not None and held.run == summary.id:
             sentence = " ".join(
@@ -613,7 +628,7 @@ class Reader:
         if not summary.changed:
             self._emit(
                 PartitionUnchanged(
-                    pipeline=self.pipeline, partition=partition.name, records=summary.records, seconds=seconds
+                    pipeline=self.pipeline, partition=partition.name, records=summary.records, seconds=times.seconds
                 )
             )
             return
@@ -627,7 +642,9 @@ class Reader:
                 unchanged=summary.unchanged,
                 removed=summary.removed,
                 rejected=summary.rejected,
-                seconds=seconds,
+                seconds=times.seconds,
+                map_seconds=times.map_seconds,
+                store_seconds=times.store_seconds,
             )
         )
         if summary.rejected:

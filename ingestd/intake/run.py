@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
+from functools import partial
+from typing import TypeVar
 
 import polars as pl
 
@@ -20,6 +22,8 @@ from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.process.redaction import redact_text
 from ingestd.sdk.batches import attach_rejects
+
+T = TypeVar("T")
 
 _ENTRIES_IN_COMMIT = 5000
 """New entries of a snapshot are collected up to this number, the size of a request. So ten changed rows among a million are one
@@ -39,7 +43,8 @@ class Run:
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
     snapshot. ``hashes``: see `Difference`. ``row_hashes`` returns those of a batch, if they are known. ``clock``: monotonic
-    seconds. ``first_reject``: location and reason of the first rejected record.
+    seconds. ``first_reject``: location and reason of the first rejected record. ``store_seconds``: the time of writes to the
+    mirror.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Run:
         self._header_known = False
         self._contract = contract
         self.first_reject = ""
+        self.store_seconds = 0.0
 
     def load_sections(self) -> dict[bytes, int]:
         """Return the number of records by digest, for the sections of the source that need not be read. Call it first."""
@@ -151,18 +157,22 @@ class Run:
         if not batch.last:
             return None
         if self._partial:
-            return self._mirror.finish_run(
-                run,
-                cursor=batch.cursor,
-                seen=None,
-                deletes=self._partition.deletes,
-                partial=True,
-                reasons=self._hold_reasons(),
-                amendment=self._amended.amendment(batch),
+            return self._stored_by(
+                lambda: self._mirror.finish_run(
+                    run,
+                    cursor=batch.cursor,
+                    seen=None,
+                    deletes=self._partition.deletes,
+                    partial=True,
+                    reasons=self._hold_reasons(),
+                    amendment=self._amended.amendment(batch),
+                )
             )
         seen = self._difference.seen() if self._partition.snapshot else None
-        return self._mirror.finish_run(
-            run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes, reasons=self._hold_reasons()
+        return self._stored_by(
+            lambda: self._mirror.finish_run(
+                run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes, reasons=self._hold_reasons()
+            )
         )
 
     def fail(self, reason: str, *, broken: bool) -> None:
@@ -196,14 +206,16 @@ class Run:
             entries = entries.clear()
         else:
             self._drain(run)  # earlier entries first
-        self._mirror.commit(
-            run,
-            entries=entries,
-            records=self._records,
-            rejects=self._rejects,
-            cursor=batch.cursor,
-            facts=self._with_notices(batch.facts),
-            resolved=self._resolves,
+        self._stored_by(
+            lambda: self._mirror.commit(
+                run,
+                entries=entries,
+                records=self._records,
+                rejects=self._rejects,
+                cursor=batch.cursor,
+                facts=self._with_notices(batch.facts),
+                resolved=self._resolves,
+            )
         )
         self._stored += entries.height
         self._entries, self._rejects, self._records, self._last = [], [], 0, None
@@ -217,8 +229,17 @@ class Run:
             return
         self._sorting_seconds = 2 * max(self._clock() - self._began, self._sorting_seconds)
         for entries in self._sorter.drain():
-            self._mirror.commit(run, entries=entries, records=0, rejects=(), cursor=self._cursor, facts={})
+            self._stored_by(
+                partial(self._mirror.commit, run, entries=entries, records=0, rejects=(), cursor=self._cursor, facts={})
+            )
             self._stored += entries.height
+
+    def _stored_by(self, store: Callable[[], T]) -> T:
+        """Call a write to the mirror, and add its time."""
+        began = self._clock()
+        result = store()
+        self.store_seconds += self._clock() - began
+        return result
 
     def _with_notices(self, facts: MappingOf[str, str]) -> MappingOf[str, str]:
         """Return the facts; their notice also states what the contract accepted."""

@@ -553,7 +553,13 @@ class Observable(Protocol):
         """Return the number of unexplained entries of a sink. Reads all its entries."""
 
     def sinks(self) -> list[SinkStatus]:
-        """Return all sinks, by address."""
+        """Return all sinks, by address. Reads all entries."""
+
+    def blockers(self) -> dict[SinkAddress, LaneBlocker]:
+        """Return why deliveries wait, by sink. The cost is independent of the number of entries."""
+
+    def entries_of(self, sink: SinkAddress) -> int:
+        """Return the number of entries of a sink; 0 if it is unknown. Reads all its entries."""
 
     def pipelines(self) -> list[PipelineStatus]:
         """Return all pipelines that ever ran, by name."""

@@ -17,7 +17,7 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, set_span_in_context
 
 from ingestd.process.redaction import redact
 from ingestd.telemetry.catalogue.daemon import TelemetryFailed, TelemetryResumed
@@ -32,6 +32,7 @@ CLOSE_SECONDS = 1.0
 QUEUE_ITEMS = 2048
 """Spans, and log records, that wait for the collector. Further ones are dropped."""
 
+_NO_PARTS: Mapping[str, float] = {}
 _SEVERITIES = {
     "debug": SeverityNumber.DEBUG,
     "info": SeverityNumber.INFO,
@@ -129,7 +130,12 @@ class OtlpExport:
             case PartitionRead():
                 counts = ("records", "created", "updated", "unchanged", "removed", "rejected")
                 attributes = {f"ingestd.{name}": getattr(event, name) for name in counts}
-                self._add_span("run", event.seconds, _run_attributes(event) | attributes)
+                parts = {
+                    "read": max(0.0, event.seconds - event.map_seconds - event.store_seconds),
+                    "map": event.map_seconds,
+                    "store": event.store_seconds,
+                }
+                self._add_span("run", event.seconds, _run_attributes(event) | attributes, parts=parts)
             case PartitionUnchanged():
                 attributes = {"ingestd.records": event.records}
                 self._add_span("run", event.seconds, _run_attributes(event) | attributes)
@@ -144,16 +150,30 @@ class OtlpExport:
                 pass  # the log has the other events
 
     def _add_span(
-        self, name: str, seconds: float, attributes: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
+        self,
+        name: str,
+        seconds: float,
+        attributes: Mapping[str, Any],
+        kind: SpanKind = SpanKind.INTERNAL,
+        *,
+        parts: Mapping[str, float] = _NO_PARTS,
     ) -> None:
+        """Add a span that ends now. ``parts``: spans inside of it by name, one after the other, with their seconds."""
         exporter = self._exporters.get("traces")
         if exporter is None:
             return
         end = time.time_ns()
         masked = {field: cast("str | int", redact(value, field)) for field, value in attributes.items()}
-        span = self._tracer.start_span(name, kind=kind, start_time=end - int(seconds * 1e9), attributes=masked)
-        if span.is_recording() and exporter.admit():  # a span that is not ended is not exported
-            span.end(end_time=end)
+        start = end - int(seconds * 1e9)
+        span = self._tracer.start_span(name, kind=kind, start_time=start, attributes=masked)
+        if not span.is_recording() or not exporter.admit():  # a span that is not ended is not exported
+            return
+        inside = set_span_in_context(span)
+        for part, length in parts.items():
+            begun, start = start, min(end, start + int(length * 1e9))
+            if exporter.admit():
+                self._tracer.start_span(part, context=inside, start_time=begun).end(end_time=start)
+        span.end(end_time=end)
 
     def add_line(self, fields: Mapping[str, Any]) -> None:
         """Export a line of the log, with secrets masked."""

@@ -21,6 +21,10 @@ def pages(service: Service) -> Iterator[list[str]]:
     entries: dict[str, str | None] = {f"part.{number:03d}.mass": "0.10" for number in range(120)}
     empty = service.workspace("Empty")
     sink = service.sink(workspace, {**entries, "k" * 255: "v" * 2_000, "null": None}, label="s" * 200)
+    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    assert service.http.patch(address, json={"changes": 10, "days": 10}).status_code == 200
+    for mass in ("0.20 kg", "0.30 kg"):
+        service.write(sink, "part.001.mass", mass)
     block = service.block(workspace, "b" * 120)
     service.block(workspace, "Wheel", parent=block)
     file = service.http.post(
@@ -61,6 +65,13 @@ def pages(service: Service) -> Iterator[list[str]]:
             f"/ui/workspaces/{workspace}/search?search=none",
             f"{sink}?search=none&in=all",
             f"{sink}/history",
+            f"{sink}/history?from=2020-01-01T00:00:00",
+            f"{sink}/entries/part.001.mass/history",
+            f"{sink}/entries/part.001.mass/delete",
+            f"{sink}/new-entry",
+            f"{sink}/delete",
+            f"/ui/workspaces/{workspace}/new-sink",
+            f"/ui/workspaces/{workspace}/blocks/new",
             f"/ui/workspaces/{empty}",
             f"/ui/workspaces/{empty}/files",
             "/ui/webhooks?search=none",
@@ -119,7 +130,7 @@ def test_no_page_loads_external_or_forbidden_resources(signed_in: Browser, servi
 
 
 def test_a_bidirectional_control_character_is_shown_and_has_no_effect(signed_in: Browser, service: Service) -> None:
-    sink = service.sink(service.workspace("Direction"), {"evil": "abc\u202edef"})
+    sink = service.sink(service.workspace("Direction"), {"evil": "abc\u202edef"}, label="Mas\u202eses")
     signed_in.go(sink)
     value = signed_in.find(".value")
     assert value.get_attribute("textContent") == "abc\u202edef"
@@ -130,7 +141,8 @@ def test_a_bidirectional_control_character_is_shown_and_has_no_effect(signed_in:
     )
     assert len(places) == 3
     assert places == sorted(places), "the characters after it are displayed from left to right"
-    assert signed_in.find(".direction").get_attribute("data-code") == "U+202E"
+    assert signed_in.find("td .direction").get_attribute("data-code") == "U+202E"
+    assert signed_in.find("h1 .direction").get_attribute("data-code") == "U+202E", "labels are shown as values are"
 
 
 def test_all_pages_can_be_used_by_keyboard(browser: Browser, service: Service) -> None:

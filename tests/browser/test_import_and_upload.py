@@ -41,3 +41,32 @@ def test_files_are_uploaded_with_their_outcome(signed_in: Browser, service: Serv
     signed_in.until(lambda: signed_in.heading == "Delete file")
     signed_in.click("Delete file")
     signed_in.until(lambda: signed_in.texts("tbody th a") == [empty.name])
+
+
+DROP = """
+const area = document.getElementById("upload");
+window.seen = [];
+new MutationObserver((changes) => { for (const one of changes) window.seen.push(one.target.value); })
+  .observe(document.getElementById("uploads"), { attributes: true, attributeFilter: ["value"], subtree: true });
+const dragged = new DataTransfer();
+dragged.items.add(new File([new Uint8Array(arguments[0])], "dropped.bin"));
+const event = (kind) => new DragEvent(kind, { dataTransfer: dragged, bubbles: true, cancelable: true });
+document.body.dispatchEvent(event("dragenter"));
+const marked = area.classList.contains("over");
+document.body.dispatchEvent(event("drop"));
+return [marked, area.classList.contains("over")];
+"""
+
+
+def test_a_dropped_file_is_uploaded_with_its_progress(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace()
+    size = 4_000_000
+    signed_in.go(f"/ui/workspaces/{workspace}/files")
+    assert signed_in.run(DROP, size) == [True, False], "the area is marked until the file is dropped"
+    signed_in.until(lambda: signed_in.texts("#uploads .hint, #uploads .error") == ["uploaded"])
+    progress = signed_in.run("return window.seen")
+    assert progress[-1] == 1
+    assert progress == sorted(progress)
+    (file,) = service.http.get("/v1/cloud-storage", params={"workspaceId": workspace}).json()
+    assert (file["fileName"], int(file["size"])) == ("dropped.bin", size)
+    assert signed_in.complaints() == []

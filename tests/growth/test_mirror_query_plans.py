@@ -58,6 +58,7 @@ READS_ALL = {
     "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
     # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
+    "entries_of_sink": "a total of one sink, for the page of a pipeline",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
     "rejected_total": "a total, in an index",
     "rejected_by_pipeline": "totals, in an index; then one row for each partition with rejections",

@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 import pytest
 
+from tests.support.growing_service import SINK, fill, growing_service, growing_settings
 from tests.support.interface_rows import ROWS, Row
 from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from tests.support.work_counter import LONGEST_WRITE, STEPS_COUNTED, Work, counting_connections
-from workspaced.app import Application, running
-from workspaced.security import key_store as access
-from workspaced.settings.model import Limits, WorkspacedSettings
-from workspaced.storage.factory import transact
+from workspaced.app import Application
 
 N: Final = 1_500
 SLACK: Final = 2_000
 """Steps that the service spends independently of a request. Skipping 3N more rows takes five times as many."""
-_SINK: Final = "/v1/workspace/{workspace}/data-sink/{sink}"
 
 WHOLE: Final = {"DS1", "DS2", "DS1 as CSV", "DS1 search without take"}
 """Operations that return every entry."""
 PAGES: Final = (
     *(
-        Row(id=f"DS1 {name}", method="GET", path=_SINK, query={"take": "50", **query}, shape=None)
+        Row(id=f"DS1 {name}", method="GET", path=SINK, query={"take": "50", **query}, shape=None)
         for name, query in {
             "page": {},
             "page backwards": {"sortOrder": "DESC"},
@@ -48,8 +42,8 @@ PAGES: Final = (
             "search of values that finds nothing": {"search": "nothing", "searchIn": "all"},
         }.items()
     ),
-    Row(id="DS1 as CSV", method="GET", path=_SINK, query={"format": "csv"}, shape=None),
-    Row(id="DS1 search without take", method="GET", path=_SINK, query={"search": "k"}, shape=None),
+    Row(id="DS1 as CSV", method="GET", path=SINK, query={"format": "csv"}, shape=None),
+    Row(id="DS1 search without take", method="GET", path=SINK, query={"search": "k"}, shape=None),
     Row(id="audit log", method="GET", path="/v1/audit-log", query={"take": "10"}, shape=None),
     Row(
         id="audit log of an action",
@@ -69,7 +63,7 @@ PAGES: Final = (
     Row(
         id="DS11 of a hundred",
         method="POST",
-        path=f"{_SINK}/mass",
+        path=f"{SINK}/mass",
         json=[{"key": f"k{index * 7:06d}", "value": "2"} for index in range(100)],
         shape=None,
     ),
@@ -94,48 +88,6 @@ class Cost:
 
     total: int
     longest_write: int
-
-
-def _settings(data: Path, **limits: int) -> WorkspacedSettings:
-    chosen = Limits(requests_per_minute=0, walked_rows=500, **limits)
-    return WorkspacedSettings(data=data, limits=chosen, maintenance_seconds=86_400, key_cache_seconds=3_600)
-
-
-@asynccontextmanager
-async def _service(data: Path) -> AsyncIterator[tuple[Application, httpx.AsyncClient]]:
-    settings = _settings(data)
-    key = transact(
-        settings.database,
-        lambda tx: access.create_key(
-            tx, name="svc:test", role="owner", now=time.time_ns() // 1_000_000, expires_at=None
-        ),
-    )
-    async with running(settings) as app:
-        transport = httpx.ASGITransport(app=app)
-        headers = {"x-api-key": key, "ClientId": "tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            await app.run_maintenance()  # the first run of the jobs is over
-            yield app, http
-
-
-async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, sample: SampleWorkspace, rows: int) -> None:
-    """Create so many entries, rows of the audit log, and attempted deliveries."""
-    sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)
-    for start in range(0, rows, N):
-        entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(start, start + N)]
-        response = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-        assert response.status_code == 200, response.text
-    numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
-    for statement in (
-        f"""INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id,
-                                   workspace_id, changed, counts)
-            {numbers} SELECT i, 'p', '', '', '', '', 'data_sink.updated', '', '', '[]', '{{}}' FROM n""",
-        f"""INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at)
-            {numbers} SELECT i + 1000000, 'e' || i, 'data_sink.updated', '', i, '{{}}', 9999999999999 FROM n""",
-        f"""INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at)
-            {numbers} SELECT i + 1000000, 'd' || i, w.number, i + 1000000, 'r', 'succeeded', 0, 0 FROM n, webhook w""",
-    ):
-        transact(settings.database, lambda tx, statement=statement: tx.run(statement))  # type: ignore[misc]
 
 
 async def _jobs_done(app: Application) -> None:
@@ -164,9 +116,9 @@ def _cost(steps: Work) -> Cost:
 
 async def _measured(data: Path, rows: int, steps: Work) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
-    async with _service(data) as (app, http):
+    async with growing_service(data) as (app, http):
         sample = await create_sample_workspace(http)
-        await _fill(http, _settings(data), sample, rows)
+        await fill(http, growing_settings(data), sample, rows)
         for operation in OPERATIONS:
             await app.run_maintenance()
             steps.reset()
@@ -220,7 +172,7 @@ def bulk_for_webhooks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cost, C
     """Send a bulk with 3 webhooks, and with 12, and wait for its deferred work."""
 
     async def bulk(data: Path, webhooks: int, steps: Work) -> Cost:
-        async with _service(data) as (app, http):
+        async with growing_service(data) as (app, http):
             sample = await create_sample_workspace(http)
             for _ in range(webhooks):
                 made = await http.post("/v1/webhooks", json={"url": "https://receiver.invalid/", "dataEvents": ["*"]})
@@ -228,7 +180,7 @@ def bulk_for_webhooks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cost, C
             await app.run_maintenance()
             steps.reset()
             entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(1_000)]
-            sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)
+            sink = SINK.format(workspace=sample.workspace, sink=sample.sink)
             response = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
             assert response.status_code == 200, response.text
             await _jobs_done(app)

@@ -59,6 +59,14 @@ def test_runs_requests_and_log_lines_arrive_with_their_secrets_masked(tmp_path: 
         assert attributes_of(request)["ingestd.entries"] >= 1
         line = daemon.wait_for("partition_read")
         assert abs((run.end_time_unix_nano - run.start_time_unix_nano) / 1e9 - line["seconds"]) < 1e-6
+        parts = {span.name: span for span in collector.spans if span.parent_span_id == run.span_id}
+        assert list(parts) == ["read", "map", "store"]
+        assert {span.trace_id for span in parts.values()} == {run.trace_id}
+        assert parts["read"].start_time_unix_nano == run.start_time_unix_nano
+        for name in ("map", "store"):
+            assert line[f"{name}_seconds"] > 0
+            length = (parts[name].end_time_unix_nano - parts[name].start_time_unix_nano) / 1e9
+            assert length == pytest.approx(min(line[f"{name}_seconds"], line["seconds"]), abs=1e-3)
         record = next(one for one in collector.records if one.event_name == "partition_read")
         fields = attributes_of(record)
         assert fields == {name: line[name] for name in line if name not in {"timestamp", "level", "event"}}

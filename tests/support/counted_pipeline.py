@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch, Cursor, Partition
 from ingestd.intake import Reader
@@ -31,7 +32,14 @@ class CountedPipeline:
     """Counts into ``work``: SQLite steps and statements, rows, requests and their bytes, bytes written, acknowledgements."""
 
     def __init__(
-        self, folder: Path, work: Work, *, script: Script, columns: Sequence[str] = (), max_items: int = PIECE
+        self,
+        folder: Path,
+        work: Work,
+        *,
+        script: Script,
+        columns: Sequence[str] = (),
+        max_items: int = PIECE,
+        guard: Guard = DEFAULT_GUARD,
     ) -> None:
         self.path = folder / "state.db"
         self.work = work
@@ -42,6 +50,7 @@ class CountedPipeline:
         self.address = SinkAddress(workspace=self.workspace, by="label", name="Rig")
         spec = EntrySpec(key="{k}.{column}", columns=tuple(columns)) if columns else EntrySpec(key="{k}", value="{v}")
         self._mapping = Mapping([spec])
+        self._guard = guard
         self.events: list[Event] = []
         self.open()
 
@@ -51,7 +60,7 @@ class CountedPipeline:
         self.mirror.intake.activate(["pipe"])
         self.reader = Reader(
             pipeline="pipe", connector=_CountingSource(self.script, self.work), mapping=self._mapping, sink=self.address,
-            mirror=self.mirror.intake, emit=self.events.append,
+            mirror=self.mirror.intake, emit=self.events.append, guard=self._guard,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from workspaced.http.pagination import Cursor
 from workspaced.http.responses import Response
 from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE
 from workspaced.ui.addresses import address
-from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error
+from workspaced.ui.page_request import ApiResponse, PageRefused, PageRequest, api_error, parse_response
 from workspaced.ui.pager import PagePosition, Pager
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.sink_icon import shown_icon
@@ -111,8 +111,22 @@ async def show_sink(request: PageRequest) -> PageView:
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
         csv_all=entry_range.address("entries.csv"),
+        named=await _named_exactly(request, entry_range, found),
         **part_values(entry_range, found),
     )
+
+
+async def _named_exactly(request: PageRequest, entry_range: EntryRange, found: ApiResponse) -> str:
+    """Return the searched text if it is the key of an entry on a later page; else an empty text.
+
+    A search reads a part of a large sink, but an entry is found by its key at once.
+    """
+    key = entry_range.search
+    if not key or not found.next_cursor or any(entry["key"] == key for entry in found.record["entries"]):
+        return ""
+    response = await request.api.request("GET", *entry_range.path, key, counted=False)
+    is_entry = response.status == 200 and isinstance((await parse_response(response)).value, dict)
+    return key if is_entry else ""
 
 
 def part_values(entry_range: EntryRange, found: ApiResponse) -> dict[str, Any]:

@@ -345,6 +345,10 @@ FROM sink k LEFT JOIN (SELECT sink, count(*) AS rows FROM rejected GROUP BY sink
 LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
 ORDER BY k.workspace, k.name
 
+-- name: entries_of_sink
+SELECT count(*) FROM sink k CROSS JOIN entry e ON e.sink = k.id
+WHERE k.workspace = ? AND k.addressed_by = ? AND k.name = ? AND NOT e.removed
+
 -- name: status_pipelines
 SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE r.partition = p.id)), 0),
   coalesce(sum((SELECT count(*) FROM entry e WHERE e.partition = p.id AND e.last_read IS NOT NULL)), 0), max(p.last_run)

@@ -74,6 +74,18 @@ class Observer:
             for address in [SinkAddress(workspace=workspace, by=by, name=name)]
         ]
 
+    def blockers(self) -> dict[SinkAddress, LaneBlocker]:
+        """See `Observable.blockers`."""
+        with self._view() as connection:
+            return _blockers(connection)
+
+    def entries_of(self, sink: SinkAddress) -> int:
+        """See `Observable.entries_of`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["entries_of_sink"], (sink.workspace, sink.by, sink.name)).fetchone()
+        count: int = row[0]
+        return count
+
     def pipelines(self) -> list[PipelineStatus]:
         """See `Observable.pipelines`."""
         with self._view() as connection:
@@ -141,7 +153,9 @@ class Observer:
     def count(self, selection: Selection) -> int:
         """See `RejectionReader.count`."""
         with self._view() as connection:
-            return sum(1 for _ in connection.execute(*select_rejected(selection)))
+            statement, parameters = select_rejected(selection)
+            count: int = connection.execute(f"SELECT count(*) FROM ({statement}\n)", parameters).fetchone()[0]
+        return count
 
     def refusals(self, rejection: int) -> list[Refusal]:
         """See `RejectionReader.refusals`."""

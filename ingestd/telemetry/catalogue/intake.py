@@ -8,7 +8,11 @@ from ingestd.telemetry.event import Event
 
 
 class PartitionRead(Event, frozen=True, kw_only=True):
-    """A partition was read completely and its entries are in the mirror."""
+    """A partition was read completely and its entries are in the mirror.
+
+    ``map_seconds`` and ``store_seconds``: the parts of ``seconds`` for the comparison and mapping of records, and for writes to
+    the mirror. The rest is the reading.
+    """
 
     pipeline: str
     partition: str
@@ -19,6 +23,8 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     removed: int
     rejected: int
     seconds: float
+    map_seconds: float
+    store_seconds: float
 
 
 class PartitionUnchanged(Event, frozen=True, kw_only=True):

@@ -64,6 +64,11 @@ async def test_a_sink_is_searched_by_value_and_says_where_it_stopped(
         assert "k299" in pages[0]
         assert KEY.findall((await browser.get(f"{sink}?search=k01&in=value")).text) == []
         assert KEY.findall((await browser.get(f"{sink}?search=K010&in=all")).text) == ["k010"]
+        by_key = await browser.get(f"{sink}?search=k699")
+        assert KEY.findall(by_key.text) == []
+        assert f'later page: <a class="key" href="{sink}/entries/k699">' in by_key.text, "an exact key is found at once"
+        for text in ("k69", "k010", "list", "mass", "699"):
+            assert "later page" not in (await browser.get(f"{sink}?search={text}")).text
         newest = await browser.get(f"{sink}?search=value+1&in=value&sort=newest")
         assert "Sort by createdAt or key" in newest.text
         csv = await browser.get(f"{sink}/entries.csv?search=value+699&in=value")
