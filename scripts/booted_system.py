@@ -1,8 +1,8 @@
 """A real systemd as the first process of a root folder, in namespaces of its own, by systemd-nspawn.
 
 The folder must be a root folder made for this purpose: its systemd changes files there. The kernel is that of the machine. The
-system has no network but its loopback interface. Its processes, mounts and control groups end with the context, or with the
-process that started it. It needs root.
+system has no network but its loopback interface. Its processes and mounts end with the context, or with the process that started
+it; its control groups with the context. It needs root.
 """
 
 from __future__ import annotations
