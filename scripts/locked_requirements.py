@@ -9,7 +9,7 @@ from importlib.metadata import Distribution, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-_BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[.*\])?==.*(?:\n[ \t]+.*)*", re.MULTILINE)
+_BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?P<extras>\[.*\])?==.*(?:\n[ \t]+.*)*", re.MULTILINE)
 
 
 def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
@@ -39,8 +39,18 @@ def locked_requirements(lock: str, requirements: Iterable[str]) -> str:
         KeyError: a package is not in the lock file; run ``make lock``.
     """
     blocks: dict[str, str] = {}
+    with_extras: dict[str, str] = {}
     for block in _BLOCK.finditer(lock):  # a package has several if its version depends on the Python
         name = canonicalize_name(block["name"])
         blocks[name] = f"{blocks.get(name, '')}{block[0]}\n"
-    names = [canonicalize_name(found.metadata["Name"]) for found in closure(requirements, without=("ingestd",))]
-    return "".join(blocks[name] for name in names)
+        if block["extras"]:
+            with_extras[name] = f"{name}{block['extras']}"
+    # pip installs the extras of a line, too, and requires their packages. Another part of the lock file may need them.
+    needed = [*requirements]
+    while missing := [with_extras.pop(name) for name in _names(needed) if name in with_extras]:
+        needed += missing
+    return "".join(blocks[name] for name in _names(needed))
+
+
+def _names(requirements: Iterable[str]) -> list[str]:
+    return [canonicalize_name(found.metadata["Name"]) for found in closure(requirements, without=("ingestd",))]

@@ -280,8 +280,6 @@ def accounts_and_folders() -> Iterator[str]:
             yield f"install -d -m {mode} -o {user} -g {group} {path}"
         else:
             yield f"if [ -e {path} ]; then chown {user}:{group} {path}; chmod {mode} {path}; fi"
-    for name, mode in (("ingestd", "0750"), ("workspaced", "0700")):
-        yield f"install -d -m {mode} -o {name} -g {name} /var/lib/{name}"
 
 
 def lines_of(name: str) -> list[str]:

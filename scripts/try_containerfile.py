@@ -17,7 +17,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scripts.try_package import CONFIGURATION, expect, make_root, output
+from scripts.root_folder import expect, make_root, output
+from scripts.try_package import CONFIGURATION
 
 ROOT = Path(__file__).parents[1]
 BASE = ["python3", "python3-venv", "passwd"]

@@ -55,6 +55,6 @@ def install_units(user: bool, force: bool, root: Path) -> None:
     manager = "systemctl --user" if user else "systemctl"
     click.echo("Next:")
     if not user:
-        click.echo("  systemd-sysusers && systemd-tmpfiles --create")
+        click.echo("  systemd-sysusers ingestd.conf && systemd-tmpfiles --create ingestd.conf")
     click.echo(f"  {manager} daemon-reload")
     click.echo(f"  {manager} enable --now ingestd")

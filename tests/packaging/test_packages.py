@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -55,6 +56,17 @@ def test_the_locked_versions_of_a_part_are_lines_of_the_lock_file() -> None:
     numpy = [line for line in LOCK.splitlines() if line.startswith("numpy==")]
     assert len(numpy) > 1, "one version for each range of Python"
     assert set(numpy) <= set(locked_requirements(LOCK, ["ingestd[hdf5]"]).splitlines())
+
+
+def test_the_packages_of_extras_in_locked_lines_are_locked_lines_too() -> None:
+    assert any(re.match(r"[\w.-]+\[.+\]==", line) for line in LOCK.splitlines())
+    for requirements in ([everything()], service_dependencies()):
+        text = locked_requirements(LOCK, requirements)
+        lines = [line.partition("==")[0] for line in text.splitlines() if not line.startswith(" ")]
+        names = {canonicalize_name(line.partition("[")[0]) for line in lines}
+        for line in lines:
+            if "[" in line:
+                assert needed(line) <= names, line
 
 
 def test_the_service_alone_starts_in_an_environment_without_the_daemon(service_wheel: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_the_units_of_the_system_start_the_installed_programs(tmp_path: Path) ->
     assert all(path.stat().st_mode & 0o777 == 0o644 for path in root.rglob("*") if path.is_file())
     assert run.stdout.splitlines()[-4:] == [
         "Next:",
-        "  systemd-sysusers && systemd-tmpfiles --create",
+        "  systemd-sysusers ingestd.conf && systemd-tmpfiles --create ingestd.conf",
         "  systemctl daemon-reload",
         "  systemctl enable --now ingestd",
     ]
