@@ -32,7 +32,7 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\],]*)(:(?P<port>\d*))?")
 _NAME = re.compile(r"[A-Za-z_]+")
 _ADVICE = (
     "this is no database URL; write postgresql://user:password@host/database, and write %40, %2F, %3A, %3F and %23 for the"
-    " characters @ / : ? # of a password"
+    " characters @ / : ? # of a password; the address of a SQLite file is sqlite:///file.db"
 )
 
 

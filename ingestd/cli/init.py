@@ -223,12 +223,20 @@ def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, 
     if not path.is_file():
         raise InitFailed(f"There is no file {path}.")
     path = path.absolute()
-    profile = _read(lambda: columns_of_file(path), path.name)
+    profile = _read(lambda: columns_of_file(path, _report_sheet), path.name)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
     return (
         InitialFolder(path=str(folder), pattern=f"*{''.join(path.suffixes)}"),
         profile,
         _name(path.name.split(".")[0]),
+    )
+
+
+def _report_sheet(sheet: str) -> None:
+    click.echo(
+        f"The sheet '{sheet}' was read, the first visible one with cells. For another one use a sample with only that sheet, then"
+        " set 'format: {type: excel, sheet: NAME, header_row: N}' in the source.",
+        err=True,
     )
 
 
@@ -259,18 +267,26 @@ def _columns(
     profile: ColumnProfile, key: str | None, columns: Sequence[str], ask: _Dialogue
 ) -> tuple[str, tuple[str, ...]]:
     """Return the column of keys, and those with values."""
-    contract, commas = profile.contract(), profile.decimal_commas()
+    contract, commas, repeated = profile.contract(), profile.decimal_commas(), profile.repeated()
     click.echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
     for name, column in contract.items():
         kind = "decimal with a comma" if name in commas else column.type
         click.echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
-    key = ask.value(key, "Column that names a record", option="--key", default=suggested_key(contract, commas))
+    key = ask.value(
+        key, "Column that names a record", option="--key", default=suggested_key(contract, commas, repeated)
+    )
     for name in (key, *columns):
         if name not in contract:
             raise InitFailed(f"The sample has no column '{name}'. Its columns are: {', '.join(contract)}.")
     if not is_possible_key(key):
         raise InitFailed(
             f"The column '{key}' can't be named in a template. Rename it in the source, or choose another one."
+        )
+    if key in repeated:
+        click.echo(
+            f"Several records have the same value of '{key}'. Only the last one of them would be delivered. Choose another"
+            " column, or name more columns in the 'key' of the configuration, such as {number}.{revision}.",
+            err=True,
         )
     if columns:
         return key, tuple(columns)

@@ -25,7 +25,8 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
     """Show why a file waits, or what happened to it.
 
     PATH is a file in a folder or in its archive; the file may be gone. It can also be the name that a pipeline uses, such as
-    'sub/run.csv' or the name of a table. Each pipeline that knows it prints one line.
+    'sub/run.csv' or the name of a table. Each pipeline that knows it prints one line. If there are several, each line begins
+    with the name of its pipeline.
 
     Exit codes: 0 found, 1 no pipeline knows it.
 
@@ -36,7 +37,7 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
         click.echo(json.dumps(redact([msgspec.to_builtins(one) for one in known]), ensure_ascii=False, indent=2))
     else:
         for one in known:
-            click.echo(redact_text(one.sentence))
+            click.echo(redact_text(f"{one.pipeline}: {one.sentence}" if len(known) > 1 else one.sentence))
     if not known:
         click.echo(
             f"No pipeline of {configuration.path} knows '{printable(path)}': it is not in any of their folders, and never was.",

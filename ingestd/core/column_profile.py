@@ -25,10 +25,12 @@ class _Column(msgspec.Struct):
     has_comma_form: bool = True
     has_comma: bool = False
     has_thousands: bool = False
+    is_repeated: bool = False
 
     def add(self, values: pl.Series) -> None:
         present = values.filter((values != "").fill_null(value=False))
         self.filled += present.len()
+        self.is_repeated |= present.n_unique() < present.len()
         self.types = [one for one in self.types if present.str.contains(PATTERNS[one]).all()]
         if self.has_comma_form:
             self.has_comma_form = bool(present.str.contains(_COMMA_FORM).all())
@@ -64,6 +66,10 @@ class ColumnProfile:
             for name, column in self._columns.items()
             if column.has_comma_form and column.has_comma
         }
+
+    def repeated(self) -> frozenset[str]:
+        """Return the columns with a value that several records of one batch have. Other batches are not compared."""
+        return frozenset(name for name, column in self._columns.items() if column.is_repeated)
 
     def _contract_of(self, column: _Column) -> ColumnContract:
         filled = bool(self.records) and column.filled == self.records

@@ -122,7 +122,13 @@ class _Report:
     def _missing(self, error: ErrorDetails, found: FoundNode) -> LocatedMistake:
         key = str(error["loc"][-1])
         path = (*found.path, key)
-        return found.node.location, dotted(path), sentences.missing(key, self._shape.field(path))
+        sentence = sentences.missing(key, self._shape.field(path))
+        if key == CONNECTOR and isinstance(found.node, MappingNode):
+            # Without a connector no other key of the source is known, so none of them is reported as unknown.
+            for name, _ in found.node.items:
+                if hint := sentences.misspelled(name.text, key):
+                    return name.location, dotted(path), f"{sentence}{hint}"
+        return found.node.location, dotted(path), sentence
 
     def _location_of(self, error: ErrorDetails, found: FoundNode) -> ConfigLocation:
         position = error.get("ctx", {}).get("position")

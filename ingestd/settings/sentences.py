@@ -88,6 +88,11 @@ def missing(key: str, field: FieldInfo | None) -> str:
     return f"The key '{key}' is missing{meaning}"
 
 
+def misspelled(written: str, key: str) -> str:
+    """Return a hint that ``written`` may be a misspelled ``key``, with a leading space; empty if they are not similar."""
+    return f" There is '{shortened(written)}'.{hint}" if (hint := nearest(written, [key])) else ""
+
+
 def withheld(field: FieldInfo | None, written: str | None) -> str:
     """Return the sentence for an error with a reason that may contain a secret."""
     meaning = f" Expected: {field.description}" if field is not None and field.description else ""

@@ -18,6 +18,8 @@ OTHER_PAGES = {
 _LANGUAGES = {".md": "markdown", ".py": "python", ".service": "ini", ".yaml": "yaml"}
 _LINK = re.compile(r"(?<=\]\()(?!#|[a-z]+:)([^)\s#]+)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_FILE_NAME = re.compile(r"\A```([a-z]+) ([^\s\"]+)$", re.MULTILINE)
+"""The first line of a block that shows a file. The renderer accepts the name only as a title."""
 
 
 class DeadLink(ValueError):
@@ -69,7 +71,10 @@ def _relinked(text: str, page: Path, root: Path) -> tuple[str, set[str]]:
 
     # Parts with an odd number are blocks of code.
     parts = _FENCE.split(text)
-    return "".join(part if number % 2 else _LINK.sub(relink, part) for number, part in enumerate(parts)), files
+    return "".join(
+        _FILE_NAME.sub(r'```\1 title="\2"', part) if number % 2 else _LINK.sub(relink, part)
+        for number, part in enumerate(parts)
+    ), files
 
 
 def _copy_file(root: Path, folder: Path, name: str) -> None:

@@ -30,14 +30,19 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_site_has_every_page_of_the_navigation_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
+def test_the_site_has_every_page_renders_blocks_of_code_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     site = build_site(ROOT, tmp_path / "site")
     listed = re.findall(r": (\S+)\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(listed) > 25
     for name in listed:
         page = (site / f"{name.replace('README', 'index')}.html").read_text(encoding="utf-8")
         assert re.findall(r"""<(?:script|img|iframe)[^>]+src=["']?(?:https?:)?//[^"'> ]+""", page) == [], name
+        assert "```" not in page, name
         assert re.findall(r"""<link[^>]+rel=["']?(?:stylesheet|preconnect)[^>]+(?:https?:)?//[^>]+""", page) == [], name
+
+    assert "parts.csv" in re.findall(
+        r"""class="filename">([^<]+)""", (site / "mapping.html").read_text(encoding="utf-8")
+    )
 
 
 @pytest.mark.parametrize("link", ["nowhere.md", "files.md#nowhere"])

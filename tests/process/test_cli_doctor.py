@@ -68,6 +68,22 @@ def test_files_with_secrets_that_all_accounts_can_read_are_a_problem(tmp_path: P
     assert ingestd(tmp_path, "doctor", "-c", str(config)).returncode == 5
 
 
+def test_the_address_of_a_sqlite_file_is_no_secret(tmp_path: Path) -> None:
+    config = write(tmp_path, "http://127.0.0.1:9", "${file:key}")
+    (tmp_path / "key").write_text(SECRET, encoding="utf-8")
+    (tmp_path / "key").chmod(0o600)
+    table = """
+  - name: table
+    source: {connector: database, url: "sqlite:///parts.db", table: part}
+    schedule: {every: 1h}
+    entries: {key: "{number}", value: "{mass}"}
+    sink: {workspace: Bench, label: Table}
+"""
+    config.write_text(config.read_text(encoding="utf-8").rstrip() + table, encoding="utf-8")
+    config.chmod(0o644)
+    assert {outcome for outcome, _ in machine(config)["modes"]} == {"passed"}
+
+
 def test_small_limits_are_a_problem_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = tmp_path / "inotify"
     limits.mkdir()

@@ -134,6 +134,31 @@ def test_from_an_empty_folder_the_values_of_a_sample_arrive(
     assert (tmp_path / "ingestd.yaml").read_text(encoding="utf-8") == text
 
 
+def test_a_column_without_repeated_values_is_the_suggested_key(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    (tmp_path / "runs.csv").write_text("bench,mass,run\nnorth,0.10,1\nnorth,2,2\n", encoding="utf-8")
+    words = ("--no-input", "--url", url, "--sample", "runs.csv")
+    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    assert (done.returncode, "the same value" in done.stderr) == (0, False), done.stderr
+    assert '"{mass}.{column}", columns: ["run"]' in (tmp_path / "ingestd.yaml").read_text(encoding="utf-8")
+    chosen = run(tmp_path, "init", *words, "--output", "bench.yaml", "--key", "bench", INGESTD_API_KEY=key)
+    assert chosen.returncode == 0, chosen.stderr
+    assert "Several records have the same value of 'bench'." in chosen.stderr
+
+
+def test_the_sheet_of_a_workbook_that_was_read_is_named(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    workbook = openpyxl.Workbook()
+    workbook.worksheets[0].title = "Cover"
+    workbook.worksheets[0].append(["Mass budget"])
+    workbook.worksheets[0].append(["Issue 3"])
+    workbook.create_sheet("Masses").append(["part", "mass"])
+    workbook.save(tmp_path / "budget.xlsx")
+    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "budget.xlsx", INGESTD_API_KEY=key)
+    assert done.returncode == 5
+    assert "The sheet 'Cover' was read" in done.stderr
+
+
 def test_a_table_and_a_chosen_column_of_texts(tmp_path: Path, service: tuple[str, str]) -> None:
     url, key = service
     with closing(sqlite3.connect(tmp_path / "pdm.db")) as database:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,18 +14,21 @@ from ingestd.daemon.mapping_test.sample import read_sample
 from ingestd.daemon.source_profile import read_profile
 
 
-def columns_of_file(path: Path) -> ColumnProfile:
-    """Read a file as a drop folder reads it.
+def columns_of_file(path: Path, report_sheet: Callable[[str], None]) -> ColumnProfile:
+    """Read a file as a drop folder reads it. ``report_sheet`` is called with the name of the sheet that is read in a workbook.
 
     Raises:
         SourceBroken: its format is not known, or it can't be read.
     """
-    profile = ColumnProfile()
+    profile, sheet = ColumnProfile(), ""
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         source = {"connector": "directory", "path": folder}
         configuration = _draft(Path(folder), source, {})
         for batch in read_sample(configuration, configuration.settings.pipelines[0], path):
             profile.add(batch.records)
+            sheet = batch.facts.get("file.sheet", sheet)
+    if sheet:
+        report_sheet(sheet)
     return profile
 
 

@@ -113,11 +113,16 @@ def is_possible_key(column: str) -> bool:
     return parts == (Field(column),) and column != "column" and "${" not in column
 
 
-def suggested_key(columns: Mapping[str, ColumnContract], commas: Collection[str] = ()) -> str | None:
-    """Return the column that probably names a record: the first one that is always filled, and no number if possible."""
+def suggested_key(
+    columns: Mapping[str, ColumnContract], commas: Collection[str] = (), repeated: Collection[str] = ()
+) -> str | None:
+    """Return the column that probably names a record: the first one that is always filled.
+
+    A column without repeated values is preferred, then one that has no numbers.
+    """
     possible = [name for name, column in columns.items() if is_possible_key(name) and column.filled]
-    texts = [name for name in possible if not _is_numeric(name, columns, commas)]
-    return next(iter([*texts, *possible]), None)
+    possible.sort(key=lambda name: (name in repeated, _is_numeric(name, columns, commas)))
+    return next(iter(possible), None)
 
 
 def suggested_values(columns: Mapping[str, ColumnContract], key: str, commas: Collection[str] = ()) -> tuple[str, ...]:

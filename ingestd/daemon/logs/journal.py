@@ -82,5 +82,6 @@ class Journal:
             said = errors.read(_SHOWN).decode(errors="backslashreplace").strip()
             if status:
                 raise JournalUnreadable(
-                    f"journalctl can't read the journal of {self.unit} (exit code {status}): {said}"
+                    f"journalctl can't read the journal of {self.unit} (exit code {status}): {said or 'it gave no reason.'}"
+                    " If the daemon writes its log to a file, name it in the setting log: {file: FILE}."
                 )

@@ -243,6 +243,12 @@ def test_a_pipeline_without_a_source_does_not_require_a_schedule(tmp_path: Path)
     ]
 
 
+def test_a_misspelled_connector_is_reported_at_the_key(tmp_path: Path) -> None:
+    [line] = mistakes(with_source("{path: drop, conector: poll}"), tmp_path)
+    assert line.startswith("ingestd.yaml:5:26: pipelines[0].source.connector: The key 'connector' is missing: ")
+    assert line.endswith(" There is 'conector'. Did you mean 'connector'?")
+
+
 def test_options_that_permit_unknown_keys_are_validated_nevertheless(tmp_path: Path) -> None:
     assert mistakes(with_source("{connector: lax, dept: 3}"), tmp_path) == [
         "ingestd.yaml:5:30: pipelines[0].source.dept: There is no key 'dept' here. Did you mean 'depth'?"
