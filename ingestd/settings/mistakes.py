@@ -17,7 +17,7 @@ from ingestd.settings import sentences
 from ingestd.settings.model import Settings
 from ingestd.settings.node import ConfigLocation, FoundNode, ListNode, MappingNode, Node, Path, Scalar, dotted, find
 from ingestd.settings.shape import CONNECTOR, Shape, known_keys
-from ingestd.settings.validation import ConnectorKind, Reading, validated
+from ingestd.settings.validation import SENTENCE, ConnectorKind, Reading, validated
 from ingestd.settings.values import Values, at
 
 LocatedMistake: TypeAlias = tuple[ConfigLocation, str, str]
@@ -85,10 +85,13 @@ class _Report:
         self._harmless = {(error["loc"], error["type"]): error for error in reversed(shown)}
         kinds: dict[Path, list[tuple[str, sentences.Context]]] = {}
         ends = [self._end(error) for error in errors]
+        explained = {find(self._root, error["loc"]).path for error in errors if error["type"] == SENTENCE}
         for error in errors:
             found = find(self._root, error["loc"])
             if self._is_consequence(error, found):
                 continue
+            if error["type"] in sentences.WRONG_KIND and found.path in explained:
+                continue  # another alternative has the kind of this value, and its sentence says what is wrong
             if error["type"] == "missing":
                 yield self._missing(error, found)
             elif error["type"] == "extra_forbidden":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,11 @@ def test_a_mistake_in_a_template_is_reported_with_its_column(tmp_path: Path) -> 
     [line] = mistakes(text, tmp_path)
     column = text.splitlines()[5].index("{part'") + 1
     assert line.startswith(f"ingestd.yaml:6:{column}: pipelines[0].entries.key: '{{' has no '}}'")
+
+
+def test_a_text_in_the_place_of_text_or_mapping_is_reported_once(tmp_path: Path) -> None:
+    [line] = mistakes(re.sub(r'value: "[^"]*"', 'value: "{mass"', GOOD, count=1), tmp_path)
+    assert line.endswith("entries.value: '{' has no '}'; write '{{' for the character itself.")
 
 
 @pytest.mark.parametrize(
