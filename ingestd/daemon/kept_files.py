@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from ingestd.mirror.sqlite.file_owner import give, make_folder, owner_like
 from ingestd.sdk.kept_file import MAX_BYTES, write_kept
 
 
@@ -53,13 +54,17 @@ def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
 
 
 def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
-    """Write kept files; others stay.
+    """Write kept files, for the owner of the state file or of its folder; others stay.
 
     Raises:
         OSError: a file can't be written.
     """
+    owner = owner_like(state)
     for pipeline, name, content in files:
-        write_kept(kept_folder(state, pipeline), Path(name).name, content)
+        folder = kept_folder(state, pipeline)
+        make_folder(folder, owner, mode=0o700)
+        write_kept(folder, Path(name).name, content)
+        give(folder / Path(name).name, owner)
 
 
 def _name(pipeline: str) -> str:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from ingestd.core.errors import MirrorError
 from ingestd.mirror.sqlite.connection import copy_unlocked, lock_state
 from ingestd.mirror.sqlite.failures import damaged, named_errors, state_exists, unopenable
+from ingestd.mirror.sqlite.file_owner import give, make_folder, owner_like
 
 KeptFiles: TypeAlias = Iterable[tuple[str, str, bytes]]
 """Pipeline, name and content of private files of connectors. A backup has them in a table of its own."""
@@ -52,7 +53,8 @@ def restore_state(
 ) -> Path | None:
     """Replace the state file by a backup. Return the path at which the replaced file is kept, None if there was none.
 
-    ``restore_kept`` writes the kept files of the backup, before the state file is replaced.
+    ``restore_kept`` writes the kept files of the backup, before the state file is replaced. If the process may change owners,
+    the new files belong to the owner and the group of the former file, or of the folder if there was none.
 
     The sequence file stays: it shows the next start that the state file is older than what the service received. After a crash
     the state file has either the former content or that of the backup.
@@ -67,9 +69,15 @@ def restore_state(
         raise MirrorError(f"There is no backup {backup}. Nothing was changed.")
     part = state.with_name(f".{state.name}.part")
     try:
-        state.parent.mkdir(parents=True, exist_ok=True)
+        owner = owner_like(state)
+        make_folder(state.parent, owner)
+        lock = state.with_name(f"{state.name}.lock")
+        had_lock = lock.exists()
         with os.fdopen(lock_state(state)):
+            if not had_lock:
+                give(lock, owner)
             _copy_durably(backup, part)
+            give(part, owner)
             restore_kept(_take_kept(part))
             replaced = _keep(state)
             part.replace(state)
