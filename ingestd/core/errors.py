@@ -134,5 +134,9 @@ class MirrorNewer(MirrorError):
     """A newer version of the program wrote the state file."""
 
 
+class MirrorOutdated(MirrorError):
+    """The state file has an older layout or no tables yet. The next start of the daemon or a sync changes that."""
+
+
 class RunNotHeld(IngestdError):
     """The run cannot be approved or discarded. The message says why."""

@@ -42,7 +42,7 @@ def check_access(configuration: Configuration) -> Iterator[CheckFinding]:
     """Check the state file, and then each source."""
     usable = True
     for finding in _check_state(configuration):
-        usable = usable and finding.step.outcome != "failed"
+        usable = usable and finding.step.outcome == "passed"
         yield finding
     if usable:
         yield from _check_held_runs(configuration)
@@ -52,7 +52,10 @@ def check_access(configuration: Configuration) -> Iterator[CheckFinding]:
 def _check_state(configuration: Configuration) -> Iterator[CheckFinding]:
     """Check that this process can use the state file and that it is not damaged, within ``STATE_SECONDS``."""
     for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
-        step = Step(name="usable", outcome="failed" if found.error else "passed", sentence=found.sentence)
+        outcome: Literal["passed", "failed", "skipped"] = (
+            "failed" if found.error else "skipped" if found.outdated else "passed"
+        )
+        step = Step(name="usable", outcome=outcome, sentence=found.sentence)
         yield CheckFinding(subject="state", step=step)
 
 

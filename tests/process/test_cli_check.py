@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.daemon_process import ingestd, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 
@@ -32,6 +33,18 @@ def test_a_failed_step_is_5_and_the_other_steps_run(tmp_path: Path) -> None:
     assert [line.split()[0] for line in run.stdout.splitlines()] == ["passed", "passed", "failed", "passed"]
     only = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
     assert (only.returncode, len(only.stdout.splitlines())) == (0, 1)
+
+
+def test_an_older_state_file_is_a_notice_because_the_next_start_updates_it(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
+    state = tmp_path / "var/ingestd.db"
+    SqliteMirror.open(state).close()
+    with closing(sqlite3.connect(state)) as connection:
+        connection.execute("PRAGMA user_version = 4")
+    run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
+    assert run.returncode == 0
+    (line,) = [line for line in run.stdout.splitlines() if " state · " in line]
+    assert line.startswith(f"skipped state · usable: {state} was written by an older ingestd")
 
 
 def test_it_runs_beside_the_daemon(tmp_path: Path) -> None:

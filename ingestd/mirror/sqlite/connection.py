@@ -19,7 +19,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
-from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
+from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
 from ingestd.mirror.port import WriteBatch
 from ingestd.mirror.sqlite.failures import ReadingConnection, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.write_lock import WriteLock
@@ -340,9 +340,9 @@ def _refuse_older(version: int, path: Path) -> None:
     """Raise if the file needs a migration, which only a write connection can do."""
     newest = _migrations()[-1][0]
     if not version:
-        raise MirrorError(f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables")
+        raise MirrorOutdated(f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables")
     if version < newest:
-        raise MirrorError(
+        raise MirrorOutdated(
             f"{path} was written by an older ingestd (layout {version}, this one reads {newest}). The next start of "
             "'ingestd run' or 'ingestd sync' updates it."
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ingestd.core.errors import MirrorError
+from ingestd.core.errors import MirrorError, MirrorOutdated
 from ingestd.mirror.sqlite.connection import open_read_only
 from ingestd.mirror.sqlite.failures import damaged, named_errors, unopenable
 
@@ -22,10 +22,14 @@ _STEPS = 100_000
 
 
 class StateFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one check; ``error`` is None if it passed."""
+    """The result of one check. ``error`` is None unless the file can't be used.
+
+    ``outdated``: the next start changes the layout, so nothing can read the content before.
+    """
 
     sentence: str
     error: MirrorError | None = None
+    outdated: bool = False
 
 
 def examine(path: Path, *, seconds: float) -> Iterator[StateFinding]:
@@ -41,6 +45,8 @@ def examine(path: Path, *, seconds: float) -> Iterator[StateFinding]:
         return
     try:
         yield StateFinding(sentence=_structure(path, seconds))
+    except MirrorOutdated as notice:
+        yield StateFinding(sentence=str(notice), outdated=True)
     except MirrorError as failure:
         yield StateFinding(sentence=str(failure), error=failure)
 
