@@ -21,8 +21,8 @@ def one_line(words: object) -> str:
 def login_refused(where: object, words: str) -> LoginRefused:
     """Return the error for a refused user or password."""
     return LoginRefused(
-        f"The database {where} refuses the login: {words}. It is not tried again, so that the account is not locked. Correct url"
-        " or the account, then use 'ingestd reload'."
+        f"The database {where} refuses the login: {words}. A running daemon does not try again until 'ingestd reload', so that"
+        " the account is not locked. Correct url or the account."
     )
 
 
