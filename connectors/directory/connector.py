@@ -58,7 +58,9 @@ class DirectoryConnector(FileSource):
         options, context = self.options, self.context
         self._archiver = Archiver(options, context.base, format_for=format_for, now=context.now)
         excluded = self._archiver.all_folders
-        self._drop = LocalFolder(options, self._folder, excluded=excluded, format_for=format_for)
+        self._drop = LocalFolder(
+            options, self._folder, excluded=excluded, format_for=format_for, is_read=context.is_read
+        )
         return self._drop, self._archiver
 
     @classmethod
@@ -74,6 +76,7 @@ class DirectoryConnector(FileSource):
                 folder=os.path.realpath(base / options.path),
                 patterns=options.patterns,
                 recursive=options.recursive,
+                ignore_case=not options.case_sensitive,
                 takes=options.after != "keep",
                 puts=tuple(sorted({os.path.realpath(folder) for folder in puts})),
                 excluded=tuple(sorted({os.path.realpath(folder) for folder in excluded})),

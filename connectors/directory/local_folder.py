@@ -36,7 +36,7 @@ class LocalFile(msgspec.Struct, frozen=True):
 
 
 class LocalFolder:
-    """A folder on disk. Implements `DropFolder`. ``excluded``: folders that no scan enters."""
+    """A folder on disk. Implements `DropFolder`. ``excluded``: folders that no scan enters. ``is_read``: see `SourceContext`."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class LocalFolder:
         *,
         excluded: Iterable[Path],
         format_for: Callable[[str], Format],
+        is_read: Callable[[str], bool],
     ) -> None:
         rules = options.rules
         self.root = folder
@@ -58,6 +59,7 @@ class LocalFolder:
             links=options.after == "keep",
             case_sensitive=options.case_sensitive,
             is_companion=lambda base: any(rule.is_companion(base) for rule in rules),
+            is_read=is_read,
         )
 
     def check(self) -> None:

@@ -21,7 +21,7 @@ class ScanResult(msgspec.Struct):
     """The files of one scan, by their path below the folder, with slashes.
 
     ``files``: those that match and have content; ``empty``: those that match without content. ``skipped``: those that can't be
-    read, with the reason. ``unmatched``: the number of other regular files; ``unmatched_names``: the first of them.
+    read, with the reason. ``unmatched``: the number of regular files that no pipeline reads; ``unmatched_names``: the first ones.
     ``away``: why a part of the folder does not respond; empty if all of it does.
     """
 
@@ -67,8 +67,14 @@ class Scanner:
         links: bool,
         case_sensitive: bool = False,
         is_companion: Callable[[str], bool] = lambda _: False,
+        is_read: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """``is_companion`` returns True for the name of a file that belongs to others, such as a marker."""
+        """``is_companion`` returns True for the name of a file that belongs to others, such as a marker.
+
+        ``is_read`` returns True for the path of a file that another pipeline reads.
+        """
+        self._is_read = is_read
+        self._real_folder = ""
         self._folder = folder
         self._recursive = recursive
         self._excluded = frozenset(map(real_path, excluded))
@@ -85,6 +91,7 @@ class Scanner:
             SourceUnavailable: the folder does not exist or can't be listed.
         """
         found = ScanResult()
+        self._real_folder = os.path.realpath(self._folder)
         try:
             folders = self._list(str(self._folder), "", found)
         except OSError as error:
@@ -116,12 +123,12 @@ class Scanner:
                 elif self._matches(entry.name, name):
                     if _is_text(name, found):
                         self._add(entry, name, found)
-                elif entry.is_file(follow_symlinks=False) and not self._is_temporary(entry.name):
+                elif entry.is_file(follow_symlinks=False) and not self._belongs_to_others(entry.name, name):
                     found.count_unmatched(name)
         return below
 
-    def _is_temporary(self, base: str) -> bool:
-        return has_temporary_name(base) or self._is_companion(base)
+    def _belongs_to_others(self, base: str, name: str) -> bool:
+        return has_temporary_name(base) or self._is_companion(base) or self._is_read(f"{self._real_folder}/{name}")
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):

@@ -37,7 +37,9 @@ class RemoteConnector(FileSource):
         options = self.options
         self._store: RemoteStore = open_store(options, self.context.base)
         places = RemotePlaces(options)
-        self._drop = RemoteFolder(options, self._store, excluded=places.all, format_for=format_for)
+        self._drop = RemoteFolder(
+            options, self._store, excluded=places.all, format_for=format_for, is_read=self.context.is_read
+        )
         self._remote = RemoteDisposer(options, places, self._drop, format_for=format_for, now=self.context.now)
         return self._drop, self._remote
 
@@ -51,6 +53,7 @@ class RemoteConnector(FileSource):
                 folder=address.display(address.folder),
                 patterns=options.patterns,
                 recursive=options.recursive,
+                ignore_case=not options.case_sensitive,
                 takes=options.after != "keep",
                 puts=puts,
                 excluded=puts,

@@ -62,7 +62,10 @@ class RemoteDropFile:
 
 
 class RemoteFolder:
-    """A folder of a server. Implements `DropFolder`. ``excluded``: paths of the server that are not listed."""
+    """A folder of a server. Implements `DropFolder`. ``excluded``: paths of the server that are not listed.
+
+    ``is_read``: see `SourceContext`; a file is named by its address.
+    """
 
     def __init__(
         self,
@@ -71,8 +74,10 @@ class RemoteFolder:
         *,
         excluded: Collection[str],
         format_for: Callable[[str], Format],
+        is_read: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.options = options
+        self.is_read = is_read
         self.store = store
         self._address = options.address
         self._format_for = format_for
@@ -219,7 +224,7 @@ class _Listing:
         if self._has_rules and folder.is_companion(base):
             self.companions[name] = listed.identity
         elif not folder.matches(name):
-            if not has_temporary_name(base):
+            if not has_temporary_name(base) and not folder.is_read(folder.shown(name)):
                 found.count_unmatched(name)
         elif listed.identity.size == 0:
             found.empty[name] = listed.identity

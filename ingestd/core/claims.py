@@ -7,7 +7,10 @@ Folders are absolute paths with all links resolved, so that two spellings of one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import fnmatch
+import glob
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ingestd.core import globs
@@ -31,6 +34,33 @@ class FileClaim:
     puts: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     ignore_case: bool = True
+
+
+class ClaimedFiles:
+    """All files that the sources of a configuration read; a path is looked up fast."""
+
+    def __init__(self, claims: Iterable[FileClaim]) -> None:
+        self._claims: dict[str, list[FileClaim]] = {}
+        for claim in claims:
+            self._claims.setdefault(claim.folder, []).append(claim)
+        self._matchers: dict[str, list[tuple[str, Callable[[str], object]]]] = {}
+
+    def __contains__(self, path: str) -> bool:
+        """Return True if a source reads the file at this absolute path, in a folder with all links resolved."""
+        folder, _, name = path.rpartition("/")
+        matchers = self._matchers.get(folder)
+        if matchers is None:
+            matchers = self._matchers[folder] = list(self._matchers_for(folder))
+        return any(matches(below + name) for below, matches in matchers)
+
+    def _matchers_for(self, folder: str) -> Iterator[tuple[str, Callable[[str], object]]]:
+        """Yield, for each claim that reads the folder, the path of the folder below its own, and its patterns as one."""
+        for above in ancestors(folder):
+            for claim in self._claims.get(above, ()):
+                if (below := _below(folder, claim)) is not None:
+                    patterns = [text if "/" in text else glob.escape(below) + text for text in claim.patterns]
+                    expression = "|".join(map(fnmatch.translate, patterns))
+                    yield below, re.compile(expression, re.IGNORECASE if claim.ignore_case else 0).match
 
 
 def common_file(first: FileClaim, second: FileClaim) -> str | None:
@@ -96,13 +126,13 @@ def _below(folder: str, claim: FileClaim) -> str | None:
 def _paths(claim: FileClaim, below: str) -> Iterator[Glob]:
     """Yield what the claim reads in the folder ``below`` its own, as globs of paths below that folder."""
     for pattern in claim.patterns:
-        glob = globs.parse(pattern)
+        parsed = globs.parse(pattern)
         if "/" in pattern:
-            yield from globs.after_prefix(glob, below, ignore_case=claim.ignore_case)
+            yield from globs.after_prefix(parsed, below, ignore_case=claim.ignore_case)
         else:
-            yield globs.within_folder(glob)
+            yield globs.within_folder(parsed)
             if claim.recursive:
-                yield globs.below_any_folder(glob)
+                yield globs.below_any_folder(parsed)
 
 
 def _names(claim: FileClaim) -> Iterator[Glob]:

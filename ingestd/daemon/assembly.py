@@ -25,6 +25,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.cursor_moves import CursorMover
 from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
+from ingestd.daemon.files_read import FilesRead
 from ingestd.daemon.kept_files import cache_folder, kept_folder, move_kept, remove_unused
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
@@ -150,6 +151,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             request_counts=request_counts,
             until=until,
             wake=lambda name: supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
+            is_read=FilesRead(lambda: reconfigurer.configuration).includes,
         )
         readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
         connectors = {reader.pipeline: reader.connector for reader in readers}
@@ -290,7 +292,9 @@ class _Factory:
         request_counts: RequestCounts,
         until: float | None,
         wake: Callable[[str], None],
+        is_read: Callable[[str], bool],
     ) -> None:
+        self._is_read = is_read
         self._until = until
         self._wake = wake
         self._mirror = mirror
@@ -303,7 +307,15 @@ class _Factory:
         return self._reader(
             configuration,
             pipeline,
-            open_connector(configuration, pipeline, emit=self._emit, keeps=True, until=self._until, wake=self._wake),
+            open_connector(
+                configuration,
+                pipeline,
+                emit=self._emit,
+                keeps=True,
+                until=self._until,
+                wake=self._wake,
+                is_read=self._is_read,
+            ),
         )
 
     def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
@@ -311,7 +323,15 @@ class _Factory:
         return self._reader(
             configuration,
             pipeline,
-            open_or_report(configuration, pipeline, emit=self._emit, keeps=True, until=self._until, wake=self._wake),
+            open_or_report(
+                configuration,
+                pipeline,
+                emit=self._emit,
+                keeps=True,
+                until=self._until,
+                wake=self._wake,
+                is_read=self._is_read,
+            ),
         )
 
     def client(self, settings: Settings) -> ServiceClient:
@@ -449,11 +469,12 @@ def open_connector(
     keeps: bool = False,
     until: float | None = math.inf,
     wake: Callable[[str], None] = lambda _: None,
+    is_read: Callable[[str], bool] | None = None,
 ) -> Connector:
     """Create the pipeline's connector. It opens its resources at the first call.
 
     ``keeps``: it may write files beside the state file, because this process holds the lock of the state file. ``until``,
-    ``wake``: see `SourceContext`.
+    ``wake``: see `SourceContext`. ``is_read``: as there; None: this configuration has all pipelines.
     """
     source, state = pipeline.source, configuration.settings.state
 
@@ -471,6 +492,7 @@ def open_connector(
         unsaved=None if keeps else {},
         until=until,
         wake=wake,
+        is_read=is_read or FilesRead(lambda: configuration).includes,
     )
     return connector_class(source.connector)(source.options, context)
 
@@ -483,10 +505,11 @@ def open_or_report(
     keeps: bool,
     until: float | None = math.inf,
     wake: Callable[[str], None] = lambda _: None,
+    is_read: Callable[[str], bool] | None = None,
 ) -> Connector:
     """Return the pipeline's connector, or one that reports at each pass why it can't be opened."""
     try:
-        return open_connector(configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake)
+        return open_connector(configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake, is_read=is_read)
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
         return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
 

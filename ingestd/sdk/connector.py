@@ -48,6 +48,8 @@ class SourceContext:
     """What `elapsed` returns; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
     """Have the source of a pipeline of this name be read now; nothing if there is none. From any thread."""
+    is_read: Callable[[str], bool] = field(default=lambda _: False)
+    """Return whether a pipeline of the configuration reads the file at a path, with all links of its folder resolved."""
     stopping: threading.Event = field(default_factory=threading.Event)
     until: float | None = None
 

@@ -142,6 +142,29 @@ def test_a_file_that_cannot_be_archived_is_reported_with_reason_and_time(
         assert daemon.stop() == 0
 
 
+def test_a_file_that_another_pipeline_reads_is_not_reported_until_a_reload_removes_that_pipeline(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    folder = Folder(tmp_path, server, after=", pattern: '*.csv', format: csv")
+    alone = folder.config.read_text()
+    pipeline = alone[alone.index("  - ") :]
+    other = pipeline.replace("budget", "other", 1).replace("*.csv", "*.txt").replace("label: ", "label: Other ")
+    folder.config.write_text(alone + other)
+    folder.write(GOOD, "a.csv")
+    folder.write(GOOD, "b.txt")
+    assert "No pattern matches" not in folder.here("check").stdout
+    with folder.daemon() as daemon:
+        daemon.wait_for("partition_settled", partition="a.csv")
+        daemon.wait_for("partition_settled", partition="b.txt")
+        assert "No pattern matches" not in folder.here("status").stdout
+        folder.config.write_text(alone)
+        assert folder.here("reload").returncode == 0
+        folder.write(GOOD.replace("0.10", "0.20"), "a.csv")
+        daemon.wait_for("partition_settled", partition="a.csv", nth=2)
+        assert "source budget: No pattern matches 1 file (b.txt)" in folder.here("status").stdout
+        assert daemon.stop() == 0
+
+
 def test_files_that_match_no_pattern_are_counted_by_status_and_check(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(GOOD, "RUN01.CSV")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.core import globs
-from ingestd.core.claims import FileClaim, common_file, fed_folder
+from ingestd.core.claims import ClaimedFiles, FileClaim, common_file, fed_folder
 
 
 def claim(folder: str, *patterns: str, **more: Any) -> FileClaim:
@@ -95,3 +95,39 @@ def test_writing_into_a_folder_of_another_source_is_detected(
     writer: FileClaim, reader: FileClaim, folder: str | None
 ) -> None:
     assert fed_folder(writer, reader) == folder
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/drop/a.csv", True),
+        ("/drop/A.CSV", True),
+        ("/drop/a.txt", False),
+        ("/drop/sub/a.csv", False),
+        ("/drop/deep/sub/run.log", True),
+        ("/drop/deep/RUN.LOG", False),
+        ("/drop/deep/.hidden/run.log", False),
+        ("/drop/deep/done/run.log", False),
+        ("/drop/deep/[x]/a.dat", True),
+        ("/drop/deep/x/a.dat", False),
+        ("/other/a.csv", False),
+    ],
+)
+def test_a_file_is_found_among_the_files_of_all_sources(path: str, expected: bool) -> None:
+    claims = [
+        claim("/drop", "*.csv"),
+        claim("/drop/deep", "*.log", recursive=True, excluded=("/drop/deep/done",), ignore_case=False),
+        claim("/drop/deep", "[[]x]/*.dat", recursive=True),
+    ]
+    assert (path in ClaimedFiles(claims)) == expected
+
+
+@given(
+    below=st.sampled_from(["", "x/", "x/y/"]),
+    name=st.text("ab.[]*", min_size=1, max_size=4),
+    pattern=st.text("ab.*?[]/", min_size=1, max_size=6),
+)
+def test_a_found_file_is_one_that_the_overlap_of_claims_finds(below: str, name: str, pattern: str) -> None:
+    reader = claim("/drop", pattern, recursive=True)
+    file = FileClaim(folder=f"/drop/{below}".rstrip("/"), patterns=(re.sub(r"([*?[])", r"[\1]", name),))
+    assert (f"/drop/{below}{name}" in ClaimedFiles([reader])) == (common_file(reader, file) is not None)
