@@ -22,6 +22,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number} {noun}s"
 
 
+def named(name: str, sentence: str) -> str:
+    """Return ``name: sentence``, with the name once: a sentence about a file may begin with it."""
+    return f"{name}: {sentence.removeprefix(f'{name}: ')}"
+
+
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return `` Did you mean 'path'?`` with a leading space, or an empty text if no name is similar."""
     near = difflib.get_close_matches(word[:_COMPARED_CHARACTERS], sorted(names), n=1, cutoff=0.6)

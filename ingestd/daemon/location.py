@@ -20,6 +20,11 @@ def format_origin(rejection: Rejection) -> str:
     return f"{rejection.pipeline} · {location}{_column(rejection)}{key}"
 
 
+def format_rejection(rejection: Rejection) -> str:
+    """Return ``budget · budget.csv, row 3: The value is empty.``, with the name of the file once."""
+    return f"{format_origin(rejection)}: {rejection.reason.removeprefix(f'{rejection.partition}: ')}"
+
+
 def _column(rejection: Rejection) -> str:
     """Return ``, column mass_kg`` for an entry. The reason of a rejected record contains its column already."""
     return f", column {rejection.field}" if rejection.subject == "entry" and rejection.field else ""

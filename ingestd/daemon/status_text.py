@@ -9,7 +9,7 @@ import msgspec
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
-from ingestd.daemon.location import format_origin
+from ingestd.daemon.location import format_rejection
 from ingestd.daemon.reporting import describe_changes, held_line
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
@@ -44,7 +44,7 @@ def _status_lines(found: Status) -> Iterator[str]:
     for sink in found.sinks:
         yield sink_line(sink)
     for rejection in found.rejections:
-        yield f"rejected {format_origin(rejection)}: {rejection.reason}"
+        yield f"rejected {format_rejection(rejection)}"
     if found.rejected > len(found.rejections):
         yield (f"{found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' lists all of them")
     if found.forgotten is not None:

@@ -19,6 +19,7 @@ from ingestd.core.errors import MirrorError, RecordUnreadable, SourceBroken, Sou
 from ingestd.core.groups import Aggregation
 from ingestd.core.guard import DEFAULT_GUARD, Guard
 from ingestd.core.mapping import Mapping
+from ingestd.core.phrases import named
 from ingestd.core.record import Batch, Cursor, Partition
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
@@ -233,7 +234,7 @@ class Reader:
             away=found.away,
             retry_after=found.retry_after,
             broken=broken,
-            rejected=tuple(f"{name}: {sentence}" for name, sentence in found.rejected.items()),
+            rejected=tuple(named(name, sentence) for name, sentence in found.rejected.items()),
             began=began,
             complete=not failed and not found.held and self.connector.waiting() is None,
             held=found.held,

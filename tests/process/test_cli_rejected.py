@@ -35,6 +35,19 @@ def refuse(server: DocumentServer, *keys: str) -> None:
     server.fault_of = fault
 
 
+def test_the_name_of_an_unreadable_file_is_printed_once(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server, after=", format: {type: json, records: parts}")
+    folder.write("[1]", "parts.json")
+    sync = folder.run("sync")
+    listed = folder.here("rejected", "list").stdout
+    status = folder.here("status").stdout
+    for place, text in (("budget: parts.json", sync.stderr), ("1  budget · parts.json", listed)):
+        assert f"{place}: " in text
+        assert "parts.json: parts.json" not in text
+    assert "rejected budget · parts.json: " in status
+    assert "parts.json: parts.json" not in status
+
+
 def test_rejected_records_are_listed_and_shown_unchanged(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
