@@ -11,7 +11,7 @@ WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test model-test changes-test bench soak hooks lock package package-test release schema openapi clean
+.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test model-test changes-test bench soak hooks lock package package-test systemd-test release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,10 @@ package-test: package ## install the Debian package and the image into temporary
 	@$(BIN)/python -m scripts.try_package dist
 	@$(BIN)/python -m scripts.try_containerfile
 	@INGESTD_UPGRADE=all $(BIN)/python -m pytest -q tests/process/test_upgrade.py
+
+# Needs root and Debian's packages debootstrap and systemd-container. Minutes.
+systemd-test: package ## run the units under the systemd of another Debian release: RELEASE=trixie
+	@$(BIN)/python -m scripts.try_systemd dist $(or $(RELEASE),trixie)
 
 clean: ## remove .venv and what the tools cached
 	@rm -rf $(VENV) .coverage* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

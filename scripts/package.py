@@ -18,6 +18,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,18 @@ COMPLETIONS = {
     "fish": "usr/share/fish/vendor_completions.d/ingestd.fish",
 }
 COPYRIGHT = """\
-Copyright (C) the authors of ingestd
+Copyright (C) 2026 the authors of ingestd
 
 ingestd and workspaced: Apache-2.0. Debian has the text in /usr/share/common-licenses/Apache-2.0.
 The licence of each library is in its folder below /{home}.
+"""
+MAINTAINER = "The ingestd project <ingestd@example.org>"
+CHANGELOG = """\
+ingestd ({version}) stable; urgency=medium
+
+  * The changes are in CHANGELOG.md.gz.
+
+ -- {maintainer}  {time}
 """
 START = "#!/{home}/bin/python3\nimport sys\n\nfrom {program}.cli import main\n\nsys.exit(main())\n"
 
@@ -189,12 +198,14 @@ def build_debian(work: Path, into: Path, wheel: Path, python: str) -> Path:
     shutil.copytree(ROOT / "config", documents / "examples")
     for page in ("installation.md", "operations.md"):
         write(documents / page, (ROOT / "docs" / page).read_text(encoding="utf-8"))
-    write(documents / "changelog.gz", compressed((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
+    epoch = int(os.environ["SOURCE_DATE_EPOCH"])
+    entry = CHANGELOG.format(version=version, maintainer=MAINTAINER, time=formatdate(epoch))
+    write(documents / "changelog.gz", compressed(entry))
+    write(documents / "CHANGELOG.md.gz", compressed((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
     write(documents / "copyright", COPYRIGHT.format(home=HOME))
     architecture = output("dpkg", "--print-architecture").strip()
     target = into / f"ingestd_{version}_{architecture}.deb"
     write_control(root, version=version, architecture=architecture, python=python)
-    epoch = int(os.environ["SOURCE_DATE_EPOCH"])
     programs = (root / HOME / "bin", root / "DEBIAN")
     for path in root.rglob("*"):
         if not path.is_symlink():
@@ -216,10 +227,12 @@ def install_environment(home: Path, wheel: Path, requirements: Path, python: str
     write(home / "pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
     shutil.rmtree(home / "bin")
     (home / "bin").mkdir()
-    (home / "bin/python3").symlink_to(f"/usr/bin/python{interpreter}")
+    (home / "bin/python3").symlink_to(f"../../../bin/python{interpreter}")
     shutil.rmtree(home / "include", ignore_errors=True)
     if (home / "lib64").is_symlink():
         (home / "lib64").unlink()
+    for compiled in list(home.rglob("__pycache__")):  # of packages that pip itself imports
+        shutil.rmtree(compiled)
     for notes in home.rglob("*.dist-info"):
         (notes / "direct_url.json").unlink(missing_ok=True)  # the path of the wheel on this machine
         record = notes / "RECORD"
@@ -244,11 +257,12 @@ def write_control(root: Path, *, version: str, architecture: str, python: str) -
     accounts = "\n".join(f"    {line}" for line in accounts_and_folders())
     control = {
         "Package": "ingestd", "Version": version, "Architecture": architecture, "Section": "net", "Priority": "optional",
-        "Maintainer": "The ingestd project <ingestd@example.org>", "Installed-Size": str(size),
+        "Maintainer": MAINTAINER, "Installed-Size": str(size),
         "Depends": f"adduser, libc6, python3, python{number}", "Recommends": "systemd",
         "Description": "keeps data sinks equal to files, folders and databases\n"
-        " ingestd is a daemon that reads files and databases, and sends what changed to a workspace service.\n"
-        " workspaced is such a service. Neither is started before it is enabled.",
+        " ingestd is a daemon that reads files and databases, and sends what changed\n"
+        " to a workspace service. workspaced is such a service. Neither is started\n"
+        " before it is enabled.",
     }  # fmt: skip
     write(root / "DEBIAN/control", "".join(f"{name}: {value}\n" for name, value in control.items()))
     write(

@@ -21,10 +21,14 @@ _SYSTEM_FOLDERS = {
 
 _SYSTEM_ONLY = re.compile(
     r"^(User|Group|After|Wants|CapabilityBoundingSet|AmbientCapabilities|Protect\w+|Private\w+|DevicePolicy|ReadWritePaths|RemoveIPC"
-    r"|KeyringMode|OOMPolicy)=.*\n",
+    r"|KeyringMode|OOMPolicy|StateDirectory\w*|WorkingDirectory)=.*\n",
     re.MULTILINE,
 )
-"""Settings that the manager of a user can't apply: they need privileges, other users, or units of the system."""
+"""Settings that the manager of a user can't apply: they need privileges, other users, or units of the system.
+
+Also the state folders. From version 254 on systemd makes ~/.local/state/ingestd a link to ~/.config/ingestd, if only that exists,
+and the state would be beside the configuration. The programs create their folders themselves.
+"""
 
 _USER_PLACES = (
     (re.compile(r"/etc/ingestd\b"), "%E/ingestd"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,8 @@ def test_the_units_of_an_account_are_below_its_configuration_folder(tmp_path: Pa
     assert "--config %E/ingestd/ingestd.yaml" in text
     assert "WantedBy=default.target" in text
     assert "User=" not in text
+    # systemd 254 would make the state folder a link to that of the configuration.
+    assert not re.search(r"^(StateDirectory|WorkingDirectory)", text, re.MULTILINE)
     assert "systemctl --user daemon-reload" in run.stdout
 
 

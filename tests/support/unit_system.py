@@ -134,10 +134,22 @@ class UnitSystem:
 
 @contextlib.contextmanager
 def unit_system(root: Path) -> Iterator[UnitSystem]:
-    """Boot the machine's own systemd in a new root folder with the programs of this checkout. Skips if that is impossible."""
+    """Boot the machine's own systemd in a new root folder with the programs of this checkout. Skips if that is impossible.
+
+    INGESTD_UNIT_ROOT names another root folder, with a systemd of its own and the programs in /opt/ingestd: `make systemd-test`.
+    """
     reason = missing_requirement()
     if reason is not None:
         pytest.skip(reason)
+    given = os.environ.get("INGESTD_UNIT_ROOT")
+    with booted(Path(given)) if given else _own_system(root) as system:
+        machine = UnitSystem(system, Path(given) if given else root)
+        machine.install()
+        yield machine
+
+
+def _own_system(root: Path) -> contextlib.AbstractContextManager[BootedSystem]:
+    """Boot the systemd of this machine in ``root``."""
     root.mkdir()
     root.chmod(0o755)
     for name in ("bin", "sbin", "lib", "lib64"):
@@ -148,10 +160,7 @@ def unit_system(root: Path) -> Iterator[UnitSystem]:
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (root / "etc/group").write_text("root:x:0:\n")
     (root / "etc/os-release").write_text("ID=debian\n")
-    with booted(root, (Path("/usr"), "/usr"), *_programs(root)) as system:
-        machine = UnitSystem(system, root)
-        machine.install()
-        yield machine
+    return booted(root, (Path("/usr"), "/usr"), *_programs(root))
 
 
 def _programs(root: Path) -> Iterator[tuple[Path, str]]:
