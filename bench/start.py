@@ -26,14 +26,15 @@ SINKS = 20
 PENDING = 100_000
 
 HELP = "ingestd --help"
-STATUS = "ingestd status"
+STATUS = "ingestd status, a daemon runs"
+STATUS_ALONE = "ingestd status, no daemon"
 SYNC = "sync, nothing changed"
 POLARS = "python -c 'import polars'"
 EMPTY = "python -c ''"
 FIRST_REQUEST = f"run after SIGKILL until its first request, {PENDING:,} pending".replace(",", " ")
 
 _GOAL_SECONDS = 0.5
-_GOALS_OF_COMMANDS = {HELP: 0.2, STATUS: 0.3}
+_GOALS_OF_COMMANDS = {HELP: 0.2, STATUS: 0.3, STATUS_ALONE: 0.3}
 _REPEATED = 5
 """How often a command is measured in a round, because each takes a fraction of a second."""
 _READING_SECONDS = 120.0
@@ -52,11 +53,14 @@ def measure(options: Options) -> Report:
         for _ in options.rounds(figures):
             for _ in range(_REPEATED):
                 _add(figures, HELP, run(python("ingestd", "--help")))
-                _add(figures, STATUS, run(python("ingestd", "status", "-c", str(made.configuration))))
+                _add(figures, STATUS_ALONE, _status(made))
                 _add(figures, SYNC, made.sync())
                 _add(figures, POLARS, run([sys.executable, "-c", "import polars"]))
                 _add(figures, EMPTY, run([sys.executable, "-c", ""]))
                 figures.add(FIRST_REQUEST, _start_and_kill(waiting, service))
+            with made.daemon():
+                for _ in range(_REPEATED):
+                    _add(figures, STATUS, _status(made))
     return _report(options, figures)
 
 
@@ -117,6 +121,10 @@ def _site_with_pending_entries(folder: Path, service: _RefusingService) -> Site:
     return made
 
 
+def _status(made: Site) -> Cost:
+    return run(python("ingestd", "status", "-c", str(made.configuration)))
+
+
 def _start_and_kill(made: Site, service: _RefusingService) -> float:
     """Return the time from exec to the first request, in seconds."""
     service.forget()
@@ -142,7 +150,7 @@ def _report(options: Options, figures: Rounds) -> Report:
     figures.values["goal"] = [_GOAL_SECONDS] * figures.count(FIRST_REQUEST)
     for name, goal in _GOALS_OF_COMMANDS.items():
         figures.values[f"{name} goal"] = [goal] * figures.count(name)
-    commands = (HELP, STATUS, SYNC, POLARS, EMPTY)
+    commands = (HELP, STATUS, STATUS_ALONE, SYNC, POLARS, EMPTY)
     around = options.surroundings(figures)
     return Report(
         name="start",
