@@ -91,7 +91,7 @@ class Scanner:
             SourceUnavailable: the folder does not exist or can't be listed.
         """
         found = ScanResult()
-        self._real_folder = os.path.realpath(self._folder)
+        self._real_folder = ""  # of this scan, if a file needs it: links may change
         try:
             folders = self._list(str(self._folder), "", found)
         except OSError as error:
@@ -128,7 +128,10 @@ class Scanner:
         return below
 
     def _belongs_to_others(self, base: str, name: str) -> bool:
-        return has_temporary_name(base) or self._is_companion(base) or self._is_read(f"{self._real_folder}/{name}")
+        if has_temporary_name(base) or self._is_companion(base):
+            return True
+        self._real_folder = self._real_folder or os.path.realpath(self._folder)
+        return self._is_read(f"{self._real_folder}/{name}")
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
