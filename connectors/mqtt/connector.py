@@ -215,7 +215,8 @@ class MqttConnector(Connector):
             connection.close()
             if isinstance(error, BrokerAccessRefused):
                 self._refused = (
-                    f"{error} No connection is made until `ingestd reload`, because attempts may lock the account."
+                    f"{error} A running daemon makes no connection until `ingestd reload`, because attempts may lock the"
+                    " account."
                 )
                 raise BrokerAccessRefused(self._refused) from None
             if isinstance(error, SourceUnavailable) and connection.was_up:  # its end has woken the source

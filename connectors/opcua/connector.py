@@ -228,7 +228,8 @@ class OpcuaConnector(Connector):
             self._reason = str(error)
             if isinstance(error, ServerAccessRefused):
                 self._refused = (
-                    f"{error} No connection is made until `ingestd reload`, because attempts may lock the account."
+                    f"{error} A running daemon makes no connection until `ingestd reload`, because attempts may lock the"
+                    " account."
                 )
                 raise ServerAccessRefused(self._refused) from None
             raise

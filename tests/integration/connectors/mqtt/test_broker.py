@@ -274,7 +274,8 @@ def test_a_refused_password_is_one_sentence_and_one_attempt(tmp_path: Path) -> N
             (sentence,) = sentences
             assert sentence == (
                 f"The broker 127.0.0.1:{broker.port} refused the connection: Not authorized. Correct user and password, or the"
-                " permissions at the broker. No connection is made until `ingestd reload`, because attempts may lock the account."
+                " permissions at the broker. A running daemon makes no connection until `ingestd reload`, because attempts may"
+                " lock the account."
             )
             assert broker.log().count("New connection from") == 2  # one was that of the test
             assert not reader.woken.wait(0.3)
