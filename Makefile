@@ -81,8 +81,15 @@ changes-test: $(STAMP) ## read tables that eight writers change, with SEEDS seed
 	@INGESTD_CHANGES_SEEDS=$(or $(SEEDS),5) INGESTD_CHANGES_SECONDS=$(or $(SECONDS),10) \
 	  $(BIN)/python -m pytest -q tests/integration/connectors/database/changes/test_changing_table.py
 
-bench: $(STAMP) ## measure against the machine's limits and a peer, in one run
-	@$(BIN)/python -m bench
+SMALL_BENCHMARKS := cold unchanged ten single adaptive service latency log files folder database peers pages start idle
+
+# The loads of ten and sixteen million rows need other numbers than the rest, an hour and 20 GB below TMPDIR.
+bench: $(STAMP) ## measure against limits and peers, and print all goals beside the medians of three rounds
+	@mkdir -p build/bench
+	@$(BIN)/python -m bench $(SMALL_BENCHMARKS) --seconds 900 --json build/bench/small.json
+	@$(BIN)/python -m bench memory --rows 10000000 --seconds 3600 --json build/bench/memory.json
+	@$(BIN)/python -m bench growth --rows 16000000 --seconds 3600 --json build/bench/growth.json
+	@$(BIN)/python -m bench goals build/bench/small.json build/bench/memory.json build/bench/growth.json
 
 soak: $(STAMP) ## load and faults for MINUTES (1): equal sinks, flat memory and descriptors
 	@folder=$$(mktemp -d) && $(BIN)/python -m bench soak --minutes $(or $(MINUTES),1) --pipelines $(or $(PIPELINES),20) \

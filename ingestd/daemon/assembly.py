@@ -304,35 +304,11 @@ class _Factory:
 
     def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
         """See `PartFactory.reader`."""
-        return self._reader(
-            configuration,
-            pipeline,
-            open_connector(
-                configuration,
-                pipeline,
-                emit=self._emit,
-                keeps=True,
-                until=self._until,
-                wake=self._wake,
-                is_read=self._is_read,
-            ),
-        )
+        return self._reader(configuration, pipeline, open_connector)
 
     def reader_or_report(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
         """See `PartFactory.reader_or_report`."""
-        return self._reader(
-            configuration,
-            pipeline,
-            open_or_report(
-                configuration,
-                pipeline,
-                emit=self._emit,
-                keeps=True,
-                until=self._until,
-                wake=self._wake,
-                is_read=self._is_read,
-            ),
-        )
+        return self._reader(configuration, pipeline, open_or_report)
 
     def client(self, settings: Settings) -> ServiceClient:
         """See `PartFactory.client`."""
@@ -342,7 +318,18 @@ class _Factory:
         """See `PartFactory.limits`."""
         return delivery_limits(settings)
 
-    def _reader(self, configuration: Configuration, pipeline: PipelineSettings, connector: Connector) -> Reader:
+    def _reader(
+        self, configuration: Configuration, pipeline: PipelineSettings, open_source: Callable[..., Connector]
+    ) -> Reader:
+        connector = open_source(
+            configuration,
+            pipeline,
+            emit=self._emit,
+            keeps=True,
+            until=self._until,
+            wake=self._wake,
+            is_read=self._is_read,
+        )
         return make_reader(
             configuration,
             pipeline,
