@@ -114,14 +114,14 @@ class RowReader(ABC):
     def reject_open_quote(self, line: bytes, row: int, seconds: float) -> RecordChunk:
         """Return a chunk that rejects a line with a quote that was not closed in time."""
         reason = (
-            f"Row {row + 1} opens a quote that was not closed within {seconds:g} seconds (idle_seconds); the lines below it are"
+            f"The row opens a quote that was not closed within {seconds:g} seconds (idle_seconds); the lines below it are"
             " read separately."
         )
         return self._reject(line, row, reason)
 
     def reject_too_large(self, beginning: bytes, row: int) -> RecordChunk:
         """Return a chunk that rejects a line above the size limit."""
-        return self._reject(beginning, row, f"Row {row + 1} is larger than {RECORD_BYTES} bytes, the limit for a row.")
+        return self._reject(beginning, row, f"The row is larger than {RECORD_BYTES} bytes, the limit for a row.")
 
     def _reject(self, line: bytes, row: int, reason: str) -> RecordChunk:
         text = self.lines.utf8(line[:_SHOWN_BYTES]).decode("utf-8", "surrogateescape").rstrip("\r\n")

@@ -17,7 +17,7 @@ import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
-from ingestd.core.record import Batch, Reject
+from ingestd.core.record import Batch, Reject, location_text
 
 ColumnType: TypeAlias = Literal["integer", "decimal", "date", "text"]
 Reaction: TypeAlias = Literal["accept", "hold", "reject"]
@@ -166,11 +166,10 @@ class ContractCheck(msgspec.Struct):
             return
         first = orders[0]
         position = batch.positions[first]
-        sentence = f"{position}: {_described(batch.records, name, first, rule.sentence)}."
+        sentence = f"{location_text(position)}: {_described(batch.records, name, first, rule.sentence)}."
         if reaction == "hold":
-            row = f"row {position}" if isinstance(position, int) else position
             value = batch.records[name][first] if name in batch.records.columns else None
-            sentence = f"Column '{name}' {rule.breach(row, value or '')}."
+            sentence = f"Column '{name}' {rule.breach(location_text(position), value or '')}."
         self._keep(f"{name}: {rule.sentence}", sentence, reaction)
 
 

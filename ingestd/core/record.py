@@ -29,6 +29,11 @@ def position_text(positions: pl.Series) -> pl.Series:
     return positions if positions.dtype == pl.String else ("row " + positions.cast(pl.String)).alias(positions.name)
 
 
+def location_text(position: Position) -> str:
+    """Return the position of one record as `position_text` does it."""
+    return position if isinstance(position, str) else f"row {int(position)}"
+
+
 def record_position(position: Position) -> Position:
     """Return the position of a record from its own or that of a child, which is text: ``row 3, at parts[2]`` is row 3."""
     if isinstance(position, int):
@@ -74,6 +79,11 @@ class Reject:
     reason: str
     field: str = ""
     record: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+
+def located_reason(reject: Reject) -> str:
+    """Return the reason of a rejected record with its location."""
+    return f"{location_text(reject.position)}: {reject.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestd.core.record import Position
+from ingestd.core.record import Position, location_text
 from ingestd.mirror.rejections import Rejection
 
 
@@ -10,7 +10,7 @@ def format_location(partition: str, position: Position | None) -> str:
     """Return ``m.csv, row 4``, ``parts, part=4711``, or only the partition."""
     if position is None:
         return partition
-    return f"{partition}, row {position}" if isinstance(position, int) else f"{partition}, {position}"
+    return f"{partition}, {location_text(position)}"
 
 
 def format_origin(rejection: Rejection) -> str:

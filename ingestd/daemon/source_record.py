@@ -12,7 +12,7 @@ from ingestd.core.contract import Contract, ContractCheck
 from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.mapping import MappingStep, RecordSteps
-from ingestd.core.record import Batch, Partition, Position
+from ingestd.core.record import Batch, Partition, Position, location_text
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import observe
@@ -124,8 +124,7 @@ def _read(
         end = _next_delivery(configuration, origin) if found is live.same else ""
         sentences += _unlike(origin, made, f"{_MAPPING_CHANGED} the record now", end)
     if live.same is not None and live.same.position != origin.position:
-        position = live.same.position
-        sentences.append(f"The record moved to {f'row {position}' if isinstance(position, int) else position}.")
+        sentences.append(f"The record moved to {location_text(live.same.position)}.")
     return SourceRecord(
         state=state,
         position=found.position,

@@ -13,7 +13,7 @@ from ingestd.core.contract import ContractCheck
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import Mapping
-from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Reject
+from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Reject, located_reason
 from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
 from ingestd.intake.entry_sorter import EntrySorter
@@ -191,7 +191,7 @@ class Run:
 
     def _collect(self, batch: Batch, rejects: Sequence[tuple[Reject, int | None]], *, read: int) -> None:
         if rejects and not self.first_reject:
-            self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
+            self.first_reject = located_reason(rejects[0][0])
         self._rejects += rejects
         self._records += read
         self._resolves += batch.resolves

@@ -57,5 +57,5 @@ def test_an_unknown_key_is_reported(tmp_path: Path, synced: str) -> None:
 
 def test_status_shows_rejections_with_their_reasons(tmp_path: Path, synced: str) -> None:
     lines = ingestd(tmp_path, "status", "-c", synced).stdout.splitlines()
-    assert "rejected budget · budget.csv, row 3: Row 3 has 1 field but the header names 2." in lines
+    assert "rejected budget · budget.csv, row 3: The row has 1 field but the header names 2." in lines
     assert any(line.startswith("rejected budget · strange.csv: There is no column 'part_number'") for line in lines)

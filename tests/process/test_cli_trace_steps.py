@@ -231,7 +231,7 @@ def test_a_record_that_is_rejected_now_says_why(tmp_path: Path, service: OtherPr
     )  # fmt: skip
     folder.write("part,mass\nA,1\n")
     folder.sync()
-    for row, reason in (("A,x", "'mass' is 'x'; the contract needs the type decimal."), ("A", "Row 2 has 1 field")):
+    for row, reason in (("A,x", "'mass' is 'x'; the contract needs the type decimal."), ("A", "The row has 1 field")):
         folder.write(f"part,mass\n{row}\n")
         (note,) = notes_in(folder.trace("A.mass", "--steps"))
         assert note.startswith(f"The record at its position is now rejected: {reason}")

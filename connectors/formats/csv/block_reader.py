@@ -133,11 +133,11 @@ class BlockReader:
                 )
             elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
                 lines = describe_extra_lines(buffer[start:])
-                reason = f"Row {row} opens a quote that is not closed before the end of the file{lines}."
+                reason = f"The row opens a quote that is not closed before the end of the file{lines}."
                 rejects.append(build_reject(fields, self._names, row, reason))
             elif not clean:
                 rejects.append(_reject_bad_quotes(buffer[start:end], row))
-            elif reason := find_fault(fields, self._expected_fields(fields), row, self._file.encoding.name):
+            elif reason := find_fault(fields, self._expected_fields(fields), self._file.encoding.name):
                 rejects.append(build_reject(fields, self._names, row, reason))
             else:
                 rows.append([*fields, *[None] * (columns - len(fields))])
@@ -186,7 +186,7 @@ class BlockReader:
 
     def _reject_too_large(self, beginning: bytes, row: int, lines: int) -> Reject:
         reason = (
-            f"Row {row} is larger than {self._record_bytes} bytes and spans {lines} more lines. Most often a quote was"
+            f"The row is larger than {self._record_bytes} bytes and spans {lines} more lines. Most often a quote was"
             " opened and not closed; check the beginning of the row."
         )
         text = escape_stray_bytes(beginning.decode("utf-8", "surrogateescape"))
@@ -195,7 +195,7 @@ class BlockReader:
 
 def _reject_bad_quotes(record: bytes, row: int) -> Reject:
     reason = (
-        f"Row {row} has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
+        f"The row has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
         " twice, and close each field that begins with a quote."
     )
     text = escape_stray_bytes(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")

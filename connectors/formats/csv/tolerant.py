@@ -104,21 +104,21 @@ def describe_extra_lines(record: bytes) -> str:
     return f"; it spans {counted(lines, 'more line')}" if lines else ""
 
 
-def find_fault(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
+def find_fault(fields: Sequence[str], columns: int, encoding: str = "utf-8") -> str:
     """Return why a record is rejected, as a sentence; empty if it is valid.
 
     ``encoding``: the name of the file's encoding.
     """
     if len(fields) != columns:
-        return f"Row {row} has {counted(len(fields), 'field')} but the header names {columns}."
+        return f"The row has {counted(len(fields), 'field')} but the header names {columns}."
     text = "".join(fields)
     if "\0" in text:
-        return f"Row {row} holds a NUL byte, which is not allowed in text."
+        return "The row holds a NUL byte, which is not allowed in text."
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            return f"Row {row} holds bytes that are not {encoding.upper()}. {_ADVICE}"
+            return f"The row holds bytes that are not {encoding.upper()}. {_ADVICE}"
     return ""
 
 

@@ -11,7 +11,7 @@ import msgspec
 from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
 from connectors.formats.excel.cells import cell_text
-from connectors.formats.excel.details import ByCell, CellDetails
+from connectors.formats.excel.details import NO_VALUE, ByCell, CellDetails
 from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import MOST_ROWS, preamble_facts
@@ -21,6 +21,8 @@ from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_po
 _ROWS = 10_000
 _CELLS = 2_000_000
 _WHOLE_SHEET = Area()
+CORRECT = "Correct the cell in the workbook, or set 'errors: missing' to read its row without it."
+SAVE = "Open the workbook in its program and save it, because that stores the values of formulas."
 
 Cell = tuple[int, int]
 """Row and column, both from 0."""
@@ -203,7 +205,8 @@ def _reject(
     listed = ", ".join(f"{error} in {column_letters(at + left)}{number} ({names[at]})" for at, error in bad.items())
     record = {name: bad.get(at, text) for at, (name, text) in enumerate(zip(names, fields, strict=True))}
     field = names[min(bad)] if len(bad) == 1 else ""
-    return Reject(position=number, reason=f"Row {number} has {listed}.", field=field, record=record)
+    advice = SAVE if NO_VALUE in bad.values() else CORRECT
+    return Reject(position=number, reason=f"The row has {listed}. {advice}", field=field, record=record)
 
 
 def _chunk(

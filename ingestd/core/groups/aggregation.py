@@ -20,13 +20,13 @@ import polars as pl
 
 from ingestd.core.errors import SourceBroken
 from ingestd.core.groups.operand import EXPECTED, SCALE, mean_text, read_operands, sum_text
-from ingestd.core.groups.row_rejects import RowRejects, group_reason, located, place_of, unknown_group
+from ingestd.core.groups.row_rejects import RowRejects, group_reason, unknown_group
 from ingestd.core.groups.specification import AggregateSpec, Comparison, GroupSpec
 from ingestd.core.mapping.column import column_named, no_column_sentence
 from ingestd.core.mapping.program import ORDER, Program, compile_program
 from ingestd.core.mapping.specification import EntrySpec
 from ingestd.core.mapping.typed import any_fault
-from ingestd.core.record import Batch, Reject
+from ingestd.core.record import Batch, Reject, located_reason, location_text
 
 _FACT = "file."
 _UNITS = "units."
@@ -249,7 +249,7 @@ class Aggregation:
         keys = [name for name in self._sources_of(self.spec.by) if name not in batch.facts]
         for found in batch.rejects:
             if not found.field or found.field in keys or any(name not in found.record for name in keys):
-                raise SourceBroken(unknown_group(place_of(found.position), found.reason))
+                raise SourceBroken(unknown_group(location_text(found.position), found.reason))
         columns = {name: [found.record.get(name) for found in batch.rejects] for name in self._sources}
         records = pl.DataFrame(
             {name: texts for name, texts in columns.items() if name not in batch.facts},
@@ -260,7 +260,7 @@ class Aggregation:
         outputs = self._program.outputs if self._program is not None else {}
         frame = frame.with_columns([outputs[name].text().alias(name) for name in self.spec.by if name in outputs])
         frame = frame.filter(pl.all_horizontal(_is_filled(name) for name in self.spec.by))
-        return self._stated(frame, {order: located(found) for order, found in enumerate(batch.rejects)})
+        return self._stated(frame, {order: located_reason(found) for order, found in enumerate(batch.rejects)})
 
     def _operands(self, one: _Aggregate, frame: pl.DataFrame, rejects: RowRejects) -> list[pl.Series]:
         """Return the columns of an aggregate in the states of single records."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ingestd.core.record import Batch, Position, Reject
+from ingestd.core.record import Batch, Reject, located_reason, location_text
 
 
 class RowRejects(msgspec.Struct):
@@ -30,26 +30,15 @@ class RowRejects(msgspec.Struct):
             record=self.batch.records.row(order, named=True),
         )
         if self.names_group:
-            self.reasons[order] = located(self._found[order])
+            self.reasons[order] = located_reason(self._found[order])
 
     def place(self, order: int) -> str:
         """Return the position of a record for a sentence."""
-        return place_of(self.batch.positions[order])
+        return location_text(self.batch.positions[order])
 
     def in_order(self) -> tuple[Reject, ...]:
         """Return the rejected records in the order of the batch."""
         return tuple(self._found[order] for order in sorted(self._found))
-
-
-def place_of(position: Position) -> str:
-    """Return a position for a sentence."""
-    return position if isinstance(position, str) else f"row {int(position)}"
-
-
-def located(found: Reject) -> str:
-    """Return the reason of a reject with its position, once."""
-    place = place_of(found.position)
-    return found.reason if found.reason.casefold().startswith(place.casefold()) else f"{place}: {found.reason}"
 
 
 def unknown_group(place: str, reason: str) -> str:

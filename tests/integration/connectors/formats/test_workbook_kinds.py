@@ -13,6 +13,7 @@ import pytest
 
 from connectors.formats import RecordChunk, resolve_format
 from connectors.formats.excel import Excel
+from connectors.formats.excel.reader import CORRECT, SAVE
 from ingestd.sdk import NOTICE, SourceBroken
 from tests.support.workbook_bytes import compound_file, xls, xlsb
 
@@ -83,7 +84,7 @@ def strict(name: str, data: bytes) -> tuple[str, bytes]:
 def test_the_first_bytes_determine_the_kind_of_a_workbook(name: str, data: bytes) -> None:
     (chunk,) = read(data, name)
     assert chunk.records.rows() == RECORDS
-    assert [reject.reason for reject in chunk.rejects] == ["Row 3 has #N/A in B3 (mass)."]
+    assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in B3 (mass). {CORRECT}"]
 
 
 def test_the_xls_of_excel_2007_is_accepted_as_a_zip_file() -> None:
@@ -107,7 +108,7 @@ def test_open_xml_with_other_prefixes_reports_its_errors(change: Any, what: str)
     del what
     (chunk,) = read(rewritten(saved(["part", "mass"], ["A", 1], ["B", "#N/A"]), change))
     assert chunk.records.rows() == [("A", "1")]
-    assert [reject.reason for reject in chunk.rejects] == ["Row 3 has #N/A in B3 (mass)."]
+    assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in B3 (mass). {CORRECT}"]
 
 
 def test_a_formula_saved_without_its_value_is_no_empty_text() -> None:
@@ -115,7 +116,10 @@ def test_a_formula_saved_without_its_value_is_no_empty_text() -> None:
     (chunk,) = read(data)
     assert chunk.records.rows() == [("B", "2", "")]
     (reject,) = chunk.rejects
-    assert (reject.reason, reject.field) == ("Row 2 has a formula without a saved value in B2 (mass).", "mass")
+    assert (reject.reason, reject.field) == (
+        f"The row has a formula without a saved value in B2 (mass). {SAVE}",
+        "mass",
+    )
     (missing,) = read(data, errors="missing")
     assert missing.records.rows() == [("A", None, "x"), ("B", "2", "")]
 
@@ -140,7 +144,9 @@ def test_a_formula_of_an_open_document_without_a_value() -> None:
     )
     (chunk,) = read(data, "a.ods")
     assert chunk.records.rows() == [("B", "", "x")]
-    sentence = "Row {} has a formula without a saved value in B{} (a), a formula without a saved value in C{} (b)."
+    sentence = (
+        "The row has a formula without a saved value in B{} (a), a formula without a saved value in C{} (b). " + SAVE
+    )
     assert [reject.reason for reject in chunk.rejects] == [sentence.format(*[row] * 3) for row in (2, 3)]
 
 

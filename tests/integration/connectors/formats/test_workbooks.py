@@ -15,6 +15,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 from connectors.formats import RecordChunk
 from connectors.formats.excel import Excel
 from connectors.formats.excel import workbook as bounds
+from connectors.formats.excel.reader import CORRECT
 from ingestd.sdk import SourceBroken
 
 
@@ -78,7 +79,11 @@ def test_an_error_cell_rejects_its_row_and_names_the_cell() -> None:
     chunk = one(table(["part", "mass"], ["A", 1], ["B", "#N/A"], ["C", 3]))
     assert chunk.records.rows() == [("A", "1"), ("C", "3")]
     (reject,) = chunk.rejects
-    assert (reject.position, reject.reason, reject.field) == (3, "Row 3 has #N/A in B3 (mass).", "mass")
+    assert (reject.position, reject.reason, reject.field) == (
+        3,
+        f"The row has #N/A in B3 (mass). {CORRECT}",
+        "mass",
+    )
     assert reject.record == {"part": "B", "mass": "#N/A"}
 
 
@@ -100,7 +105,7 @@ def test_the_table_can_be_anywhere_in_the_sheet() -> None:
     assert chunk.records.columns == ["part", "mass"]
     assert chunk.records.rows() == [("A", "1")]
     assert chunk.positions.to_list() == [5]
-    assert [reject.reason for reject in chunk.rejects] == ["Row 7 has #N/A in D7 (mass)."]
+    assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in D7 (mass). {CORRECT}"]
 
 
 def test_a_header_of_two_rows_with_merged_cells() -> None:
@@ -240,4 +245,4 @@ def test_an_open_document_and_its_error_cells() -> None:
     (chunk,) = read(data, "a.ods")
     assert chunk.records.rows() == [("A", "0.1")]
     assert chunk.positions.to_list() == [4]
-    assert [reject.reason for reject in chunk.rejects] == ["Row 5 has #N/A in B5 (mass)."]
+    assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in B5 (mass). {CORRECT}"]

@@ -68,7 +68,7 @@ def test_an_invalid_row_is_rejected_with_its_number_and_counting_continues(bench
     run.look(connector)
     bench.append("1\n\n2,3\n")
     assert run.look(bench.connector()) == [(5, "2", "3")]
-    assert run.rejects == [(3, "Row 3 has 1 field but the header names 2.")]
+    assert run.rejects == [(3, "The row has 1 field but the header names 2.")]
 
 
 def test_a_quoted_line_end_is_part_of_its_row(bench: Any, reading: Readings) -> None:

@@ -49,15 +49,15 @@ def rejects(body: bytes) -> list[Reject]:
 @pytest.mark.parametrize(
     ("body", "reason", "record"),
     [
-        (b"1\n", "Row 2 has 1 field but the header names 2.", {"a": "1"}),
-        (b"1,2,3\n", "Row 2 has 3 fields but the header names 2.", {"a": "1", "b": "2", "field 3": "3"}),
+        (b"1\n", "The row has 1 field but the header names 2.", {"a": "1"}),
+        (b"1,2,3\n", "The row has 3 fields but the header names 2.", {"a": "1", "b": "2", "field 3": "3"}),
         (
             b"1,\xff\n",
-            "Row 2 holds bytes that are not UTF-8. Save the file as UTF-8, or set encoding.",
+            "The row holds bytes that are not UTF-8. Save the file as UTF-8, or set encoding.",
             {"a": "1", "b": "\\xff"},
         ),
-        (b"1,x\0y\n", "Row 2 holds a NUL byte, which is not allowed in text.", {"a": "1", "b": "x\\x00y"}),
-        (b'1,"x\n', "Row 2 opens a quote that is not closed before the end of the file.", {"a": "1", "b": "x\n"}),
+        (b"1,x\0y\n", "The row holds a NUL byte, which is not allowed in text.", {"a": "1", "b": "x\\x00y"}),
+        (b'1,"x\n', "The row opens a quote that is not closed before the end of the file.", {"a": "1", "b": "x\n"}),
     ],
 )
 def test_a_bad_row_is_rejected_with_its_reason_and_its_fields(body: bytes, reason: str, record: dict[str, str]) -> None:

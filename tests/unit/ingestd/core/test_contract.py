@@ -52,7 +52,7 @@ def test_accepted_differences_are_notices_with_the_first_location() -> None:
     assert list(check.notices.values()) == [
         "The contract has no column 'colour'.",
         "The source has no column 'state', which the contract has.",
-        "1: 'mass' is 'x'; the contract needs the type decimal.",
+        "row 1: 'mass' is 'x'; the contract needs the type decimal.",
     ]
 
 
