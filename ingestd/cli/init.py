@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
 
 import click
 import msgspec
@@ -85,10 +86,8 @@ class _Dialogue(msgspec.Struct, frozen=True, kw_only=True):
             raise click.UsageError(f"--no-input needs {option}.")
         return default
 
-    def secret(self, question: str, *, option: str) -> str:
-        if not self.interactive:
-            raise click.UsageError(f"--no-input needs {option}, or the environment variable {_KEY_VARIABLE}.")
-        return str(click.prompt(question, hide_input=True, err=True))
+    def secret(self, question: str, *, default: str | None = None) -> str:
+        return str(click.prompt(question, default=default, show_default=False, hide_input=True, err=True))
 
 
 @click.command()
@@ -149,14 +148,16 @@ def init(  # noqa: PLR0917 - click names them
         click.echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
         workspace = ask.value(workspace, "Workspace", option="--workspace", default=default)
         if sample is None and database is None:
-            named = ask.value(None, "A sample file, or the address of a database", option="--sample or --database")
+            question = "A sample file, or the address of a database without its password"
+            named = ask.value(None, question, option="--sample or --database")
             sample, database = (None, named) if "://" in named or "${" in named else (named, None)
         source: InitialFolder | InitialTable
         if sample is not None:
             source, profile, name = _file_source(Path(sample), base)
         else:
+            database = _with_password(str(database), ask)
             table = ask.value(table, "Table", option="--table")
-            source, profile, name = _table_source(str(database), table, new, base)
+            source, profile, name = _table_source(database, table, new, base)
         key, chosen = _columns(profile, key, columns, ask)
         commas = {name: thousands for name, thousands in profile.decimal_commas().items() if name in chosen}
         numbers, texts = by_type(profile.contract(), tuple(name for name in chosen if name not in commas))
@@ -190,7 +191,9 @@ def _api_key_reference(given: str | None, ask: _Dialogue, new: _NewFiles, base: 
     if given is None and os.environ.get(_KEY_VARIABLE):
         given = f"${{env:{_KEY_VARIABLE}}}"
     if given is None:
-        api_key = ask.secret("API key (it is written to a file of its own)", option="--api-key")
+        if not ask.interactive:
+            raise click.UsageError(f"--no-input needs --api-key, or the environment variable {_KEY_VARIABLE}.")
+        api_key = ask.secret("API key (it is written to a file of its own)")
         new.write(base / _KEY_FILE, f"{api_key}\n", mode=0o600)
         return f"${{file:{_KEY_FILE}}}"
     if not _REFERENCE.fullmatch(given):
@@ -238,6 +241,19 @@ def _report_sheet(sheet: str) -> None:
         " set 'format: {type: excel, sheet: NAME, header_row: N}' in the source.",
         err=True,
     )
+
+
+def _with_password(address: str, ask: _Dialogue) -> str:
+    """Return the address of a database with its password, which is asked for without showing it."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # the reading of the table reports it
+        return address
+    user, _, host = parts.netloc.rpartition("@")
+    if not ask.interactive or not user or ":" in user or _REFERENCE.search(address):
+        return address
+    password = ask.secret(f"Password of {unquote(user)} (empty: none)", default="")
+    return parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}").geturl() if password else address
 
 
 def _table_source(address: str, table: str, new: _NewFiles, base: Path) -> tuple[InitialTable, ColumnProfile, str]:

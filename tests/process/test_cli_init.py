@@ -193,14 +193,25 @@ def test_the_questions_are_asked_on_a_terminal_and_the_key_goes_to_a_private_fil
 ) -> None:
     url, key = service
     write_csv(tmp_path)
+    screen = dialogue(
+        tmp_path,
+        {
+            "Address of": url, "API key": key, "Workspace": "", "A sample file": "drop/Mass Budget.csv", "Column that": "",
+            "Send 'mass_kg'": "", "Send 'note'": "y", "Send '${env:HOME}'": "n", "Name of the pipeline": "", "Label of": "Asked",
+        },
+    )  # fmt: skip
+    assert key not in screen
+    assert (tmp_path / "api_key").read_text(encoding="utf-8") == f"{key}\n"
+    assert stat.S_IMODE((tmp_path / "api_key").stat().st_mode) == 0o600
+    assert delivered(tmp_path, "none") == {"mass_kg": "0.10", "note": "steel"}
+
+
+def dialogue(folder: Path, said: dict[str, str]) -> str:
+    """Type into a terminal what each question of `ingestd init` needs; return what the terminal showed."""
     ours, theirs = pty.openpty()
-    env = {name: value for name, value in environment(tmp_path, TERM="xterm").items() if name != "INGESTD_API_KEY"}
-    said = {
-        "Address of": url, "API key": key, "Workspace": "", "A sample file": "drop/Mass Budget.csv", "Column that": "",
-        "Send 'mass_kg'": "", "Send 'note'": "y", "Send '${env:HOME}'": "n", "Name of the pipeline": "", "Label of": "Asked",
-    }  # fmt: skip
+    env = {name: value for name, value in environment(folder, TERM="xterm").items() if name != "INGESTD_API_KEY"}
     command = [sys.executable, "-m", "ingestd", "init"]
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as asked:
+    with subprocess.Popen(command, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as asked:
         os.close(theirs)
         screen = ""
         waiting = dict(said)
@@ -212,10 +223,7 @@ def test_the_questions_are_asked_on_a_terminal_and_the_key_goes_to_a_private_fil
         assert asked.wait(60) == 0, screen
     os.close(ours)
     assert not waiting
-    assert key not in screen
-    assert (tmp_path / "api_key").read_text(encoding="utf-8") == f"{key}\n"
-    assert stat.S_IMODE((tmp_path / "api_key").stat().st_mode) == 0o600
-    assert delivered(tmp_path, "none") == {"mass_kg": "0.10", "note": "steel"}
+    return screen
 
 
 def read(terminal: int) -> str:
@@ -225,6 +233,26 @@ def read(terminal: int) -> str:
         return os.read(terminal, 65_536).decode()
     except OSError:  # Linux reports this when the other side is closed
         return ""
+
+
+def test_the_password_of_a_database_is_asked_for_and_not_shown(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    with databases() as server, server.empty() as address:
+        with psycopg.connect(address) as connection:
+            connection.execute("CREATE TABLE part (number text PRIMARY KEY, mass_kg numeric)")
+            connection.execute("INSERT INTO part VALUES ('00417', 0.10)")
+        screen = dialogue(
+            tmp_path,
+            {
+                "Address of": url, "API key": key, "Workspace": "", "A sample file": address,
+                "Password of postgres": "planted:7351",
+                "Table": "part", "Column that": "", "Send 'mass_kg'": "", "Name of the pipeline": "", "Label of": "With password",
+            },
+        )  # fmt: skip
+        assert "planted" not in screen
+        written = (tmp_path / "database_url").read_text(encoding="utf-8")
+        assert written == address.replace("postgres@", "postgres:planted%3A7351@") + "\n"
+        assert delivered(tmp_path, "none") == {"mass_kg": "0.10"}
 
 
 def test_a_wrong_key_an_unknown_sample_and_a_missing_option_leave_nothing_behind(
