@@ -36,10 +36,10 @@ class Heartbeat:
         """Report that a reload has begun."""
         self._send(lambda: self._notifier.reloading(sentence))
 
-    def reloaded(self) -> None:
+    def reloaded(self, sentence: str) -> None:
         """Report that a reload has ended, and update the status line soon."""
-        self._send(lambda: self._notifier.ready("The configuration was read again."))
-        self._sent = ""
+        self._send(lambda: self._notifier.ready(sentence))
+        self._sent = sentence
         self._changes.notify()
 
     def alive(self) -> None:

@@ -117,7 +117,7 @@ async def _serve(
     scheduling = start("schedule", assembly.schedule.run)
     reloader = assembly.reloader
     reloader.on_begin = lambda: heartbeat.reloading("Reading the configuration again.")
-    reloader.on_end = heartbeat.reloaded
+    reloader.on_end = lambda: heartbeat.reloaded(reloader.refusal or "The configuration was read again.")
     reloading = [start("reload", reloader.run), start("SIGHUP", lambda: _reload_at(reload_asked, reloader))]
     side_tasks = [
         start("control socket", ControlServer(state, perform=perform, emit=emit).run),
@@ -180,5 +180,10 @@ def _numbers(assembly: Assembly) -> str:
     except MirrorError as error:  # a failed read must not end the heartbeat
         counts = f"the state file cannot be read: {error}"
     blocked = [str(report) for report in assembly.dispatcher.report() if report.sentence]
-    parts = [f"{counted(len(assembly.readers), 'pipeline')}, {counts}", assembly.mirror.unwritable, *blocked]
+    parts = [
+        f"{counted(len(assembly.readers), 'pipeline')}, {counts}",
+        assembly.reloader.refusal,
+        assembly.mirror.unwritable,
+        *blocked,
+    ]
     return " ".join(part for part in parts if part)

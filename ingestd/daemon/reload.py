@@ -57,6 +57,7 @@ class Reloader:
     """Reloads one running daemon, one request at a time. All methods belong to the event loop's thread.
 
     ``read`` reads a configuration again and may block. ``on_begin`` and ``on_end`` are called around each reload.
+    ``refusal``: why the last reload changed nothing; empty if it was applied, or if there was none.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Reloader:
         self._requested = ChangeSignal()
         self.on_begin: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
+        self.refusal = ""
 
     async def reload(self, *, by: str) -> Reloaded:
         """Have `run` read the configuration and apply what changed; ``by`` is the requesting account or signal.
@@ -125,6 +127,7 @@ class Reloader:
         except ReloadImpossible as error:
             return self._refuse(by, (str(error),))
         self._daemon.retry()
+        self.refusal = ""
         former, present = dict(renamed), {after for _, after in renamed}
         reloaded = Reloaded(
             added=tuple(name for name in changes.added if name not in present),
@@ -152,5 +155,6 @@ class Reloader:
         return reloaded
 
     def _refuse(self, by: str, mistakes: tuple[str, ...]) -> Reloaded:
+        self.refusal = f"The former configuration is used, because the last reload was refused: {mistakes[0]}"
         self._emit(ReloadRefused(by=by, mistakes=mistakes))
         return Reloaded(mistakes=mistakes)

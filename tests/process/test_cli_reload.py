@@ -227,15 +227,22 @@ def test_a_configuration_that_cannot_be_used_changes_nothing_and_the_log_says_wh
         # A correct change beside the wrong one must not take effect either.
         change(config, lambda settings: settings["pipelines"][0]["source"].update(upto=5))
         spoil(config)
+        manager.drain()
         begin = len(manager.messages)
         daemon.process.send_signal(signal.SIGHUP)
         refused = daemon.wait_for("reload_refused", by="SIGHUP")
         assert refused["level"] == "error"
         assert any(WRONG[spoil] in sentence for sentence in refused["mistakes"]), refused["mistakes"]
-        manager.wait_for("READY", after=begin)
+        ready = manager.wait_for("READY", after=begin)
+        former = "The former configuration is used, because the last reload was refused: "
+        assert ready["STATUS"].startswith(former)
+        manager.wait_for("STATUS", f"1 pipeline, 0 pending, 0 rejected. {former}", after=begin)
         config.write_text(good)
+        manager.drain()
+        begin = len(manager.messages)
         run = ingestd(tmp_path, "reload", "-c", str(config))
         assert (run.returncode, run.stdout.splitlines()[0]) == (0, "Unchanged: 1 pipeline")
+        assert manager.wait_for("STATUS", "1 pipeline, ", after=begin)["STATUS"] == "1 pipeline, 0 pending, 0 rejected."
         assert daemon.stop() == 0
         assert readings(daemon, "p0") == 1
     assert len(server.values("Sink 0")) == 3
