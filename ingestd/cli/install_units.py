@@ -58,3 +58,5 @@ def install_units(user: bool, force: bool, root: Path) -> None:
         click.echo("  systemd-sysusers ingestd.conf && systemd-tmpfiles --create ingestd.conf")
     click.echo(f"  {manager} daemon-reload")
     click.echo(f"  {manager} enable --now ingestd")
+    if user:
+        click.echo("The units end when you log out. 'loginctl enable-linger' lets them run without a login.")

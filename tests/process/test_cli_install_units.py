@@ -72,6 +72,7 @@ def test_the_units_of_an_account_are_below_its_configuration_folder(tmp_path: Pa
     # systemd 254 would make the state folder a link to that of the configuration.
     assert not re.search(r"^(StateDirectory|WorkingDirectory)", text, re.MULTILINE)
     assert "systemctl --user daemon-reload" in run.stdout
+    assert "loginctl enable-linger" in run.stdout
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
