@@ -57,7 +57,7 @@ def sync(
         names = chosen_pipelines(configuration, pipelines)
     except PipelineUnknown as error:
         raise click.UsageError(str(error)) from error
-    configure_logs(level="warning")
+    configure_logs(level="warning", json=False)
     if timeout is not None:
         complete_imports()  # the timeout is for the work
     if plan_file is not None:
