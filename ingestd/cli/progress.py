@@ -71,4 +71,6 @@ def event_line(event: Event) -> str:
 
 def _read(event: PartitionRead) -> str:
     rejected = f", {event.rejected} rejected" if event.rejected else ""
-    return f"{event.pipeline}: {event.partition}: {counted(event.records, 'record')} read: {describe_changes(event)}{rejected}"
+    notice = f". {event.notice}" if event.notice else ""
+    changes = f"{describe_changes(event)}{rejected}{notice}"
+    return f"{event.pipeline}: {event.partition}: {counted(event.records, 'record')} read: {changes}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
+from ingestd.core.record import NOTICE
 from ingestd.daemon.control.requests import Explained
 from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun, RunSummary
@@ -70,6 +71,8 @@ def _read(pipeline: str, history: History) -> str:
             "its own earlier content" if history.same_as == history.name else f"the earlier one of {history.same_as}"
         )
         text += f"; its content equals {other}"
+    if notice := history.facts.get(NOTICE):
+        text += f"; notice: {notice.removesuffix('.')}"
     return text + (f"; it was found unchanged {moment(history.again_at)}" if history.again_at else "")
 
 

@@ -39,6 +39,7 @@ def _status_lines(found: Status) -> Iterator[str]:
         yield held_line(held)
     for pipeline in found.pipelines:
         yield f"pipeline {pipeline.name}: {last_run_sentence(pipeline)}"
+        yield from (f"pipeline {pipeline.name}: {sentence}" for sentence in notice_sentences(pipeline))
     for name in found.idle:
         yield f"pipeline {name}: never ran"
     for sink in found.sinks:
@@ -115,7 +116,15 @@ def last_run_sentence(pipeline: PipelineStatus) -> str:
     run = pipeline.last_run
     if pipeline.last_run_at is None or run is None:
         return "no run has ended yet"
-    notice = f". {pipeline.notice}" if pipeline.notice else ""
+    left = f" ({pipeline.rejected or 'none'} left)" if pipeline.rejected < run.rejected else ""
     within = f", {pipeline.within_deadband} within the dead-band of the sent value" if pipeline.within_deadband else ""
-    read = f"{counted(run.records, 'record')}, {describe_changes(run)}, {run.rejected} rejected{within}"
-    return f"last run {moment(pipeline.last_run_at)}: {read}{notice}"
+    read = f"{counted(run.records, 'record')}, {describe_changes(run)}, {run.rejected} rejected{left}{within}"
+    return f"last run {moment(pipeline.last_run_at)}: {read}"
+
+
+def notice_sentences(pipeline: PipelineStatus) -> Iterator[str]:
+    """Return what the last readings of the pipeline's files and tables guessed or skipped, the newest first."""
+    for notice in pipeline.notices:
+        yield f"{notice.partition}, read {moment(notice.at)}: {notice.sentence}"
+    if more := pipeline.noticed - len(pipeline.notices):
+        yield f"{more} other files or tables have a notice; 'ingestd why FILE' reports that of a file"

@@ -70,7 +70,7 @@ def _pipelines(now: StatusReading, rates: _Rates, width: int) -> Iterator[str]:
     for one in status["pipelines"]:
         name = one["name"]
         ran = one["last_run_at"] is not None
-        state = "notice" if name in troubled else "ok" if ran else "never ran"
+        state = "notice" if name in troubled or one["noticed"] else "ok" if ran else "never ran"
         state = "failed" if one["failure"] else "held" if name in held else state
         lag = _age(now.at - one["last_run_at"]) if ran else "-"
         yield _row(width, name, state, (rates.of("records", name), str(one["rejected"]), lag))

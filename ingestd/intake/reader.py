@@ -646,6 +646,7 @@ class Reader:
                 seconds=times.seconds,
                 map_seconds=times.map_seconds,
                 store_seconds=times.store_seconds,
+                notice=summary.notice,
             )
         )
         if summary.rejected:

@@ -100,7 +100,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a run: records read, entries by kind of change, records rejected.
 
     ``withheld``: the held or discarded run with this content; its entries were not written. ``replaces``: the number of
-    the held run that this run made obsolete, because it was written.
+    the held run that this run made obsolete, because it was written. ``notice``: what the reading guessed or skipped, only at
+    its end.
     """
 
     id: int
@@ -114,6 +115,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The differences could not decide which record owns a key: read the whole partition again."""
     withheld: HeldRun | None = None
     replaces: int | None = None
+    notice: str = ""
 
     @property
     def changed(self) -> bool:
@@ -484,19 +486,30 @@ class SinkBacklog(msgspec.Struct, frozen=True, kw_only=True):
     oldest_at: float | None
 
 
-class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of a pipeline; times are seconds since the epoch. ``notice``: what its last reading guessed or skipped.
+class PartitionNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last reading of a partition guessed or skipped. ``at``: when it began, seconds since the epoch."""
 
-    ``within_deadband``: the number of entries with a value that differs from the last one read, within the dead-band.
+    partition: str
+    at: float
+    sentence: str
+
+
+class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The counts of a pipeline; times are seconds since the epoch.
+
+    ``notices``: the newest ones of its ``noticed`` partitions with a notice, of those that its source still has, and of the last
+    one that was read. ``within_deadband``: the number of entries with a value that differs from the last one read, within the
+    dead-band.
     """
 
     name: str
     partitions: int
-    last_run_at: float | None
-    last_run: RunSummary | None
     rejected: int
-    failure: str
-    notice: str = ""
+    last_run_at: float | None = None
+    last_run: RunSummary | None = None
+    failure: str = ""
+    notices: tuple[PartitionNotice, ...] = ()
+    noticed: int = 0
     within_deadband: int = 0
 
 

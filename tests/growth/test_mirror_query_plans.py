@@ -60,6 +60,7 @@ READS_ALL = {
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
     "entries_of_sink": "a total of one sink, for the page of a pipeline",
     "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
+    "status_notices": "for `status`: the runs with a notice (a partial index), each with the last run of its pipeline",
     "rejected_total": "a total, in an index",
     "rejected_by_pipeline": "totals, in an index; then one row for each partition with rejections",
     "backlog": "the first segment of each sink, in the order of an index",

@@ -129,7 +129,8 @@ def test_a_repeated_key_names_both_locations_in_the_status(tmp_path: Path) -> No
         (tmp_path / "drop" / "a.csv").write_text("part,mass kg,colour\na,1,red\nb,1,red\na,2,red\n")
         assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
         status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
-        notice = status["pipelines"][0]["notice"]
+        ((partition, notice),) = ((one["partition"], one["sentence"]) for one in status["pipelines"][0]["notices"])
+        assert partition == "a.csv"
         assert "The contract has no column 'colour'." in notice
         assert (
             "'a.mass' has different values: '1' at a.csv, row 2 and '2' at a.csv, row 4; the last one is delivered."
@@ -138,3 +139,27 @@ def test_a_repeated_key_names_both_locations_in_the_status(tmp_path: Path) -> No
         with closing(sqlite3.connect(tmp_path / "var" / "ingestd.db")) as state:
             (value,) = state.execute("SELECT value FROM entry WHERE key = 'a.mass'").fetchone()
         assert value == "2"
+
+
+def test_a_notice_remains_until_its_file_is_read_again(tmp_path: Path) -> None:
+    def sync_and_read() -> tuple[str, list[str]]:
+        run = ingestd(tmp_path, "sync", "-c", str(config))
+        assert run.returncode == 0, run.stderr
+        lines = ingestd(tmp_path, "status", "-c", str(config)).stdout.splitlines()
+        return run.stdout, [line for line in lines if " has different values: " in line]
+
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write(tmp_path, server.url)
+        drop = tmp_path / "drop"
+        for name in ("a", "b", "c"):
+            (drop / f"{name}.csv").write_text(f"part,mass kg\n{name},1\n{name},2\n")
+        printed, noticed = sync_and_read()
+        assert printed.count("the last one is delivered.") == 3
+        assert [line.split(", read ")[0] for line in noticed] == [f"pipeline bench: {name}.csv" for name in "cba"]
+        (drop / "d.csv").write_text("part,mass kg\nd,1\n")
+        (drop / "a.csv").write_text("part,mass kg\na,3\n")
+        _, noticed = sync_and_read()
+        assert [line.split(", read ")[0] for line in noticed] == ["pipeline bench: c.csv", "pipeline bench: b.csv"]
+        why = ingestd(tmp_path, "why", "drop/c.csv", "-c", str(config)).stdout
+        assert "notice: 'c.mass' has different values: '1' at c.csv, row 2 and '2' at c.csv, row 3" in why

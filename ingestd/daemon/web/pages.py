@@ -16,7 +16,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import export_rejections
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status, observe
-from ingestd.daemon.status_text import health_sentence, last_run_sentence
+from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
 from ingestd.daemon.trace import trace_entry
 from ingestd.daemon.web.configuration_view import file_state, setting_groups
 from ingestd.daemon.why import why
@@ -279,6 +279,7 @@ class PageContents:
         notices = (
             *(health_sentence(source) for source in status.health if source.pipeline == pipeline.name),
             *(notice.sentence for notice in status.notices if notice.pipeline == pipeline.name),
+            *(notice_sentences(found) if found is not None else ()),
         )
         rejected = found.rejected if found is not None else 0
         failure = self._passes.failure(pipeline.name)

@@ -12,7 +12,7 @@ import sqlite3
 import msgspec
 import polars as pl
 
-from ingestd.core.record import NOTICE, Position
+from ingestd.core.record import NOTICE, Position, location_text
 from ingestd.mirror.sqlite.sql import SQL
 
 _COUNTED = 1000
@@ -122,8 +122,7 @@ class RepeatedKeys(msgspec.Struct):
 
 def describe_location(partition: str, position: Position | None) -> str:
     """Return the location of a record for people."""
-    row = f"row {position}" if isinstance(position, int) else str(position or "an unknown row")
-    return f"{partition}, {row}"
+    return f"{partition}, {'an unknown row' if position is None else location_text(position)}"
 
 
 def _version(columns: list[object] | tuple[object, ...]) -> _Version:

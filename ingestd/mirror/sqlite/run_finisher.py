@@ -40,7 +40,7 @@ from ingestd.mirror.sqlite.snapshots import (
 )
 from ingestd.mirror.sqlite.sql import SQL
 
-_SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected")
+_SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected", "notice")
 
 
 class RunFinisher:

@@ -173,7 +173,7 @@ UPDATE run SET facts = json_set(facts, :path, trim(coalesce(json_extract(facts, 
 
 -- name: run_end
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
-RETURNING id, records, created, updated, unchanged, removed, rejected
+RETURNING id, records, created, updated, unchanged, removed, rejected, coalesce(json_extract(facts, '$."file.notice"'), '')
 
 -- Deletes older runs without any effect. A run with unchanged entries remains, because entries may refer to it.
 -- name: run_forget_idle
@@ -355,7 +355,18 @@ SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE 
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
 -- name: status_run
-SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure, json_extract(facts, '$."file.notice"') FROM run WHERE id = ?
+SELECT id, started, records, created, updated, unchanged, removed, rejected, failure FROM run WHERE id = ?
+
+-- The notices of the last runs of the partitions that the source has, the newest first, and of the pipeline's last run.
+-- name: status_notices
+SELECT pipeline, name, started, notice, count FROM (
+  SELECT l.name AS pipeline, p.name, r.started, json_extract(r.facts, '$."file.notice"') AS notice,
+    count(*) OVER (PARTITION BY l.id) AS count, row_number() OVER (PARTITION BY l.id ORDER BY r.id DESC) AS place
+  FROM run r INDEXED BY run_noticed CROSS JOIN partition p ON p.id = r.partition AND p.last_run = r.id
+  JOIN pipeline l ON l.id = p.pipeline AND l.active
+  WHERE json_extract(r.facts, '$."file.notice"') IS NOT NULL
+    AND (p.gone IS NULL OR r.id = (SELECT max(q.last_run) FROM partition q WHERE q.pipeline = p.pipeline))
+) WHERE place <= :limit ORDER BY pipeline, place
 
 -- name: backlog
 SELECT k.workspace, k.addressed_by, k.name, k.pending,

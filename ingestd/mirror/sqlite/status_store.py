@@ -22,6 +22,7 @@ from ingestd.mirror.port import (
     EntryOrigin,
     HeldRun,
     LaneBlocker,
+    PartitionNotice,
     PipelineStatus,
     RunSummary,
     SinkBacklog,
@@ -35,6 +36,9 @@ from ingestd.mirror.sqlite.held_runs import held_run
 from ingestd.mirror.sqlite.history import history, past_runs
 from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.sql import SQL
+
+_NOTICES = 5
+"""The newest notices of a pipeline that the status contains, at most."""
 
 
 class Observer:
@@ -93,8 +97,23 @@ class Observer:
             runs = {
                 run: connection.execute(SQL["status_run"], (run,)).fetchone() for *_, run in rows if run is not None
             }
+            noticed = connection.execute(SQL["status_notices"], {"limit": _NOTICES}).fetchall()
         return [
-            replace(_pipeline(name, partitions, rejected, runs.get(run)), within_deadband=within)
+            _pipeline(
+                PipelineStatus(
+                    name=name,
+                    partitions=partitions,
+                    rejected=rejected,
+                    within_deadband=within,
+                    notices=tuple(
+                        PartitionNotice(partition=partition, at=at, sentence=sentence)
+                        for owner, partition, at, sentence, _ in noticed
+                        if owner == name
+                    ),
+                    noticed=next((count for owner, *_, count in noticed if owner == name), 0),
+                ),
+                runs.get(run),
+            )
             for name, partitions, rejected, within, run in rows
         ]
 
@@ -334,18 +353,13 @@ def _attempt(row: Sequence[object]) -> DeliveryAttempt | None:
     )  # fmt: skip
 
 
-def _pipeline(name: str, partitions: int, rejected: int, run: tuple[object, ...] | None) -> PipelineStatus:
+def _pipeline(pipeline: PipelineStatus, run: tuple[Any, ...] | None) -> PipelineStatus:
+    """Return the counts with those of the pipeline's last run."""
     if run is None:
-        return PipelineStatus(
-            name=name, partitions=partitions, last_run_at=None, last_run=None, rejected=rejected, failure=""
-        )
-    identity, started, _, *numbers, failure, notice = run
-    records, created, updated, unchanged, removed, run_rejected = (int(str(number)) for number in numbers)
+        return pipeline
+    identity, started, records, created, updated, unchanged, removed, rejected, failure = run
     summary = RunSummary(
-        id=int(str(identity)), records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
-        rejected=run_rejected, collided=False,
+        id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed, rejected=rejected,
+        collided=False,
     )  # fmt: skip
-    return PipelineStatus(
-        name=name, partitions=partitions, last_run_at=float(str(started)), last_run=summary, rejected=rejected,
-        failure=str(failure), notice=str(notice or ""),
-    )  # fmt: skip
+    return replace(pipeline, last_run_at=started, last_run=summary, failure=failure)

@@ -11,7 +11,7 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     """A partition was read completely and its entries are in the mirror.
 
     ``map_seconds`` and ``store_seconds``: the parts of ``seconds`` for the comparison and mapping of records, and for writes to
-    the mirror. The rest is the reading.
+    the mirror. The rest is the reading. ``notice``: what the reading guessed or skipped, such as keys with several values.
     """
 
     pipeline: str
@@ -25,6 +25,7 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     seconds: float
     map_seconds: float
     store_seconds: float
+    notice: str = ""
 
 
 class PartitionUnchanged(Event, frozen=True, kw_only=True):

@@ -286,4 +286,4 @@ def test_a_guessed_encoding_is_in_the_receipt_and_the_status_and_logged_once(ope
     assert flow.notices == [f"a.csv: {sentence}"]
     with closing(SqliteMirror.observe(flow.base / "ingestd.db")) as observer:
         (pipeline,) = observer.pipelines()
-    assert pipeline.notice == sentence
+    assert pipeline.notices[0].sentence == sentence

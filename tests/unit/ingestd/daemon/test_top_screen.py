@@ -12,7 +12,7 @@ NOW = 1_795_500_000.0
 
 
 def reading(at: float = NOW, **changes: Any) -> StatusReading:
-    pipeline = {"name": "budget", "failure": "", "last_run_at": NOW - 95, "rejected": 3}
+    pipeline = {"name": "budget", "failure": "", "last_run_at": NOW - 95, "rejected": 3, "noticed": 0}
     address = {"workspace": "Rover", "by": "label", "name": "Budget"}
     sink = {"address": address, "pending": 0, "rejected": 2, "trouble": None, "doubt": ""}
     status = {
@@ -41,8 +41,10 @@ def test_rates_are_those_between_two_readings_of_the_same_daemon() -> None:
 
 
 def test_the_state_of_a_pipeline_and_of_a_sink_is_the_worst_one() -> None:
-    failed = [{"name": "budget", "failure": "away", "last_run_at": None, "rejected": 0}]
+    failed = [{"name": "budget", "failure": "away", "last_run_at": None, "rejected": 0, "noticed": 0}]
     assert cells(top_screen(reading(pipelines=failed), None, width=80), "budget") == ["failed", "-", "0", "-"]
+    noticed = [dict(failed[0], failure="", last_run_at=NOW, noticed=1)]
+    assert cells(top_screen(reading(pipelines=noticed), None, width=80), "budget")[0] == "notice"
     held = [{"pipeline": "budget"}]
     assert cells(top_screen(reading(held=held), None, width=80), "budget")[0] == "held"
     blocker = {
@@ -60,7 +62,7 @@ def test_the_state_of_a_pipeline_and_of_a_sink_is_the_worst_one() -> None:
 
 
 def test_lines_fit_into_the_width_and_the_height() -> None:
-    wide = [{"name": "質" * 60, "failure": "", "last_run_at": NOW, "rejected": 0} for _ in range(40)]
+    wide = [{"name": "質" * 60, "failure": "", "last_run_at": NOW, "rejected": 0, "noticed": 0} for _ in range(40)]
     for width in (40, 79, 80, 132):
         lines = top_screen(reading(pipelines=wide), None, width=width, height=24)
         assert len(lines) == 24
