@@ -39,6 +39,7 @@ RECORDED = {
     "state-0012-service-0010": "70a930f3bdc2abfa3250db18b7b565f6dae6e3f8",
     "state-0013-service-0010": "abd23e2f90ca8ac2873712705f6200a5184d41a2",
     "state-0014-service-0011": "e53b501428034c1038c3ec482a76bbfe162ffade",
+    "state-0015-service-0011": "fc35ae9526814a2e75a67a1338b626ec6dfcfb58",
 }
 """Commits by the last migrations of both programs: the last commit with them. Migrations that came together have one commit."""
 
