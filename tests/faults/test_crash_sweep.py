@@ -18,9 +18,10 @@ from connectors.formats.csv import Csv
 from connectors.formats.csv.reader import read_csv
 from ingestd.intake import run
 from ingestd.intake.entry_sorter import EntrySorter
+from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Deletes
 from tests.support.crash_scenario import CrashScenario, Drop
-from tests.support.crashing_sqlite import CrashingConnection, CrashPoint, ProcessDied, crashing
+from tests.support.crashing_sqlite import CrashingConnection, CrashPoint, ProcessDied, copy_database, crashing
 from tests.support.document_server import DocumentServer
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
@@ -92,10 +93,13 @@ def _died(error: BaseException) -> bool:
 def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Deletes = "keep") -> int:
     """Run every crash point, and the undisturbed run last; return the number of points of that run."""
     workspace = service.workspace("Sweep")
+    empty = folder / "ingestd.db"
+    SqliteMirror.open(empty).close()
     for at in range(1, MOST_POINTS):
         crash_point = CrashPoint(at)
         scenario = CrashScenario(
             folder=folder / f"{at}",
+            empty=empty,
             service=service,
             workspace=workspace,
             label=f"Point {at}",
@@ -141,6 +145,28 @@ def test_a_crash_at_any_point_of_a_sorted_reading_ends_in_the_exact_state(
     )
     assert sweep(folder, workspaced, (MASS,), (MASS_SHORT,), deletes="remove") > 100
     assert sorted_pieces
+
+
+def test_a_crash_at_any_point_of_the_creation_leaves_a_state_file_that_can_be_opened(folder: Path) -> None:
+    for at in range(1, MOST_POINTS):
+        crash_point = CrashPoint(at)
+        factory = crashing(crash_point)
+        created, crashed = folder / f"{at}" / "ingestd.db", folder / f"{at}" / "crashed" / "ingestd.db"
+        created.parent.mkdir()
+        try:
+            SqliteMirror.open(created, factory=factory).close()
+        except ProcessDied:
+            for connection in factory.opened:
+                connection.close()
+        else:
+            assert at > 100
+            return
+        copy_database(created, crashed)
+        mirror = SqliteMirror.open(crashed)
+        mirror.intake.activate(["sweep"])
+        assert mirror.status.pipelines()[0].name == "sweep"
+        mirror.close()
+    raise AssertionError(f"no end after {MOST_POINTS} points")
 
 
 def test_a_crashed_connection_executes_nothing(tmp_path: Path) -> None:

@@ -90,10 +90,12 @@ class Drop:
 class CrashScenario:
     """``steps``: the files dropped together; each step is read, delivered and archived before the next.
 
-    ``deletes``: whether entries are removed that a file no longer has when it comes again.
+    ``deletes``: whether entries are removed that a file no longer has when it comes again. ``empty``: a new state file, with
+    which the first run begins.
     """
 
     folder: Path
+    empty: Path
     service: Service
     workspace: str
     label: str
@@ -106,6 +108,7 @@ class CrashScenario:
 
     def __post_init__(self) -> None:
         self.state = self.folder / "run-0" / "ingestd.db"
+        copy_database(self.empty, self.state)
         (self.folder / "drop").mkdir(parents=True)
 
     # ------------------------------------------------------------------------------------------------ running
