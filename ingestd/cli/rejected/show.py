@@ -30,7 +30,7 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
     found = False
     with observe(configuration) as mirror:
         for rejection in iter_rejections(mirror, selection):
-            refusals = mirror.refusals(rejection.id)
+            refusals = mirror.refusals(rejection.id) if rejection.subject == "entry" else []
             click.echo(to_json(rejection, refusals) if as_json else "\n".join(format_details(rejection, refusals)))
             found = True
     if not found:
