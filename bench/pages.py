@@ -62,6 +62,17 @@ class _Pages:
         """Send a form, and return the page that follows."""
         return self._ask("POST", path, urlencode(form))
 
+    def begin(self, path: str) -> None:
+        """Receive the first byte of a page, and leave."""
+        connection = self.connect()
+        try:
+            connection.request("GET", path, headers=dict(self.headers))
+            response = connection.getresponse()
+            if response.status != 200 or not response.read(1):
+                raise Wrong(f"GET {path} got {response.status}")
+        finally:
+            connection.close()
+
     def later(self, path: str, links: int = _LINKS) -> str:
         """Return the path of the page that so many links to the next page lead to."""
         for _ in range(links):
@@ -223,6 +234,7 @@ def _daemon_views(bench: _Bench, made: Site, rows: int) -> None:
         "drift": "/drift",
     }.items():
         bench.add(f"daemon: {name}", lambda path=path: pages.get(path))  # type: ignore[misc]
+    bench.add("daemon: export of rejections, until its first byte", lambda: pages.begin("/rejected.csv"))
 
 
 def _report(figures: Rounds, names: list[str], options: Options) -> Report:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import click
 import msgspec
 
+from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
@@ -69,14 +70,14 @@ def drift(  # noqa: PLR0917 - click names them
     response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
     checked = response if isinstance(response, tuple) else ()
     with observe(configuration) as mirror:
-        found = False
-        for finding in _findings(mirror, names):
-            found = True
-            click.echo(json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else _line(finding))
-        _list_unexplained(mirror, names, as_json=as_json, every=every)
+        found = echo_lines(
+            json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else _line(finding)
+            for finding in _findings(mirror, names)
+        )
+        echo_lines(_unexplained_lines(mirror, names, as_json=as_json, every=every))
     for one in checked:
         click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
-    sys.exit(_exit_code(checked, found=found))
+    sys.exit(_exit_code(checked, found=found > 0))
 
 
 def _exit_code(checked: Sequence[DriftCheckResult], *, found: bool) -> ExitCode:
@@ -93,8 +94,8 @@ def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFindin
         after = page.next
 
 
-def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, as_json: bool, every: bool) -> None:
-    """Print a line for each entry that no source explains: the first ones of each sink, or all with ``every``."""
+def _unexplained_lines(mirror: DriftReader, names: Sequence[str], *, as_json: bool, every: bool) -> Iterator[str]:
+    """Yield a line for each entry that no source explains: the first ones of each sink, or all with ``every``."""
     shown: Counter[str] = Counter()
     after: tuple[int, str] | None = START
     while after is not None:
@@ -103,13 +104,13 @@ def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, as_json: boo
             sink = f"{one.sink} in {one.workspace}"
             shown[sink] += 1
             if as_json:
-                click.echo(json.dumps({"what": "unexplained", **msgspec.to_builtins(one)}, ensure_ascii=False))
+                yield json.dumps({"what": "unexplained", **msgspec.to_builtins(one)}, ensure_ascii=False)
             elif every or shown[sink] <= _SHOWN:
-                click.echo(f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}")
+                yield f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}"
         after = page.next
     for sink, count in shown.items():
         if not as_json and not every and count > _SHOWN:
-            click.echo(f"{sink} · {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them")
+            yield f"{sink} · {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them"
 
 
 def _why(one: Unexplained) -> str:

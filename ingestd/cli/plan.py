@@ -13,7 +13,7 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
 from ingestd.daemon.loop import run_to_end
-from ingestd.daemon.private_file import OutputUnwritable, write_private
+from ingestd.daemon.output_file import OutputUnwritable, write_private
 from ingestd.daemon.sync_plan.execution import Interrupted
 from ingestd.daemon.sync_plan.execution import plan as make_plan
 from ingestd.daemon.sync_plan.html_page import plan_page

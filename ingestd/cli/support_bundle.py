@@ -11,7 +11,7 @@ import click
 
 from ingestd.cli.options import with_configuration_path
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.private_file import OutputUnwritable, write_private
+from ingestd.daemon.output_file import OutputUnwritable, write_private
 from ingestd.daemon.support_bundle.bundle import archive, bundle_files
 from ingestd.settings.configuration_file import find_configuration
 

@@ -5,7 +5,7 @@ Part of the port that `ingestd.mirror.port` describes. The contract suite is ``t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 import msgspec
@@ -95,8 +95,28 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
 
+class RecordPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of a page of rejections in the order of their ids, without empty ones, and the pipelines of these records.
+
+    ``last``: the id of the page's last rejection.
+    """
+
+    records: Sequence[Mapping[str, str | None]]
+    pipelines: Sequence[str]
+    last: int
+
+
 class RejectionReader(Protocol):
     """Reads rejections. Each call is consistent; pages are ordered by id, oldest first."""
+
+    def newest(self) -> int:
+        """Return the id of the newest rejection; 0 if there is none."""
+
+    def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
+        """Return the records of the next page of matching rejections with ids up to ``until``; None after the last page.
+
+        It is faster than `selected`.
+        """
 
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
         """Return the next page of matching rejections, with ids greater than ``after``."""

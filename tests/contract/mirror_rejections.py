@@ -84,6 +84,20 @@ class RejectionSuite:
         assert found == sorted(found)
         assert len(set(found)) == 3
 
+    async def test_the_records_of_a_page_are_read_up_to_a_rejection(self, stage: RejectionStage) -> None:
+        assert stage.rejections.newest() == 0
+        lane = stage.desire(scalars(a="1", b="1", c="1"))
+        await stage.refuse(lane, "a", "b", "c")
+        first, second, third = (one.id for one in stage.rejections.selected(ALL, limit=9))
+        assert stage.rejections.newest() == third
+        page = stage.rejections.records(ALL, until=second, limit=1)
+        assert page is not None
+        assert (page.last, [*page.records], [*page.pipelines]) == (first, [], []), "an entry has no record"
+        page = stage.rejections.records(ALL, after=first, until=second, limit=9)
+        assert page is not None
+        assert page.last == second
+        assert stage.rejections.records(ALL, after=second, until=second, limit=9) is None
+
     async def test_a_retried_entry_is_pending_with_its_value(self, stage: RejectionStage) -> None:
         lane = stage.desire(scalars(a="1", b="2", c="3"))
         await stage.refuse(lane, "b", "c")

@@ -31,7 +31,7 @@ STEPS_OF_A_REJECTION: Final = 3
 """What the overview spends on each rejection, which it counts in an index. A setting limits their number."""
 LAST: Final = "part-999999"
 
-Read = Callable[[PageContents, int], PageContent | bytes]
+Read = Callable[[PageContents, int], PageContent | list[str]]
 OVERVIEW: Final[Mapping[str, Read]] = {"overview": lambda pages, _: pages.overview()}
 CONSTANT: Final[Mapping[str, Read]] = {
     "trace": lambda pages, _: pages.trace("part-000001", steps=False),
@@ -44,7 +44,7 @@ READS_ALL: Final[Mapping[str, Read]] = {
     "pipeline": lambda pages, _: pages.pipeline("pipe"),
     "rejected": lambda pages, _: pages.rejected(selection_of({}), after=0),
     "rejected with a filter": lambda pages, _: pages.rejected(selection_of({"reason": "none has it"}), after=0),
-    "export": lambda pages, _: pages.export(selection_of({})),
+    "export": lambda pages, _: list(pages.export(selection_of({})).pages()),
     "drift": lambda pages, _: pages.drift("", after=START),
     "drift, last page": lambda pages, _: pages.drift("", after=(1, LAST)),
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ingestd.daemon.exit_codes import ExitCode
 from tests.support.document_server import DocumentServer, Refuse
 from tests.support.engineering_folder import Folder, program_beside_workspaced
 from tests.support.golden_texts import check_command_output
@@ -85,6 +88,23 @@ def test_exported_records_can_be_corrected_by_hand_and_dropped_again(tmp_path: P
     }  # fmt: skip
     lines = folder.here("rejected", "export", "--format", "ndjson").stdout.splitlines()
     assert [json.loads(line)["_row"] for line in lines] == [3, 4]
+
+
+def test_an_export_that_fails_changes_no_file(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server)
+    folder.write("part,mass\n" + "".join(f",{number}\n" for number in range(2_000)))
+    folder.here("sync")
+    exported = tmp_path / "bad.csv"
+    exported.write_text("earlier")
+    command = (sys.executable, "-m", "ingestd", "rejected", "export", "-o", str(exported))
+    small = ("sh", "-c", 'ulimit -f 128; exec "$@"', "sh")  # 64 KiB, which the file of an export exceeds
+    failed = subprocess.run(
+        (*small, *command), cwd=folder.path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert failed.returncode == ExitCode.OUTPUT_UNWRITABLE
+    assert failed.stderr == f"{exported} can't be written: File too large.\n"
+    assert exported.read_text() == "earlier"
+    assert [file.name for file in tmp_path.iterdir() if file.is_file() and "ingestd" not in file.name] == ["bad.csv"]
 
 
 def test_a_rejected_entry_is_sent_again_by_the_running_daemon(tmp_path: Path, server: DocumentServer) -> None:

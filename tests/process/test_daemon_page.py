@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ingestd.daemon.web.export_streams import MAX_EXPORTS
 from ingestd.daemon.web.live import MAX_CLIENTS
 from tests.support.daemon_process import Daemon
 from tests.support.document_server import DocumentServer
@@ -163,6 +164,35 @@ def test_live_streams_are_few_and_end_with_their_clients(acting: tuple[Daemon, h
     else:
         raise AssertionError("no stream ended")
     assert not [event for event in daemon.events if event.get("level") == "error"]
+
+
+def test_clients_that_do_not_read_an_export_delay_no_page_and_get_no_more_than_their_number(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    unusable = "".join(f",{number} {'x' * 1_000}\n" for number in range(20_000))  # more than a connection buffers
+    (tmp_path / "drop" / "a.csv").write_text(f"part,mass\n{unusable}")
+    with DocumentServer() as server, contextlib.ExitStack() as connections:
+        server.workspace("Bench")
+        config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
+        daemon, client = connections.enter_context(listening_daemon(tmp_path, config))
+        daemon.wait_for("records_parked")
+        kept: list[Iterator[bytes]] = []
+        with contextlib.ExitStack() as streams:
+            for _ in range(MAX_EXPORTS):
+                pieces = streams.enter_context(client.stream("GET", "/rejected.csv")).iter_raw(16)
+                kept.append(pieces)  # an iterator that is forgotten closes its connection
+                assert next(pieces) == b"part,mass,_reaso"
+            refused = client.get("/rejected.csv")
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "60")
+            assert "masses" in client.get("/").text
+            assert "Export as CSV" in client.get("/rejected").text
+        for _ in range(1_000):
+            again = client.get("/rejected.csv")
+            if again.status_code == 200:
+                break
+        else:
+            raise AssertionError("no export ended")
+        assert again.text.count("\r\n") == 20_001
+        assert not [event for event in daemon.events if event.get("level") == "error"]
 
 
 def test_a_client_that_resets_its_connection_causes_no_error(acting: tuple[Daemon, httpx.Client]) -> None:

@@ -39,6 +39,7 @@ from ingestd.mirror.port import (
 )
 from ingestd.mirror.rejections import (
     Forgotten,
+    RecordPage,
     Refusal,
     Rejection,
     RejectionKeeper,
@@ -292,6 +293,17 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
 
     def count(self, selection: Selection) -> int:
         return len(self.selected(selection, limit=len(self._rejected)))
+
+    def newest(self) -> int:
+        return max(self._rejected, default=0)
+
+    def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
+        page = [one for one in self.selected(selection, after=after, limit=limit) if one.id <= until]
+        found = [one for one in page if one.record]
+        pipelines = tuple(dict.fromkeys(one.pipeline for one in found))
+        return (
+            RecordPage(records=[one.record for one in found], pipelines=pipelines, last=page[-1].id) if page else None
+        )
 
     def refusals(self, rejection: int) -> list[Refusal]:
         sink, one = self._rejected[rejection]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import sys
+from functools import partial
+from pathlib import Path
 
 import click
 
@@ -10,7 +12,9 @@ from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.selection import with_selection
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.rejected_export import ExportFormat, SeveralTables, export_rejections
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.output_file import OutputUnwritable, replacing
+from ingestd.daemon.rejected_export import ExportFormat, RejectionExport, SeveralTables
 from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Selection
 
@@ -18,11 +22,16 @@ from ingestd.mirror.rejections import Selection
 @click.command()
 @click.option("--format", "form", type=click.Choice(["csv", "ndjson"]), default="csv", show_default=True)
 @click.option(
-    "-o", "--output", type=click.File("w", encoding="utf-8", atomic=True), default="-", help="Default: standard output."
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True, dir_okay=False),
+    metavar="FILENAME",
+    default="-",
+    help="Default: standard output.",
 )
 @with_configuration_without_secrets
 @with_selection
-def export(selection: Selection, configuration: Configuration, form: ExportFormat, output: TextIO) -> None:
+def export(selection: Selection, configuration: Configuration, form: ExportFormat, output: str) -> None:
     """Write rejected records to a file that you can correct and put back into its folder.
 
     The columns are those of the source, then _reason, _field, _file, _row and _number, which are ignored when the file is read.
@@ -31,10 +40,15 @@ def export(selection: Selection, configuration: Configuration, form: ExportForma
 
     Example: ingestd rejected export --pipeline mass-budget -o corrected.csv
     """
-    with observe(configuration) as mirror:
-        try:
-            written, without = export_rejections(mirror, selection, form, output)
-        except SeveralTables as error:
-            raise click.UsageError(str(error)) from error
-    rest = f"; {without} more have no record to export" if without else ""
-    click.echo(f"{counted(written, 'record')} written{rest}.", err=True)
+    found = RejectionExport(partial(observe, configuration), selection, form)
+    try:
+        with click.open_file("-", "w", encoding="utf-8") if output == "-" else replacing(Path(output)) as file:
+            for text in found.pages():
+                file.write(text)
+    except SeveralTables as error:
+        raise click.UsageError(str(error)) from error
+    except OutputUnwritable as error:
+        click.echo(str(error), err=True)
+        sys.exit(ExitCode.OUTPUT_UNWRITABLE)
+    rest = f"; {found.without_record} more have no record to export" if found.without_record else ""
+    click.echo(f"{counted(found.written, 'record')} written{rest}.", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_line, to_json
 from ingestd.cli.rejected.selection import with_selection
@@ -28,8 +29,7 @@ def list_(selection: Selection, configuration: Configuration, limit: int, after:
     """
     with observe(configuration) as mirror:
         if as_json:
-            for rejection in iter_rejections(mirror, selection):
-                click.echo(to_json(rejection))
+            echo_lines(map(to_json, iter_rejections(mirror, selection)))
             return
         page = mirror.selected(selection, after=after, limit=limit)
         for rejection in page:

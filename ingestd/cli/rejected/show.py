@@ -6,13 +6,14 @@ import sys
 
 import click
 
+from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import iter_rejections
 from ingestd.daemon.status import observe
-from ingestd.mirror.rejections import Selection
+from ingestd.mirror.rejections import Rejection, Selection
 
 
 @click.command()
@@ -27,12 +28,13 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
     Example: ingestd rejected show 17
     """
     selection = require_explicit(selection, everything=False)
-    found = False
     with observe(configuration) as mirror:
-        for rejection in iter_rejections(mirror, selection):
-            refusals = mirror.refusals(rejection.id)
-            click.echo(to_json(rejection, refusals) if as_json else "\n".join(format_details(rejection, refusals)))
-            found = True
+
+        def describe(rejection: Rejection) -> str:
+            refusals = mirror.refusals(rejection.id) if rejection.subject == "entry" else []
+            return to_json(rejection, refusals) if as_json else "\n".join(format_details(rejection, refusals))
+
+        found = echo_lines(map(describe, iter_rejections(mirror, selection)))
     if not found:
         click.echo("No rejection matches.", err=True)
         sys.exit(1)

@@ -52,7 +52,7 @@ def _fields(encoded: str) -> dict[str, str]:
 
 
 class WebResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response. ``stream`` returns an endless body, which is sent instead of ``body``."""
+    """A response. ``stream`` returns a body of unknown length, which is sent instead of ``body``."""
 
     status: int = 200
     body: bytes = b""

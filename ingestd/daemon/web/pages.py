@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import glob
-import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.rejected_export import export_rejections
+from ingestd.daemon.rejected_export import RejectionExport
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.status import Status, compile_status, observe
 from ingestd.daemon.status_text import health_sentence, last_run_sentence, notice_sentences
@@ -31,8 +31,6 @@ _PAGE = 50
 _RUNS = 50
 _WAITING = 200
 _UNEXPLAINED = 50
-EXPORT_ROWS = 100_000
-"""The most rejections that a download holds; `ingestd rejected export` has no limit."""
 
 
 class PageMissing(IngestdError):
@@ -216,20 +214,9 @@ class PageContents:
         }
         return PageContent(template="rejected.html", title="Rejected", section="rejected", values=values)
 
-    def export(self, selection: Selection) -> bytes:
-        """Return what `ingestd rejected export` writes as CSV.
-
-        Raises:
-            IngestdError: there are several pipelines, or more rows than a download holds.
-        """
-        with observe(self._configuration()) as mirror:
-            if mirror.count(selection) > EXPORT_ROWS:
-                raise PageMissing(
-                    f"There are more than {EXPORT_ROWS} rejections. Choose a pipeline, or use 'ingestd rejected export'."
-                )
-            file = io.StringIO(newline="")
-            export_rejections(mirror, selection, "csv", file)
-        return file.getvalue().encode("utf-8")
+    def export(self, selection: Selection) -> RejectionExport:
+        """Return what `ingestd rejected export` writes as CSV. It reads nothing yet."""
+        return RejectionExport(partial(observe, self._configuration()), selection, "csv")
 
     def held_runs(self) -> PageContent:
         """Return the held runs."""

@@ -21,6 +21,7 @@ from ingestd.daemon.control.requests import (
     RetryRejected,
     RunDecided,
 )
+from ingestd.daemon.web.export_streams import ExportStreams
 from ingestd.daemon.web.forms import Forms
 from ingestd.daemon.web.live import LiveRows
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
@@ -65,6 +66,7 @@ class Site:
         self._renderer = PageRenderer(self._assets)
         self._forms = Forms()
         self._live = LiveRows(changes, self._rows)
+        self._exports = ExportStreams(self._in_thread)
         self._drift_checks: set[asyncio.Future[Response]] = set()
         self._routes: list[tuple[str, re.Pattern[str], Callable[..., Awaitable[WebResponse]]]] = [
             ("GET", re.compile(r"/"), self._overview),
@@ -157,9 +159,11 @@ class Site:
         return await self._page(request, lambda: self._pages.held_run(int(number), after=after))
 
     async def _export(self, request: WebRequest) -> WebResponse:
-        body = await self._in_thread(lambda: self._pages.export(selection_of(request.parameters)))
+        if self._exports.is_full:
+            return text_response(503, "Too many exports are being sent. Try again later.", ("Retry-After", "60"))
+        stream = await self._exports.begin(self._pages.export(selection_of(request.parameters)))
         name = ("Content-Disposition", 'attachment; filename="rejected.csv"')
-        return WebResponse(body=body, content_type="text/csv; charset=utf-8", headers=(name,))
+        return WebResponse(stream=stream, content_type="text/csv; charset=utf-8", headers=(name,))
 
     async def _asset(self, _: WebRequest, name: str) -> WebResponse:
         asset = self._assets.find(name)

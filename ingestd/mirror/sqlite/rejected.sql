@@ -171,6 +171,13 @@ WHERE r.id > :after
   AND (:key = '' OR r.key = :key OR r.key GLOB :key)
 GROUP BY r.id ORDER BY r.id LIMIT :limit
 
+-- The records of the given ids (a JSON list) as one JSON list, and the names of their pipelines. It is one row, because a
+-- thread waits for the interpreter at each row.
+-- name: rejected_records
+SELECT CAST('[' || coalesce(group_concat(r.record), '') || ']' AS BLOB), json_group_array(DISTINCT coalesce(l.name, ''))
+FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value LEFT JOIN partition p ON p.id = r.partition
+LEFT JOIN pipeline l ON l.id = p.pipeline WHERE r.record <> '{}'
+
 -- name: rejections_read
 SELECT r.id, r.subject, l.name, p.name, k.workspace, k.name, r.position, r.field, r.key, r.value, r.data_type, r.removed,
   r.reason, r.status, r.record, r.at, r.last_at, r.times, r.retried

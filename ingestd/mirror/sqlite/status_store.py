@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
@@ -29,7 +30,7 @@ from ingestd.mirror.port import (
     SinkOwnership,
     SinkStatus,
 )
-from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
+from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.cursor_store import read_cursors
 from ingestd.mirror.sqlite.former_values import read_former
 from ingestd.mirror.sqlite.held_runs import held_run
@@ -175,6 +176,23 @@ class Observer:
             statement, parameters = select_rejected(selection)
             count: int = connection.execute(f"SELECT count(*) FROM ({statement}\n)", parameters).fetchone()[0]
         return count
+
+    def newest(self) -> int:
+        """See `RejectionReader.newest`."""
+        with self._view() as connection:
+            identity: int = connection.execute(SQL["rejected_newest"]).fetchone()[0]
+        return identity
+
+    def records(self, selection: Selection, *, after: int = 0, until: int, limit: int) -> RecordPage | None:
+        """See `RejectionReader.records`."""
+        statement, parameters = select_rejected(selection, after=after, limit=limit)
+        with self._view() as connection:
+            page = f"SELECT max(id), json_group_array(id) FROM ({statement}\n) WHERE id <= :until"
+            last, ids = connection.execute(page, parameters | {"until": until}).fetchone()
+            if last is None:
+                return None
+            records, pipelines = connection.execute(SQL["rejected_records"], (ids,)).fetchone()
+        return RecordPage(records=msgspec.json.decode(records), pipelines=msgspec.json.decode(pipelines), last=last)
 
     def refusals(self, rejection: int) -> list[Refusal]:
         """See `RejectionReader.refusals`."""
@@ -336,7 +354,7 @@ def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list
         Rejection(
             id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", workspace=row[4], sink=row[5],
             position=row[6], field=row[7], key=row[8] or "", value=row[9], data_type=row[10] or "", removal=bool(row[11]),
-            reason=row[12], status=row[13], record=json.loads(row[14]), at=row[15], last_at=row[16], times=row[17],
+            reason=row[12], status=row[13], record=msgspec.json.decode(row[14]), at=row[15], last_at=row[16], times=row[17],
             retried=row[18] is not None,
         )
         for row in connection.execute(SQL["rejections_read"], (json.dumps(ids),))

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.daemon.web.server import WebServer
@@ -99,6 +100,30 @@ async def test_a_new_connection_is_refused_while_all_others_are_served() -> None
         writer.close()
         release.set()
         assert [(await task).text for task in served] == ["late\n", "late\n"]
+
+
+async def test_a_stream_ends_when_its_client_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingestd.daemon.web.server.WRITE_SECONDS", 0.2)
+    ended = asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield bytes(1 << 20)
+        finally:
+            ended.set()
+
+    async def stream(_: WebRequest) -> WebResponse:
+        return WebResponse(stream=chunks)
+
+    async with serving(stream) as address:
+        reader, writer = await connect(address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readexactly(1)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(30):
+            await ended.wait()
+        writer.transport.abort()
 
 
 async def test_a_stream_ends_when_its_client_leaves_although_nothing_is_sent() -> None:

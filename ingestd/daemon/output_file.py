@@ -1,0 +1,53 @@
+"""Files that commands write: each is complete, or as it was before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from ingestd.core.errors import IngestdError
+
+
+class OutputUnwritable(IngestdError):
+    """A file that a command was to write can't be written; the sentence has the reason."""
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file with mode 0600, because it contains values or secrets, and replace an existing one.
+
+    Raises:
+        OutputUnwritable: it can't be written.
+    """
+    hidden = path.with_name(f".{path.name}.part")
+    try:
+        hidden.unlink(missing_ok=True)
+        with os.fdopen(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(content)
+        hidden.replace(path)
+    except OSError as error:
+        raise OutputUnwritable(f"{path} can't be written: {error.strerror or error}.") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Open a file that replaces ``path`` at the end of the block, with the same mode. After an exception it is removed.
+
+    Raises:
+        OutputUnwritable: it can't be written.
+    """
+    target = path.resolve()
+    hidden = target.with_name(f".{target.name}.part")
+    try:
+        with hidden.open("w", encoding="utf-8", newline="") as file:
+            if target.exists():
+                shutil.copymode(target, hidden)
+            yield file
+        hidden.replace(target)
+    except OSError as error:
+        raise OutputUnwritable(f"{path} can't be written: {error.strerror or error}.") from error
+    finally:
+        hidden.unlink(missing_ok=True)
