@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from ingestd.daemon.rejected_export import RejectionExport
@@ -25,7 +26,7 @@ class ExportStreams:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many exports are sent as are permitted."""
+        """Whether as many exports are read or sent as are permitted."""
         return self._running >= MAX_EXPORTS
 
     async def begin(self, export: RejectionExport) -> Stream:
@@ -35,19 +36,25 @@ class ExportStreams:
             IngestdError: as `RejectionExport.pages`.
         """
         pages = export.pages()
-        first = await self._next(pages)
+        with self._counted():
+            first = await self._next(pages)
 
         async def stream() -> AsyncGenerator[bytes, None]:
-            self._running += 1
-            try:
+            with self._counted():
                 text = first
                 while text is not None:
                     yield text.encode()
                     text = await self._next(pages)
-            finally:
-                self._running -= 1
 
         return stream
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
 
     async def _next(self, pages: Iterator[str]) -> str | None:
         """Return the next page with text; None after the last one."""
