@@ -280,3 +280,18 @@ def test_a_change_by_others_is_shown_as_drift_and_repaired(tmp_path: Path) -> No
             assert "0.10" in client.get("/drift").text
             assert check(pipeline="none").count("There is no pipeline none.") == 1
             assert client.get("/drift?after=x").status_code == 400
+
+
+def test_the_notices_of_several_files_are_on_the_page_of_their_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "drop" / f"{name}.csv").write_text(f"part,mass\n{name},1\n{name},2\n")
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_listening_configuration(tmp_path, server.url, [pipeline("masses", {"path": "drop"})])
+        with listening_daemon(tmp_path, config) as (daemon, client):
+            for name in ("a", "b"):
+                read = daemon.wait_for("partition_read", partition=f"{name}.csv")
+                assert "has different values" in read["notice"]
+            assert '<a href="/pipelines/masses">1 more</a>' in client.get("/").text
+            assert client.get("/pipelines/masses").text.count(" has different values: ") == 2
