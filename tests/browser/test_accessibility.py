@@ -50,6 +50,7 @@ def pages(service: Service) -> Iterator[list[str]]:
             f"/ui/workspaces/{workspace}/files",
             f"/ui/workspaces/{workspace}/files/{file.json()['id']}",
             "/ui/webhooks",
+            "/ui/webhooks/event-types",
             f"/ui/webhooks/{webhook}",
             f"/ui/webhooks/{webhook}/deliveries/{delivery}",
             "/ui/workspaces/new",

@@ -99,6 +99,7 @@ async def show_sink(request: PageRequest) -> PageView:
         SECTION,
         workspace=workspace,
         sink=sink,
+        about={name: value for name, value in sink.items() if name != "entries"},
         icon=shown_icon(sink),
         problem=problem,
         may_write=request.may(DATA_SINKS_WRITE),
