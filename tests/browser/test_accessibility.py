@@ -88,8 +88,9 @@ def pages(service: Service) -> Iterator[list[str]]:
 UNFOLD = "document.querySelectorAll('details').forEach((folded) => { folded.open = true; })"
 
 
-def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> None:
-    signed_in.shape(360, 740)
+@pytest.mark.parametrize("width", [360, 800, 1280])
+def test_no_page_is_wider_than_its_window(signed_in: Browser, pages: list[str], width: int) -> None:
+    signed_in.shape(width, 740)
     for page in pages:
         signed_in.go(page)
         signed_in.run(UNFOLD)
@@ -100,6 +101,26 @@ def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> 
             ".map((e) => e.outerHTML.slice(0, 80))]"
         )
         assert wide == [0, []], page
+
+
+@pytest.mark.parametrize("width", [375, 768, 1024, 1100, 1200, 1280])
+def test_each_field_of_a_bar_is_beside_or_below_its_label(signed_in: Browser, pages: list[str], width: int) -> None:
+    signed_in.shape(width, 740)
+    apart = []
+    for page in pages:
+        signed_in.go(page)
+        apart += [
+            f"{page}: {label}"
+            for label in signed_in.run(
+                "return Array.from(document.querySelectorAll('.bar label')).filter((label) => {"
+                "const a = label.getBoundingClientRect(), b = label.control.getBoundingClientRect();"
+                "const line = 1.5 * parseFloat(getComputedStyle(label).lineHeight);"
+                "const beside = a.top < b.bottom && b.top < a.bottom && b.left >= a.right - 1;"
+                "const above = Math.abs(a.left - b.left) < 2 && b.top >= a.bottom - 1 && b.top < a.bottom + 16;"
+                "return a.height > line || !(beside || above);}).map((label) => label.innerText)"
+            )
+        ]
+    assert apart == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
