@@ -32,9 +32,9 @@ HOME = "usr/lib/ingestd"
 
 PROGRAMS = ("ingestd", "workspaced")
 COMPLETIONS = {
-    "bash": "usr/share/bash-completion/completions/ingestd",
-    "zsh": "usr/share/zsh/vendor-completions/_ingestd",
-    "fish": "usr/share/fish/vendor_completions.d/ingestd.fish",
+    "bash": "usr/share/bash-completion/completions/{program}",
+    "zsh": "usr/share/zsh/vendor-completions/_{program}",
+    "fish": "usr/share/fish/vendor_completions.d/{program}.fish",
 }
 COPYRIGHT = """\
 Copyright (C) 2026 the authors of ingestd
@@ -60,7 +60,7 @@ if [ "$1" = configure ]; then
     /{home}/bin/python3 -m compileall -q /{home}/lib
     if [ -d /run/systemd/system ]; then
         systemctl --system daemon-reload
-        systemctl try-restart {units}
+        deb-systemd-invoke try-restart {units}
     fi
     if [ -z "$2" ]; then
         echo "ingestd: next: ingestd init --output /etc/ingestd/ingestd.yaml; see /usr/share/doc/ingestd/installation.md"
@@ -71,7 +71,7 @@ PRERM = """\
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now {units}
+    deb-systemd-invoke stop {units}
 fi
 find /{home} -name __pycache__ -type d -prune -exec rm -r {{}} +
 """
@@ -83,6 +83,8 @@ if [ -d /run/systemd/system ]; then
 fi
 if [ "$1" = purge ]; then
     rm -rf /etc/ingestd /var/lib/ingestd
+    wants=/etc/systemd/system/multi-user.target.wants
+    rm -f $wants/ingestd.service $wants/ingestd@*.service $wants/workspaced.service
     for kept in /srv/ingestd /var/lib/workspaced; do
         if [ -e "$kept" ]; then
             echo "ingestd: $kept is kept. Delete it if it is not needed."
@@ -187,16 +189,16 @@ def build_debian(work: Path, into: Path, wheel: Path, python: str) -> Path:
         link = root / "usr/bin" / program
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(f"../lib/ingestd/bin/{program}")
+        command = str(Path(sys.executable).parent / program)
+        write(root / f"usr/share/man/man1/{program}.1.gz", compressed(output(command, "man")))
+        for shell, place in COMPLETIONS.items():
+            write(root / place.format(program=program), output(command, "completion", shell))
     for unit in sorted((ROOT / "systemd").glob("*.service")):
         text = unit.read_text(encoding="utf-8").replace("/opt/ingestd", f"/{HOME}")
         write(root / "usr/lib/systemd/system" / unit.name, text)
-    command = str(Path(sys.executable).parent / "ingestd")
-    write(root / "usr/share/man/man1/ingestd.1.gz", compressed(output(command, "man")))
-    for shell, place in COMPLETIONS.items():
-        write(root / place, output(command, "completion", shell))
     documents = root / "usr/share/doc/ingestd"
     shutil.copytree(ROOT / "config", documents / "examples")
-    for page in ("installation.md", "operations.md"):
+    for page in ("installation.md", "operations.md", "service.md"):
         write(documents / page, (ROOT / "docs" / page).read_text(encoding="utf-8"))
     epoch = int(os.environ["SOURCE_DATE_EPOCH"])
     entry = CHANGELOG.format(version=version, maintainer=MAINTAINER, time=formatdate(epoch))

@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs/installation.md"
 WANTED = ("apt", "ca-certificates", "curl", "dbus", "systemd")
 """What the page needs of the machine beside the package."""
 UNITS = ("ingestd.service", "workspaced.service")
+WANTS = "etc/systemd/system/multi-user.target.wants"
 DROP = "/srv/ingestd/drop"
 CONFIGURATION = "etc/ingestd/ingestd.yaml"
 ACKNOWLEDGED = '"event": "partition_settled"'
@@ -58,6 +59,17 @@ def try_booted(root: Path, package: Path) -> None:
         drop(system, "after-restore", "00420,0.40")
         expect(value(system, "00420.mass_kg") == "0.40", "a file is delivered after the restoration")
         expect(value(system, "00419.mass_kg") == "0.30", "what the backups do not contain is delivered again")
+        try_removal(system, root)
+
+
+def try_removal(system: BootedSystem, root: Path) -> None:
+    """Remove and purge the package while its units run."""
+    system.run("systemctl", "enable", "ingestd@line")
+    system.run("dpkg", "--remove", "ingestd")
+    expect(states(system) == ["inactive", "inactive"], "removing stops both units")
+    system.run("dpkg", "--purge", "ingestd")
+    enabled = [path.name for path in (root / WANTS).iterdir() if path.name.startswith(("ingestd", "workspaced"))]
+    expect(not enabled, "purging leaves no unit enabled")
 
 
 def try_reload(system: BootedSystem, root: Path) -> None:

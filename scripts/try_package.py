@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from scripts.package import PROGRAMS
 from scripts.root_folder import expect, make_root, names_of, output
 from scripts.try_booted_package import WANTED, try_booted
 
@@ -73,13 +74,14 @@ def check_files(root: Path) -> None:
     for unit in ("ingestd.service", "ingestd@.service", "workspaced.service"):
         text = (root / "usr/lib/systemd/system" / unit).read_text(encoding="utf-8")
         expect("=/usr/lib/ingestd/bin/" in text and "/opt/" not in text, f"{unit} starts the program of the package")
-    for name in ("usr/share/man/man1/ingestd.1.gz", "usr/share/bash-completion/completions/ingestd"):
-        expect((root / name).stat().st_size > 0, f"/{name} is installed")
+    for program in PROGRAMS:
+        for name in (f"usr/share/man/man1/{program}.1.gz", f"usr/share/bash-completion/completions/{program}"):
+            expect((root / name).stat().st_size > 0, f"/{name} is installed")
 
 
 def use(root: Path) -> None:
     """Run the programs in the root folder, as their accounts."""
-    for program in ("ingestd", "workspaced"):
+    for program in PROGRAMS:
         print(inside(root, program, program, "--version").strip())
     inside(root, "workspaced", "workspaced", "keys", "create", "me", "--role", "owner", "--data", "/var/lib/workspaced")
     expect((root / "var/lib/workspaced/workspaced.db").exists(), "workspaced writes its folder as its own account")

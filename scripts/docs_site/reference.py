@@ -18,11 +18,11 @@ from prometheus_client import CollectorRegistry
 import ingestd.cli
 import ingestd.telemetry.catalogue
 import workspaced.cli
-from ingestd.cli.command_tree import iter_commands
 from ingestd.client import errors as client_errors
 from ingestd.core import errors as daemon_errors
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.web.metrics import METRICS
+from ingestd.process.command_tree import iter_commands
 from ingestd.registry import connector_class, connector_names
 from ingestd.settings.schema import configuration_schema
 from ingestd.telemetry.event import Event, event_name

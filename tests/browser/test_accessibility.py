@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -50,6 +49,7 @@ def pages(service: Service) -> Iterator[list[str]]:
             f"/ui/workspaces/{workspace}/files",
             f"/ui/workspaces/{workspace}/files/{file.json()['id']}",
             "/ui/webhooks",
+            "/ui/webhooks/event-types",
             f"/ui/webhooks/{webhook}",
             f"/ui/webhooks/{webhook}/deliveries/{delivery}",
             "/ui/workspaces/new",
@@ -87,18 +87,33 @@ def pages(service: Service) -> Iterator[list[str]]:
 UNFOLD = "document.querySelectorAll('details').forEach((folded) => { folded.open = true; })"
 
 
-def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> None:
-    signed_in.shape(360, 740)
+WIDTHS = (360, 768, 800, 1024, 1100, 1280)
+WIDER_THAN_WINDOW = (
+    "const root = document.documentElement;"
+    "return [root.scrollWidth - root.clientWidth, Array.from(document.querySelectorAll('main *'))"
+    ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
+    ".map((e) => e.outerHTML.slice(0, 80))]"
+)
+APART_FROM_THEIR_FIELDS = (
+    "return Array.from(document.querySelectorAll('.bar label')).filter((label) => {"
+    "const a = label.getBoundingClientRect(), b = label.control.getBoundingClientRect();"
+    "const line = 1.5 * parseFloat(getComputedStyle(label).lineHeight);"
+    "const beside = a.top < b.bottom && b.top < a.bottom && b.left >= a.right - 1;"
+    "const above = Math.abs(a.left - b.left) < 2 && b.top >= a.bottom - 1 && b.top < a.bottom + 16;"
+    "return a.height > line || !(beside || above);}).map((label) => label.innerText)"
+)
+
+
+def test_no_page_is_wider_than_its_window_and_labels_are_with_their_fields(
+    signed_in: Browser, pages: list[str]
+) -> None:
     for page in pages:
         signed_in.go(page)
         signed_in.run(UNFOLD)
-        wide: Any = signed_in.run(
-            "const root = document.documentElement;"
-            "return [root.scrollWidth - root.clientWidth, Array.from(document.querySelectorAll('main *'))"
-            ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
-            ".map((e) => e.outerHTML.slice(0, 80))]"
-        )
-        assert wide == [0, []], page
+        for width in WIDTHS:
+            signed_in.shape(width, 740)
+            assert signed_in.run(WIDER_THAN_WINDOW) == [0, []], (page, width)
+            assert signed_in.run(APART_FROM_THEIR_FIELDS) == [], (page, width)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -94,6 +94,10 @@ def test_mistakes_stay_beside_the_cell_and_the_field(signed_in: Browser, service
     signed_in.find("#new-key").send_keys("b", Keys.ENTER)
     said(signed_in, "ab added: saved")
     assert stored(service, sink) == {"a": "1", "ab": "5"}
+    signed_in.find("#new-key").send_keys("a", Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts("#new-key-error") == ["This data sink has an entry with this key already."])
+    assert signed_in.texts("#done") == [""], "nothing says that it was saved"
+    assert signed_in.find("#new-key").size["width"] > 200, "the sentence is below the field"
 
 
 def test_a_reader_has_no_grid(browser: Browser, service: Service, make_key: MakeKey) -> None:

@@ -20,6 +20,8 @@ def test_a_table_from_a_file_is_previewed_and_written(signed_in: Browser, servic
     signed_in.find("[name=comma]").click()
     signed_in.click("Preview again")
     signed_in.until(lambda: "2.5" in signed_in.texts("td[data-label='New value']"))
+    button = signed_in.find("button[name=apply]")
+    assert button.location["y"] < signed_in.find("main table").location["y"], "a long preview does not hide it"
     signed_in.click("Write 2 entries")
     signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["2.5", "<b>"])
     assert signed_in.complaints() == []

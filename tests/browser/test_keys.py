@@ -15,6 +15,8 @@ def test_a_key_is_created_shown_once_rotated_and_revoked(signed_in: Browser, ser
     signed_in.until(lambda: "was created" in signed_in.heading)
     secret = signed_in.find("#secret").get_attribute("value")
     assert secret
+    shown = "const field = document.getElementById('secret'); return [field.selectionEnd - field.selectionStart, "
+    assert signed_in.run(shown + "field.scrollWidth <= field.clientWidth]") == [len(secret), True]
     with_it = {"x-api-key": secret}
     assert service.http.get("/v1/workspace", headers=with_it).status_code == 200
     key = next(one for one in service.http.get("/v1/api-keys").json() if one["name"] == "svc:loader")

@@ -57,7 +57,7 @@ def test_a_webhook_is_managed_by_forms_and_by_keyboard(signed_in: Browser, servi
         assert receiver.next().headers["x-bench"] == "7"
         signed_in.click("127.0.0.1")
         signed_in.until(lambda: "Signing secret" in signed_in.text)
-        signed_in.find("summary").click()
+        signed_in.find(".secret summary").click()
         first = signed_in.find("#secret").get_attribute("value")
         signed_in.click("Make a new secret")
         signed_in.until(lambda: signed_in.find("#secret").get_attribute("value") != first)

@@ -56,6 +56,7 @@ async def show_log(request: PageRequest) -> PageView:
         action=action,
         days=days,
         workspaces=workspaces,
+        labels=dict(workspaces),
         workspace_id=workspace_id,
         is_later="cursor" in request.query,
         next=address("audit", **{"action": action, "workspace": workspace_id, **days, "cursor": found.next_cursor})

@@ -18,6 +18,8 @@ from workspaced.ui.sink_icon import shown_icon
 from workspaced.ui.workspaces import SEARCHED, SECTION
 
 PAGE_LENGTH: Final = 100
+EMPTY_PARTS: Final = 4
+"""A search goes on behind this many parts of the entries in which it finds nothing, before a user has to ask for more."""
 _SORTS: Final[Mapping[str, tuple[str, str]]] = {
     "key": ("key", "ASC"),
     "key-last": ("key", "DESC"),
@@ -86,10 +88,19 @@ async def show_sink(request: PageRequest) -> PageView:
     try:
         found = await request.get(*entry_range.path, **entry_range.query)
     except PageRefused as refused:
-        if refused.status != 400 or entry_range.sort == "key":
+        if refused.code != "too_many_to_sort":
             raise
-        problem = refused.sentence  # such as an order that is too expensive for so many entries
+        problem = (
+            "This data sink has too many entries to sort them by the time of their update. They are sorted by key."
+        )
         entry_range = dataclasses.replace(entry_range, sort="key", list_page=PagePosition(take=PAGE_LENGTH, skip=0))
+        found = await request.get(*entry_range.path, **entry_range.query)
+    named = await _named_exactly(request, entry_range, found)
+    for _ in range(EMPTY_PARTS):
+        if named or found.record["entries"] or not found.next_cursor:
+            break
+        further = dataclasses.replace(entry_range.list_page, cursor=found.next_cursor)
+        entry_range = dataclasses.replace(entry_range, list_page=further)
         found = await request.get(*entry_range.path, **entry_range.query)
     sink = found.record
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
@@ -99,6 +110,7 @@ async def show_sink(request: PageRequest) -> PageView:
         SECTION,
         workspace=workspace,
         sink=sink,
+        about={name: value for name, value in sink.items() if name != "entries"},
         icon=shown_icon(sink),
         problem=problem,
         may_write=request.may(DATA_SINKS_WRITE),
@@ -111,7 +123,7 @@ async def show_sink(request: PageRequest) -> PageView:
         live=entry_range.address("live", **here, since=found.headers["etag"]),
         csv_here=entry_range.address("entries.csv", **here, take=PAGE_LENGTH),
         csv_all=entry_range.address("entries.csv"),
-        named=await _named_exactly(request, entry_range, found),
+        named=named,
         **part_values(entry_range, found),
     )
 

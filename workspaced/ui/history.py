@@ -43,6 +43,7 @@ async def show_history(request: PageRequest) -> PageView:
         most_changes=MOST_CHANGES,
         most_days=MOST_DAYS,
         since=since,
+        begun=(kept["knownFrom"] or "").rstrip("Z"),
         until=until,
         wrong=wrong,
         is_later="cursor" in request.query,

@@ -46,7 +46,7 @@ async def create_key(request: PageRequest) -> PageView:
 
 async def rotate_key(request: PageRequest) -> PageView:
     """Replace the secret of a key, and show the new one."""
-    grace = request.form.get("grace", "")
+    grace = request.form.get("gracePeriodSeconds", "")
     body = {"gracePeriodSeconds": int(grace)} if grace in GRACE_SECONDS else {}
     issued = await request.send("POST", "api-keys", request.names["key"], "rotate", body=body)
     return _issued(issued.record, "rotated")

@@ -28,9 +28,15 @@ _NEXT_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]*)[^>]*>; rel="next"')
 class PageRefused(Exception):
     """An error page with a sentence is shown instead of the page."""
 
-    def __init__(self, status: int, title: str, sentence: str, *, mistakes: Sequence[tuple[str, str]] = ()) -> None:
-        """``mistakes``: the pointer into the API's body and the sentence of each mistake, if the API reports them."""
+    def __init__(
+        self, status: int, title: str, sentence: str, *, code: str = "", mistakes: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """``code``: that of the API's error, if it is one.
+
+        ``mistakes``: the pointer into the API's body and the sentence of each mistake, if the API reports them.
+        """
         self.status = status
+        self.code = code
         self.mistakes = tuple(mistakes)
         self.title = title
         self.sentence = sentence
@@ -175,4 +181,5 @@ def api_error(status: int, problem: bytes) -> PageRefused:
     body = json.loads(problem)
     mistakes = [(str(one["pointer"]), str(one["detail"])) for one in body.get("errors", ())]
     sentence = str(body.get("detail", "The service refused this."))
-    return PageRefused(status, str(body.get("title", "Refused")), sentence, mistakes=mistakes)
+    title = str(body.get("title", "Refused"))
+    return PageRefused(status, title, sentence, code=str(body.get("code", "")), mistakes=mistakes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,6 +16,8 @@ from workspaced.ui.assets import Assets
 from workspaced.ui.shown import entry_digest
 
 _SHOWN_CHARACTERS = 400
+_SHOWN_ITEMS = 100
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +48,16 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._environment.globals.update(
-            link=address, below=below, asset=assets.address, shown_characters=_SHOWN_CHARACTERS
+            link=address,
+            below=below,
+            asset=assets.address,
+            shown_characters=_SHOWN_CHARACTERS,
+            shown_items=_SHOWN_ITEMS,
         )
         self._environment.filters.update(
             instant=_instant, counted=counted, plain_number=_plain_number, exact=exact, shown=entry_digest
         )
+        self._environment.tests.update(timestamp=_is_timestamp)
 
     def page(self, view: PageView, **common: object) -> bytes:
         """Render a whole page; ``common`` has the values for every page."""
@@ -64,6 +72,10 @@ class Renderer:
 def _instant(text: str) -> str:
     """Return ``2026-11-21 22:32:49 UTC`` for the API's timestamp."""
     return f"{text[:10]} {text[11:19]} UTC"
+
+
+def _is_timestamp(value: object) -> bool:
+    return isinstance(value, str) and _TIMESTAMP.fullmatch(value) is not None
 
 
 def _plain_number(number: int | Decimal) -> str:

@@ -70,6 +70,7 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
         Route(name="rotate_key", method="POST", path="/ui/keys/{key}/rotate", page=keys.rotate_key),
         Route(name="revoke_key", method="POST", path="/ui/keys/{key}/revoke", page=keys.revoke_key),
         Route(name="webhooks", method="GET", path="/ui/webhooks", page=webhooks.list_webhooks),
+        Route(name="event_types", method="GET", path="/ui/webhooks/event-types", page=webhooks.list_event_types),
         Route(name="webhook", method="GET", path=WEBHOOK, page=webhooks.show_webhook),
         Route(name="test_webhook", method="POST", path=f"{WEBHOOK}/test", page=webhooks.test),
         Route(name="delivery", method="GET", path=_DELIVERY, page=webhooks.show_delivery),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from workspaced.http.pagination import Cursor
 from workspaced.ui.addresses import address
+from workspaced.ui.entries import EMPTY_PARTS
 from workspaced.ui.page_request import PageRequest, parse_response
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SEARCHED, SECTION
@@ -54,6 +55,10 @@ async def search_workspace(request: PageRequest) -> PageView:
         sinks = await _sinks(request)
         by_label = [] if skip or cursor else _labelled(sinks, text)
         entries, end = await _entries(request, sinks, text, where, skip=skip, cursor=cursor)
+        for _ in range(EMPTY_PARTS):
+            if entries or not end.following:
+                break
+            entries, end = await _entries(request, sinks, text, where, skip=end.sinks, cursor=end.cursor)
     return page_view(
         "search.html",
         f"Search in {workspace['label']}",

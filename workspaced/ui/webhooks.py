@@ -37,6 +37,13 @@ async def list_webhooks(request: PageRequest) -> PageView:
     )
 
 
+async def list_event_types(request: PageRequest) -> PageView:
+    """Show the types of events, each with the schema of its body."""
+    found = await request.get("webhooks", "event-types")
+    types = [(kind, _readable(kind["schema"])) for kind in found.value]
+    return page_view("event_types.html", "Event types", SECTION, types=types)
+
+
 async def show_webhook(request: PageRequest) -> PageView:
     """Show a webhook and its deliveries, the newest first."""
     webhook_id = request.names["webhook"]
@@ -50,6 +57,7 @@ async def show_webhook(request: PageRequest) -> PageView:
         webhook.record["label"],
         SECTION,
         webhook=webhook.record,
+        about={name: value for name, value in webhook.record.items() if name != "signingSecret"},
         may_write=may_write(request),
         is_owner=is_owner(request, webhook.record),
         grace=GRACE_SECONDS,
@@ -73,6 +81,7 @@ async def show_delivery(request: PageRequest) -> PageView:
         SECTION,
         webhook=webhook.record,
         delivery=delivery.record,
+        about={name: value for name, value in delivery.record.items() if name not in {"attempts", "event"}},
         event=_readable(delivery.record["event"]) if "event" in delivery.record else "",
         queued=request.query.get("queued") == "1",
     )
@@ -102,6 +111,6 @@ def is_owner(request: PageRequest, record: Mapping[str, Any]) -> bool:
     return may_write(request) and bool(record["createdBy"] == request.session.principal.name)
 
 
-def _readable(event: object) -> str:
+def _readable(value: object) -> str:
     """Return JSON with one member per line."""
-    return msgspec.json.format(encode(event), indent=2).decode()
+    return msgspec.json.format(encode(value), indent=2).decode()

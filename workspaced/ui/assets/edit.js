@@ -299,7 +299,10 @@ function startGrid(table) {
       error.textContent = detail;
       input.setAttribute("aria-invalid", String(Boolean(detail)));
     }
-    if (result.problem) return;
+    if (result.problem) {
+      say("");
+      return;
+    }
     byId("new-key").value = "";
     byId("new-value").value = "";
     byId("new-key").focus();

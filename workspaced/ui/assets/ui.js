@@ -129,4 +129,10 @@ if (copy) {
   });
 }
 
+// A secret is shown to be copied: focus selects all of it.
+for (const secret of document.querySelectorAll("input[readonly]")) {
+  secret.addEventListener("focus", () => secret.select());
+  if (document.activeElement === secret) secret.select();
+}
+
 if (status && window.EventSource) follow(status.dataset.from);

@@ -9,6 +9,7 @@ from typing import Any, Final
 from workspaced.core.problems import NotFoundProblem, PreconditionFailedProblem
 from workspaced.http.responses import Response
 from workspaced.ui.edit.form import (
+    NEW_ID,
     SHOWN,
     ChangedMeanwhile,
     FormField,
@@ -40,7 +41,7 @@ async def create_entry(request: PageRequest) -> PageView | Response:
         action=sink_address(request, "new-entry"),
         submit="Create entry",
         back=sink_address(request),
-        fields=[_KEY, _VALUE, _NULL, _TYPE],
+        fields=[_KEY, _VALUE, _NULL, _TYPE, NEW_ID],
     )
     return await page.respond(request, lambda: _create(request, request.form.get("key", "")))
 
@@ -151,7 +152,8 @@ def with_line_ends(text: str, stored: str) -> str:
 
 
 async def _create(request: PageRequest, key: str) -> ApiResponse:
-    body = {"key": key, **_wanted(request, None)}
+    own_id = {"id": text} if (text := request.form.get("id", "").strip()) else {}
+    body = {"key": key, **own_id, **_wanted(request, None)}
     return await request.send("POST", *sink_path(request), body=body)
 
 

@@ -21,6 +21,7 @@ _DELIMITERS: Final = "\t;,|"
 _CELL_CHARACTERS: Final = 131_072
 _NUMBER_WITH_COMMA: Final = re.compile(r"([+-]?)((?:\d{1,3}(?:[. \u00a0\u202f']\d{3})+|\d+)),(\d+)", re.ASCII)
 _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:[. \u00a0\u202f']\d{3})+", re.ASCII)
+_NUMBER_FIRST: Final = re.compile(r"\s*[+-]?[.,]?\d", re.ASCII)
 _GROUP_MARKS: Final = re.compile(r"[. \u00a0\u202f']")
 
 
@@ -61,11 +62,15 @@ def cells_of(text: str) -> list[list[str]]:
 
 
 def guess(rows: Sequence[Sequence[str]]) -> TableReading:
-    """Return how a table is probably read: by its first row."""
+    """Return how a table is probably read: by its first row.
+
+    The first row of a narrow table has names if it alone has no number in the second column.
+    """
     first = [cell.strip().lower() for cell in rows[0]] if rows else []
     named = "key" in first and "value" in first
     is_narrow = len(first) == 2
-    header = named or not is_narrow
+    numbers = [_NUMBER_FIRST.match(row[1]) is not None for row in rows if len(row) == 2 and row[1].strip()]
+    header = named or not is_narrow or (len(numbers) > 1 and not numbers[0] and all(numbers[1:]))
     return TableReading(
         shape=KEY_AND_VALUE if named or is_narrow else ONE_ROW_EACH, has_header=header, decimal_comma=False
     )

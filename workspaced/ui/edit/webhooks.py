@@ -174,7 +174,7 @@ async def delete_webhook(request: PageRequest) -> PageView | Response:
 
 async def rotate_secret(request: PageRequest) -> Response:
     """Replace the signing secret, then show the webhook."""
-    grace = request.form.get("grace", "")
+    grace = request.form.get("gracePeriodSeconds", "")
     body = {"gracePeriodSeconds": int(grace)} if grace.isascii() and grace.isdigit() and len(grace) < 10 else {}
     await request.send("POST", "webhooks", request.names["webhook"], "rotate-secret", body=body)
     return see_other(address("webhooks", request.names["webhook"]))

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ingestd.cli import main
-from ingestd.cli.command_tree import iter_commands
+from ingestd.process.command_tree import iter_commands
 
 COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "ingestd")}
 CHANGING = {

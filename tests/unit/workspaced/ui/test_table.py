@@ -30,6 +30,12 @@ def test_two_columns_without_names_are_keys_and_values() -> None:
     assert read("a\t 1 \nb\t\n") == [(1, "a", " 1 "), (2, "b", "")]
 
 
+def test_a_first_row_is_one_of_names_if_it_alone_has_no_number() -> None:
+    assert read("part,mass\n00417,0.10\n00418,-.5 kg\n") == [(2, "00417", "0.10"), (3, "00418", "-.5 kg")]
+    assert read("material,steel\n00417,0.10\n00418,none\n")[0] == (1, "material", "steel")
+    assert read("material,steel\n")[0] == (1, "material", "steel")
+
+
 def test_each_column_of_a_wide_table_is_a_value_of_its_row() -> None:
     assert read('part;mass;cost\n7;1,5;\n8;"a;\nb";2\n') == [
         (2, "7.mass", "1,5"),
