@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,8 +19,8 @@ from workspaced.ui.sink_icon import shown_icon
 from workspaced.ui.workspaces import SEARCHED, SECTION
 
 PAGE_LENGTH: Final = 100
-EMPTY_PARTS: Final = 4
-"""A search goes on behind this many parts of the entries in which it finds nothing, before a user has to ask for more."""
+SEARCH_SECONDS: float = 0.3
+"""A search that finds nothing in a part of the entries begins further parts for this time, before a user has to ask for more."""
 _SORTS: Final[Mapping[str, tuple[str, str]]] = {
     "key": ("key", "ASC"),
     "key-last": ("key", "DESC"),
@@ -96,9 +97,8 @@ async def show_sink(request: PageRequest) -> PageView:
         entry_range = dataclasses.replace(entry_range, sort="key", list_page=PagePosition(take=PAGE_LENGTH, skip=0))
         found = await request.get(*entry_range.path, **entry_range.query)
     named = await _named_exactly(request, entry_range, found)
-    for _ in range(EMPTY_PARTS):
-        if named or found.record["entries"] or not found.next_cursor:
-            break
+    deadline = time.monotonic() + SEARCH_SECONDS
+    while not named and not found.record["entries"] and found.next_cursor and time.monotonic() < deadline:
         further = dataclasses.replace(entry_range.list_page, cursor=found.next_cursor)
         entry_range = dataclasses.replace(entry_range, list_page=further)
         found = await request.get(*entry_range.path, **entry_range.query)

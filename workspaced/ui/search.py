@@ -6,13 +6,14 @@ for a page of one sink. The link to the next page names the sink and the cursor 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from workspaced.http.pagination import Cursor
+from workspaced.ui import entries as entry_list
 from workspaced.ui.addresses import address
-from workspaced.ui.entries import EMPTY_PARTS
 from workspaced.ui.page_request import PageRequest, parse_response
 from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SEARCHED, SECTION
@@ -55,9 +56,8 @@ async def search_workspace(request: PageRequest) -> PageView:
         sinks = await _sinks(request)
         by_label = [] if skip or cursor else _labelled(sinks, text)
         entries, end = await _entries(request, sinks, text, where, skip=skip, cursor=cursor)
-        for _ in range(EMPTY_PARTS):
-            if entries or not end.following:
-                break
+        deadline = time.monotonic() + entry_list.SEARCH_SECONDS
+        while not entries and end.following and time.monotonic() < deadline:
             entries, end = await _entries(request, sinks, text, where, skip=end.sinks, cursor=end.cursor)
     return page_view(
         "search.html",

@@ -9,11 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import sign_in, visiting
 from workspaced.app import running
 from workspaced.settings.model import Limits, WorkspacedSettings
+from workspaced.ui import entries as entries_page
 
 KEY = re.compile(r'<th scope="row" class="key"><a href="[^"]*"><bdi>(.*?)</bdi>')
 NEXT = re.compile(r'rel="next" href="([^"]*)"')
@@ -51,18 +53,25 @@ async def pages_of(browser: httpx.AsyncClient, path: str) -> list[str]:
 
 
 async def test_a_sink_is_searched_by_value_and_says_where_it_stopped(
-    settings: WorkspacedSettings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = dataclasses.replace(settings.limits, walked_rows=110)
+    limits = dataclasses.replace(settings.limits, walked_rows=300)
     async with site(settings, make_key, limits) as (browser, http):
         workspace = (await http.post("/v1/workspace", json={"label": "Rover"})).json()["id"]
         entries = {f"k{number:03d}": f"value {number}" for number in range(700)}
         sink = await sink_of(http, workspace, "Masses", entries)
+        monkeypatch.setattr(entries_page, "SEARCH_SECONDS", 60.0)
+        for path in (
+            f"{sink}?search=value+699&in=value",
+            f"/ui/workspaces/{workspace}/search?search=value+699&in=value",
+        ):
+            (page,) = await pages_of(browser, path)
+            assert KEY.findall(page) == ["k699"], "a page examines parts until it finds something"
+        monkeypatch.setattr(entries_page, "SEARCH_SECONDS", 0.0)
         pages = await pages_of(browser, f"{sink}?search=value+699&in=value")
-        assert [KEY.findall(page) for page in pages] == [[], ["k699"]], "a page examines several parts"
+        assert [KEY.findall(page) for page in pages] == [[], [], ["k699"]], "but not for long"
         assert "up to the key <bdi" in pages[0]
-        assert "k549" in pages[0]
-        assert KEY.findall((await browser.get(f"{sink}?search=value+549&in=value")).text) == ["k549"]
+        assert "k299" in pages[0]
         assert KEY.findall((await browser.get(f"{sink}?search=k01&in=value")).text) == []
         assert KEY.findall((await browser.get(f"{sink}?search=K010&in=all")).text) == ["k010"]
         by_key = await browser.get(f"{sink}?search=k699")
@@ -78,8 +87,9 @@ async def test_a_sink_is_searched_by_value_and_says_where_it_stopped(
 
 
 async def test_a_workspace_is_searched_in_all_its_sinks_and_every_entry_is_found_once(
-    settings: WorkspacedSettings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(entries_page, "SEARCH_SECONDS", 0.0)
     limits = dataclasses.replace(settings.limits, walked_rows=40)
     async with site(settings, make_key, limits) as (browser, http):
         workspace = (await http.post("/v1/workspace", json={"label": "Rover"})).json()["id"]
