@@ -22,7 +22,7 @@ from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import read_configuration
 from ingestd.daemon.configuration_check import check_access, check_configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.initial_configuration.sample import columns_of_file, columns_of_table, require_columns
+from ingestd.daemon.initial_configuration.sample import columns_of_file, columns_of_table, glob_of, require_columns
 from ingestd.daemon.initial_configuration.text import (
     InitialFolder,
     InitialSettings,
@@ -226,7 +226,7 @@ def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, 
     profile = _read(lambda: columns_of_file(path, _report_sheet), path.name)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
     return (
-        InitialFolder(path=str(folder), pattern=f"*{''.join(path.suffixes)}"),
+        InitialFolder(path=str(folder), pattern=glob_of(path.name)),
         profile,
         _name(path.name.split(".")[0]),
     )
