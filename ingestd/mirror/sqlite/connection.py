@@ -331,7 +331,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
         )
     if application != _APPLICATION_ID and tables:
         raise MirrorCorrupt(
-            f"{path} is a database, but not a state file of ingestd. Configure another file in 'state'."
+            f"{path} is a database, but not a state file of ingestd.", "Configure another file in 'state'."
         )
     return version
 
