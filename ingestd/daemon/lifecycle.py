@@ -180,5 +180,5 @@ def _numbers(assembly: Assembly) -> str:
     except MirrorError as error:  # a failed read must not end the heartbeat
         counts = f"the state file cannot be read: {error}"
     blocked = [str(report) for report in assembly.dispatcher.report() if report.sentence]
-    parts = [f"{counted(len(assembly.readers), 'pipeline')}, {counts}", assembly.mirror.unwritable, *blocked]
+    parts = [f"{counted(len(assembly.readers), 'pipeline')}, {counts}", assembly.unwritable(), *blocked]
     return " ".join(part for part in parts if part)
