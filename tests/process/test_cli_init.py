@@ -175,6 +175,29 @@ def test_files_of_the_next_day_match_the_pattern_of_a_sample_with_a_date(
     assert "Matching *.csv: 2 files" in checked.stdout
 
 
+@pytest.mark.parametrize(
+    ("content", "warned"),
+    [("P-1,0.10\nP-2,0.20\n", True), ("1,2\n3,4\n", True), ("part,2025,2026\na,1,2\n", False)],
+)
+def test_a_sample_without_a_header_is_reported(
+    tmp_path: Path, service: tuple[str, str], content: str, warned: bool
+) -> None:
+    url, key = service
+    (tmp_path / "runs.csv").write_text(content, encoding="utf-8")
+    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.csv", INGESTD_API_KEY=key)
+    assert (done.returncode, "seems to have no header" in done.stderr) == (0, warned), done.stderr
+
+
+def test_of_many_columns_the_first_ones_are_listed(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    (tmp_path / "wide.csv").write_text(
+        f"{','.join(f'c{number}' for number in range(60))}\n{','.join('1' * 60)}\n", encoding="utf-8"
+    )
+    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "wide.csv", INGESTD_API_KEY=key)
+    assert (done.returncode, "  c49: integer" in done.stderr, "c50: " in done.stderr) == (0, True, False), done.stderr
+    assert "and 10 more columns" in done.stderr
+
+
 def test_ordinary_words_of_a_message_are_not_masked(tmp_path: Path, service: tuple[str, str]) -> None:
     url, key = service
     (tmp_path / "runs.xyz").write_text("run,mass\n1,0.10\n", encoding="utf-8")
