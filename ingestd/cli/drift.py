@@ -13,7 +13,7 @@ import msgspec
 
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import counted, terminal_line
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.control_client import execute
@@ -72,10 +72,14 @@ def drift(  # noqa: PLR0917 - click names them
         found = False
         for finding in _findings(mirror, names):
             found = True
-            click.echo(json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else _line(finding))
+            click.echo(
+                json.dumps(msgspec.to_builtins(finding), ensure_ascii=False)
+                if as_json
+                else terminal_line(_line(finding))
+            )
         _list_unexplained(mirror, names, as_json=as_json, every=every)
     for one in checked:
-        click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
+        click.echo(terminal_line(redact_text(_summary(one, mode, by_daemon=by_daemon))), err=as_json)
     sys.exit(_exit_code(checked, found=found))
 
 
@@ -105,7 +109,8 @@ def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, as_json: boo
             if as_json:
                 click.echo(json.dumps({"what": "unexplained", **msgspec.to_builtins(one)}, ensure_ascii=False))
             elif every or shown[sink] <= _SHOWN:
-                click.echo(f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}")
+                line = f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}"
+                click.echo(terminal_line(line))
         after = page.next
     for sink, count in shown.items():
         if not as_json and not every and count > _SHOWN:

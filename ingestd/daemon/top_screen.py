@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import msgspec
 from rich.cells import set_cell_size
 
+from ingestd.core.phrases import terminal_line
+
 Status: TypeAlias = Mapping[str, Any]
 """The object of `ingestd status --json`."""
 
@@ -47,7 +49,7 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
     lines = head + body
     if height is not None and len(lines) > height:
         lines = [*lines[: max(0, height - 1)], f"… {len(lines) - height + 1} more lines; 'ingestd status' shows all"]
-    return [set_cell_size(_printable(line), screen).rstrip() for line in lines]
+    return [set_cell_size(terminal_line(line), screen).rstrip() for line in lines]
 
 
 class _Rates:
@@ -99,7 +101,7 @@ def _row(width: int, name: str, state: str, numbers: Sequence[str]) -> str:
     """Return a name of the rest of the width, a state of 12 cells, and three numbers that are aligned to the right."""
     rest = width - 12 - 3 * _NUMBER
     return (
-        set_cell_size(_printable(name), rest - 1)
+        set_cell_size(terminal_line(name), rest - 1)
         + " "
         + f"{state:<12}"
         + "".join(one.rjust(_NUMBER) for one in numbers)
@@ -111,8 +113,3 @@ def _age(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds // length:.0f}{unit}"
     return "0s"
-
-
-def _printable(text: str) -> str:
-    """Return a text with control characters as escapes, because they would act on the terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

@@ -9,6 +9,7 @@ import click
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
+from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import iter_rejections
 from ingestd.daemon.status import observe
@@ -31,7 +32,8 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
     with observe(configuration) as mirror:
         for rejection in iter_rejections(mirror, selection):
             refusals = mirror.refusals(rejection.id)
-            click.echo(to_json(rejection, refusals) if as_json else "\n".join(format_details(rejection, refusals)))
+            lines = map(terminal_line, format_details(rejection, refusals))
+            click.echo(to_json(rejection, refusals) if as_json else "\n".join(lines))
             found = True
     if not found:
         click.echo("No rejection matches.", err=True)
