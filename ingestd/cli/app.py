@@ -62,23 +62,29 @@ class DaemonVerbs(Verbs):
             return super().invoke(ctx)
         except ConfigurationError as error:
             for mistake in error.mistakes:
-                click.echo(redact_text(str(mistake)), err=True)
+                _print_error(mistake)
             ctx.exit(ExitCode.CONFIGURATION)
         except MirrorError as error:
-            click.echo(redact_text(str(error)), err=True)
+            _print_error(error)
             is_temporary = isinstance(error, MirrorBusy | MirrorFull)
             ctx.exit(ExitCode.STATE_BUSY if is_temporary else ExitCode.STATE_UNUSABLE)
         except RequestRefused as error:
-            click.echo(redact_text(str(error)), err=True)
+            _print_error(error)
             ctx.exit(ExitCode.STATE_BUSY)
         except IngestdError as error:
-            click.echo(redact_text(str(error)), err=True)
+            _print_error(error)
             ctx.exit(ExitCode.BUG)
         except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - the top-level handler
             _report_bug(error, debug=bool(ctx.params.get("debug")))
             ctx.exit(ExitCode.BUG)
+
+
+def _print_error(error: object) -> None:
+    from ingestd.core.phrases import terminal_line  # noqa: PLC0415 - only here, because a help needs none of the packages
+
+    click.echo(terminal_line(redact_text(str(error))), err=True)
 
 
 def _report_bug(error: BaseException, *, debug: bool) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import click
 
 from ingestd.cli.options import json_option, with_configuration
+from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.exit_codes import ExitCode
@@ -80,5 +81,5 @@ def _printed(finding: CheckFinding, *, as_json: bool) -> bool:
         return True
     step = finding.step
     outcome = click.style(f"{step.outcome:<8}", fg=_COLOURS[step.outcome])
-    click.echo(f"{outcome}{finding.subject} · {step.name}: {redact_text(step.sentence)}")
+    click.echo(f"{outcome}{finding.subject} · {step.name}: {terminal_line(redact_text(step.sentence))}")
     return True

@@ -11,7 +11,7 @@ import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
-from ingestd.core.phrases import counted, nearest
+from ingestd.core.phrases import counted, nearest, terminal_line
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CursorsMoved, MoveCursor
 from ingestd.daemon.control_client import execute
@@ -50,7 +50,7 @@ def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...
         return
     for one in found:
         read = f"read {moment(one.at)}" if one.at is not None else "never read"
-        click.echo(f"{one.partition}: {read}; {one.pending} pending, {one.rejected} rejected")
+        click.echo(f"{terminal_line(one.partition)}: {read}; {one.pending} pending, {one.rejected} rejected")
         click.echo(f"  {json.dumps(one.cursor, ensure_ascii=False) if one.cursor is not None else 'no cursor'}")
     if not found:
         click.echo(f"Pipeline '{pipeline}' has read nothing yet.")

@@ -14,7 +14,7 @@ import msgspec
 from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import counted, terminal_line
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.control_client import execute
@@ -71,12 +71,12 @@ def drift(  # noqa: PLR0917 - click names them
     checked = response if isinstance(response, tuple) else ()
     with observe(configuration) as mirror:
         found = echo_lines(
-            json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else _line(finding)
+            json.dumps(msgspec.to_builtins(finding), ensure_ascii=False) if as_json else terminal_line(_line(finding))
             for finding in _findings(mirror, names)
         )
         echo_lines(_unexplained_lines(mirror, names, as_json=as_json, every=every))
     for one in checked:
-        click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
+        click.echo(terminal_line(redact_text(_summary(one, mode, by_daemon=by_daemon))), err=as_json)
     sys.exit(_exit_code(checked, found=found > 0))
 
 
@@ -106,7 +106,8 @@ def _unexplained_lines(mirror: DriftReader, names: Sequence[str], *, as_json: bo
             if as_json:
                 yield json.dumps({"what": "unexplained", **msgspec.to_builtins(one)}, ensure_ascii=False)
             elif every or shown[sink] <= _SHOWN:
-                yield f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}"
+                line = f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}"
+                yield terminal_line(line)
         after = page.next
     for sink, count in shown.items():
         if not as_json and not every and count > _SHOWN:

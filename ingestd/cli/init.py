@@ -23,13 +23,14 @@ from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import read_configuration
 from ingestd.daemon.configuration_check import check_access, check_configuration
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.initial_configuration.sample import columns_of_file, columns_of_table, require_columns
+from ingestd.daemon.initial_configuration.sample import columns_of_file, columns_of_table, glob_of, require_columns
 from ingestd.daemon.initial_configuration.text import (
     InitialFolder,
     InitialSettings,
     InitialTable,
     by_type,
     configuration_text,
+    has_no_header,
     is_possible_key,
     suggested_key,
     suggested_values,
@@ -41,6 +42,7 @@ _KEY_VARIABLE = "INGESTD_API_KEY"
 _KEY_FILE = "api_key"
 _URL_FILE = "database_url"
 _REFERENCE = re.compile(r"\$\{(env|file|credential):[^}]+\}")
+_COLUMNS_SHOWN = 50
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -229,7 +231,7 @@ def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, 
     profile = _read(lambda: columns_of_file(path, _report_sheet), path.name)
     folder = path.parent.relative_to(base) if path.parent.is_relative_to(base) else path.parent
     return (
-        InitialFolder(path=str(folder), pattern=f"*{''.join(path.suffixes)}"),
+        InitialFolder(path=str(folder), pattern=glob_of(path.name)),
         profile,
         _name(path.name.split(".")[0]),
     )
@@ -279,15 +281,28 @@ def _read(read: Callable[[], ColumnProfile], name: str) -> ColumnProfile:
     return profile
 
 
+def _list_columns(profile: ColumnProfile) -> None:
+    contract, commas = profile.contract(), profile.decimal_commas()
+    click.echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
+    for name, column in list(contract.items())[:_COLUMNS_SHOWN]:
+        kind = "decimal with a comma" if name in commas else column.type
+        click.echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
+    if len(contract) > _COLUMNS_SHOWN:
+        click.echo(f"  and {counted(len(contract) - _COLUMNS_SHOWN, 'more column')}", err=True)
+    if has_no_header(tuple(contract)):
+        click.echo(
+            "These names are values: the sample seems to have no header, and its first row would not be delivered. If so, add"
+            " 'format: {type: csv, columns: [NAME, NAME]}' with your names to the source.",
+            err=True,
+        )
+
+
 def _columns(
     profile: ColumnProfile, key: str | None, columns: Sequence[str], ask: _Dialogue
 ) -> tuple[str, tuple[str, ...]]:
     """Return the column of keys, and those with values."""
     contract, commas, repeated = profile.contract(), profile.decimal_commas(), profile.repeated()
-    click.echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
-    for name, column in contract.items():
-        kind = "decimal with a comma" if name in commas else column.type
-        click.echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
+    _list_columns(profile)
     key = ask.value(
         key, "Column that names a record", option="--key", default=suggested_key(contract, commas, repeated)
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import json_option, with_configuration
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import counted, terminal_line
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
@@ -144,14 +144,15 @@ def _print_partition(one: PartitionPlan, rows: int) -> None:
         f"  {one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
     )
     for reason in one.held:
-        click.echo(f"    held: {reason}")
+        click.echo(f"    held: {terminal_line(reason)}")
     for change in one.changes:
         click.echo(f"    {_line(one.partition, change)}")
     hidden = sum(max(0, count - rows) for count in (one.created, one.changed, one.removed))
     if hidden:
         click.echo(f"    … {hidden} more changes; --rows N shows more")
     for reject in one.rejects:
-        click.echo(redact_text(f"    rejected {format_location(one.partition, reject.position)}: {reject.reason}"))
+        line = f"    rejected {format_location(one.partition, reject.position)}: {reject.reason}"
+        click.echo(terminal_line(redact_text(line)))
     if one.rejected > len(one.rejects):
         click.echo(f"    … {one.rejected - len(one.rejects)} more rejected")
 
@@ -169,4 +170,4 @@ def _line(partition: str, change: PlannedChange) -> str:
 def _one_line(text: str) -> str:
     """Return the start of a text, with control characters as escapes: they would act on a terminal."""
     cut = text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
+    return terminal_line(cut)

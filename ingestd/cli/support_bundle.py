@@ -27,7 +27,7 @@ def support_bundle(path: Path | None, file: Path | None) -> None:
     rejections by reason, the last events of the log, and the state of the systemd unit. Every text that the program itself does
     not define is replaced, such as addresses, keys, values, paths and reasons. The daemon may run.
 
-    Exit codes: 0 done, 73 FILE can't be written.
+    Exit codes: 0 done, 73 FILE exists or can't be written.
 
     Example: ingestd support-bundle bundle.tar.gz
     """
@@ -35,7 +35,7 @@ def support_bundle(path: Path | None, file: Path | None) -> None:
     target = file if file is not None else Path(f"{name}.tar.gz")
     files = bundle_files(find_configuration(path, os.environ, Path.cwd()).absolute(), environment=os.environ)
     try:
-        write_private(target, archive(files, name=name))
+        write_private(target, archive(files, name=name), replace=False)
     except OutputUnwritable as error:
         click.echo(str(error), err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)

@@ -11,6 +11,7 @@ import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
+from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.location import format_location
 from ingestd.daemon.source_record import SourceRecord
@@ -44,10 +45,10 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
         click.echo(redact_text(json.dumps([_as_json(entry) for entry in entries], ensure_ascii=False, indent=2)))
     else:
         for entry in entries:
-            click.echo(redact_text("\n".join(_lines(entry))))
+            click.echo(redact_text("\n".join(map(terminal_line, _lines(entry)))))
     is_known = any(entry.origin is not None for entry in entries)
     if not is_known and not as_json:
-        click.echo(f"No sink should contain '{key}'. Keys are case-sensitive.", err=True)
+        click.echo(f"No sink should contain '{terminal_line(key)}'. Keys are case-sensitive.", err=True)
     sys.exit(0 if is_known else 1)
 
 

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.why import printable
 from ingestd.daemon.why import why as ask_why
@@ -37,10 +38,12 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
         click.echo(json.dumps(redact([msgspec.to_builtins(one) for one in known]), ensure_ascii=False, indent=2))
     else:
         for one in known:
-            click.echo(redact_text(f"{one.pipeline}: {one.sentence}" if len(known) > 1 else one.sentence))
+            line = f"{one.pipeline}: {one.sentence}" if len(known) > 1 else one.sentence
+            click.echo(terminal_line(redact_text(line)))
     if not known:
+        name = terminal_line(printable(path))
         click.echo(
-            f"No pipeline of {configuration.path} knows '{printable(path)}': it is not in any of their folders, and never was.",
+            f"No pipeline of {configuration.path} knows '{name}': it is not in any of their folders, and never was.",
             err=True,
         )
     sys.exit(0 if known else 1)

@@ -40,14 +40,16 @@ def _faults_by_type() -> tuple[tuple[_Errors, Fault], ...]:
     )
 
 
-def fault_of(error: Exception) -> Fault:
-    """Return the fault of one of `transport_errors` or `CONTENT_ERRORS`."""
+def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
+    """Return the fault of one of `transport_errors` or `CONTENT_ERRORS`. ``by_proxy``: the client connects to a proxy."""
     if isinstance(error, httpx.ConnectError):
         for cause in _causes(error):
-            if isinstance(cause, socket.gaierror):
-                return Fault.UNRESOLVED
             if isinstance(cause, ssl.SSLError):
                 return Fault.TLS
+            if isinstance(cause, socket.gaierror) and not by_proxy:
+                return Fault.UNRESOLVED
+        if by_proxy:
+            return Fault.PROXY
     return next((fault for kind, fault in _faults_by_type() if isinstance(error, kind)), Fault.PROTOCOL)
 
 

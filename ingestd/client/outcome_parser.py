@@ -42,8 +42,8 @@ class OutcomeParser:
     """Makes responses of one client.
 
     ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a
-    time of this clock. ``counts`` receives the responses. The default cap, a day, is for programs, which decide themselves how
-    long they wait.
+    time of this clock. ``counts`` receives the responses. ``by_proxy``: the client connects to a proxy. The default cap, a day,
+    is for programs, which decide themselves how long they wait.
     """
 
     def __init__(
@@ -53,10 +53,12 @@ class OutcomeParser:
         clock: Callable[[], float] = time.perf_counter,
         retry_after_cap_seconds: float = 86_400.0,
         counts: RequestCounts | None = None,
+        by_proxy: bool = False,
     ) -> None:
         self.clock = clock
         self._counts = counts if counts is not None else RequestCounts()
         self._now = now
+        self._by_proxy = by_proxy
         self._retry_after_cap_seconds = retry_after_cap_seconds
 
     def parse_httpx(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:
@@ -98,7 +100,7 @@ class OutcomeParser:
         self, operation: ApiOperation, error: Exception, started: float, *, status: int | None = None
     ) -> ServiceResponse[Any]:
         """Return the response for one of `faults.transport_errors` or `faults.CONTENT_ERRORS`."""
-        fault = fault_of(error)
+        fault = fault_of(error, by_proxy=self._by_proxy)
         words = str(error) if fault is Fault.MISMATCH else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
 

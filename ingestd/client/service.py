@@ -81,7 +81,11 @@ class ServiceClient:
         self._key = RenewableKey(api_key, read=read_api_key)
         self._builder = RequestBuilder(key=self._key, client_id=client_id)
         self._parser = OutcomeParser(
-            now=now, clock=clock, retry_after_cap_seconds=retry_after_cap_seconds, counts=counts
+            now=now,
+            clock=clock,
+            retry_after_cap_seconds=retry_after_cap_seconds,
+            counts=counts,
+            by_proxy=options is not None and options.proxy is not None,
         )
         self._url, self._timeouts = url, timeouts or Timeouts()
         self._options, self._transport = options or TransportOptions(), transport

@@ -127,7 +127,14 @@ class MirrorFull(MirrorError):
 
 
 class MirrorCorrupt(MirrorError):
-    """SQLite reports that the state file is damaged: the daemon stops and changes nothing."""
+    """The file is damaged, or of another program: the daemon stops and changes nothing.
+
+    ``fact``: a sentence with the file and what is wrong with it. ``advice``: what to do if it is the state file in use.
+    """
+
+    def __init__(self, fact: str, advice: str = "") -> None:
+        self.fact = fact
+        super().__init__(f"{fact} {advice}".rstrip())
 
 
 class MirrorNewer(MirrorError):

@@ -41,6 +41,7 @@ from ingestd.daemon.work_counter import WorkCounter
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
+from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Intake
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.intake_store import IntakeStore
@@ -92,6 +93,14 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     def readers(self) -> tuple[Reader, ...]:
         """The readers of all pipelines."""
         return self.supervisor.readers
+
+    def unwritable(self) -> str:
+        """Return why the state file can't be written, or why pipelines wait until it can; empty if neither is so."""
+        return _unwritable(self.mirror, self.supervisor)
+
+    def notices(self) -> tuple[OperatorNotice, ...]:
+        """Return what the operator should know about the daemon and its sources."""
+        return _notices(self.mirror, self.supervisor)
 
 
 @asynccontextmanager
@@ -239,13 +248,13 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
                     mirror.status,
                     reconfigurer.configuration,
                     pid=os.getpid(),
-                    notices=supervisor.notices,
+                    notices=partial(_notices, mirror, supervisor),
                     health=supervisor.health,
                     since_start=work.counts(),
                 ),
                 as_json=as_json,
             ),
-            notices=supervisor.notices,
+            notices=partial(_notices, mirror, supervisor),
             health=supervisor.health,
             emit=emit,
         )
@@ -270,6 +279,17 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             part_supervisor=part_supervisor,
             passes=passes,
         )
+
+
+def _unwritable(mirror: SqliteMirror, supervisor: SourceSupervisor) -> str:
+    # A full disk may have space for the small writes of the delivery, while none of a source fits.
+    return supervisor.paused or mirror.unwritable
+
+
+def _notices(mirror: SqliteMirror, supervisor: SourceSupervisor) -> tuple[OperatorNotice, ...]:
+    sentence = _unwritable(mirror, supervisor)
+    own = (OperatorNotice(pipeline="", sentence=sentence),) if sentence else ()
+    return (*own, *supervisor.notices())
 
 
 def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:

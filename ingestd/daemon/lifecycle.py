@@ -183,7 +183,7 @@ def _numbers(assembly: Assembly) -> str:
     parts = [
         f"{counted(len(assembly.readers), 'pipeline')}, {counts}",
         assembly.reloader.refusal,
-        assembly.mirror.unwritable,
+        assembly.unwritable(),
         *blocked,
     ]
     return " ".join(part for part in parts if part)

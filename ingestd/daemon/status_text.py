@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ingestd.core.clock import moment
-from ingestd.core.phrases import counted
+from ingestd.core.phrases import counted, terminal_line
 from ingestd.daemon.location import format_rejection
 from ingestd.daemon.reporting import describe_changes, held_line
 from ingestd.daemon.status import Status
@@ -22,7 +22,7 @@ def format_status(found: Status, *, as_json: bool) -> str:
     """Return the status without secrets as lines, or as one JSON object."""
     if as_json:
         return json.dumps(redact(msgspec.to_builtins(found)), ensure_ascii=False, indent=2)
-    return redact_text("\n".join(_status_lines(found)))
+    return redact_text("\n".join(map(terminal_line, _status_lines(found))))
 
 
 def _status_lines(found: Status) -> Iterator[str]:

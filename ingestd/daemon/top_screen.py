@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import Any, TypeAlias
 
 import msgspec
 from rich.cells import set_cell_size
+
+from ingestd.core.phrases import terminal_line
 
 Status: TypeAlias = Mapping[str, Any]
 """The object of `ingestd status --json`."""
@@ -27,15 +30,18 @@ class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
 def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, height: int | None = None) -> list[str]:
     """Return the lines of a screen, each ``width`` cells wide at most; ``height`` lines at most, None: all.
 
+    Columns need 40 cells; what a narrower screen has no place for is cut off.
+
     Rates are those between the two readings; without an earlier one of the same daemon they are a dash.
     """
-    status, width = now.status, max(width, _NARROWEST)
+    status, screen, width = now.status, width, max(width, _NARROWEST)
     daemon = f"runs (process {status['pid']})" if status["pid"] else "does not run"
     time = datetime.fromtimestamp(now.at, tz=UTC)
     counts = f"{status['pending']} pending, {status['rejected']} rejected, {len(status['held'])} held"
     head = [
         f"ingestd top · {time:%Y-%m-%d %H:%M:%S} UTC · the daemon {daemon}",
         f"{counts}, {len(status['failed_parts'])} failed parts",
+        *(line for one in status["notices"] if not one["pipeline"] for line in wrap(one["sentence"], width)),
         "",
     ]
     rates = _Rates(now, before)
@@ -43,7 +49,7 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
     lines = head + body
     if height is not None and len(lines) > height:
         lines = [*lines[: max(0, height - 1)], f"… {len(lines) - height + 1} more lines; 'ingestd status' shows all"]
-    return [set_cell_size(_printable(line), width).rstrip() for line in lines]
+    return [set_cell_size(terminal_line(line), screen).rstrip() for line in lines]
 
 
 class _Rates:
@@ -95,7 +101,7 @@ def _row(width: int, name: str, state: str, numbers: Sequence[str]) -> str:
     """Return a name of the rest of the width, a state of 12 cells, and three numbers that are aligned to the right."""
     rest = width - 12 - 3 * _NUMBER
     return (
-        set_cell_size(_printable(name), rest - 1)
+        set_cell_size(terminal_line(name), rest - 1)
         + " "
         + f"{state:<12}"
         + "".join(one.rjust(_NUMBER) for one in numbers)
@@ -107,8 +113,3 @@ def _age(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds // length:.0f}{unit}"
     return "0s"
-
-
-def _printable(text: str) -> str:
-    """Return a text with control characters as escapes, because they would act on the terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

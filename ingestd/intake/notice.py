@@ -8,7 +8,7 @@ import msgspec
 
 
 class OperatorNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence about the source of a pipeline.
+    """A sentence about the source of a pipeline; about the daemon itself if ``pipeline`` is empty.
 
     ``since``: when it became true, in seconds since the epoch; None if that is unknown.
     """

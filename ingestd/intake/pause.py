@@ -24,6 +24,8 @@ class IntakePause:
     def __init__(self, *, emit: Emit, random: Callable[[], float]) -> None:
         self._emit = emit
         self._random = random
+        self.sentence = ""
+        """Why pipelines wait; empty if they do not."""
         self._failures = 0
         self._until = 0.0
         self._trying = False
@@ -70,6 +72,7 @@ class IntakePause:
 
     def _prolong(self, pipeline: str, sentence: str) -> None:
         self._failures += 1
+        self.sentence = sentence
         # At least half of the wait is fixed.
         delay = (_BACKOFF.ceiling(self._failures) + _BACKOFF.delay(self._failures, self._random())) / 2
         self._until = asyncio.get_running_loop().time() + delay
@@ -78,7 +81,7 @@ class IntakePause:
 
     def _end(self) -> None:
         if self._failures:
-            self._failures = 0
+            self._failures, self.sentence = 0, ""
             self._emit(IntakeResumed())
 
 

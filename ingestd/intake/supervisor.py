@@ -203,6 +203,11 @@ class SourceSupervisor:
         for task in self._by_sink.get(sink, self._tasks.values()) if sink is not None else self._tasks.values():
             task.wake(read=False)
 
+    @property
+    def paused(self) -> str:
+        """Why all pipelines wait, because the state file could not be written; empty if they do not."""
+        return self._pause.sentence
+
     def notices(self) -> tuple[OperatorNotice, ...]:
         """Return the notices for the operator. Thread-safe; calls no source."""
         slow = (OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())

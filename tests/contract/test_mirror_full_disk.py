@@ -20,12 +20,13 @@ from tests.support.desired_entries import desire_all
 
 
 class FullDisk(sqlite3.Connection):
-    """Rejects every commit while ``full``, as SQLite does on a full disk."""
+    """Rejects every commit while ``full``, as SQLite does on a full disk; also what a batch holds while ``spills``."""
 
     full: ClassVar[bool] = False
+    spills: ClassVar[bool] = False
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-        if self.full and sql == "COMMIT":
+        if (self.full and sql == "COMMIT") or (self.spills and sql == "RELEASE part_of_batch"):
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
@@ -69,6 +70,22 @@ async def test_deliveries_on_a_full_disk_are_not_claimed_again_and_are_recorded_
         disk.full = False
         await asyncio.wait_for(recorded.wait(), 60)
         assert mirror.status.pending() == 0
+        assert reports[1:] == ["writable"]
+
+
+async def test_a_batch_that_is_rolled_back_is_not_reported_as_written(tmp_path: Path) -> None:
+    async with mirror_of(tmp_path / "ingestd.db", 3) as (mirror, disk):
+        reports: list[str] = []
+        mirror.on_unwritable = reports.append
+        mirror.on_writable = lambda: reports.append("writable")
+        disk.spills = True
+        with mirror.intake.batch("desires"), pytest.raises(MirrorFull):
+            desire_all(mirror, SINK, {"K-9": ("9", "text")})
+        assert ["is full" in one for one in reports] == [True]
+        assert "is full" in mirror.unwritable
+        disk.spills = False
+        with mirror.intake.batch("desires"):
+            desire_all(mirror, SINK, {"K-9": ("9", "text")})
         assert reports[1:] == ["writable"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.daemon_process import Daemon, ingestd, running_daemon
@@ -44,6 +46,7 @@ class Site:
         settings = {
             "service": {"url": service.url, "api_key": key, "client_id": "test"},
             "state": str(state / "ingestd.db"),
+            "listen": {"address": "127.0.0.1:0"},
             "pipelines": [pipeline],
         }
         self.config.write_text(json.dumps(settings))
@@ -109,6 +112,15 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         third = site.drop("third")
         daemon.wait_for("intake_paused")
         assert any("state" in event["sentence"] for event in daemon.events if event["event"] == "state_unwritable")
+        # The status and the page report it.
+        sentence = daemon.wait_for("state_unwritable")["sentence"]
+        address = daemon.wait_for("listener_opened")["address"]
+        shown = {
+            "status": ingestd(tmp_path, "status", "-c", str(site.config)).stdout,
+            "page": httpx.get(address).text,
+        }
+        assert [name for name, text in shown.items() if sentence not in html.unescape(text)] == []
+        assert sentence in httpx.get(f"{address}/readyz").json()["reasons"]
         # Delivery continues, although nothing can be recorded.
         site.go_on()
         site.wait_for(expected, daemon)
@@ -117,6 +129,7 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         assert "Traceback" not in status.stderr
         disk.free(pid)
         daemon.wait_for("intake_resumed")
+        assert sentence not in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
         site.wait_for(expected | third, daemon)
         daemon.wait_for("partition_settled", partition="third.csv")
         assert daemon.process.pid == pid

@@ -89,7 +89,7 @@ def test_a_damaged_state_file_is_replaced_and_kept(folder: Folder, service: Othe
     assert len(service.values()) == 1
 
 
-@pytest.mark.parametrize("kind", ["missing", "empty", "text", "other database", "damaged", "newer"])
+@pytest.mark.parametrize("kind", ["missing", "empty", "text", "other database", "damaged", "newer", "folder"])
 def test_what_is_no_backup_changes_nothing(folder: Folder, kind: str) -> None:
     folder.write("part,mass\n" + "".join(f"p{number},{number}\n" for number in range(3000)))
     succeeds(folder, "sync")
@@ -107,6 +107,8 @@ def test_what_is_no_backup_changes_nothing(folder: Folder, kind: str) -> None:
             content = bytearray(state.read_bytes())
             content[8192 * 3 : 8192 * 30] = bytes(8192 * 27)
             backup.write_bytes(content)
+        case "folder":
+            backup.mkdir()
         case "newer":
             shutil.copy(state, backup)
             with closing(sqlite3.connect(backup)) as database:
@@ -115,6 +117,10 @@ def test_what_is_no_backup_changes_nothing(folder: Folder, kind: str) -> None:
     run = folder.here("restore", str(backup))
     assert (run.returncode, run.stdout) == (74, "")
     assert str(backup) in run.stderr
+    # The state file in use is intact, so advice about it would be wrong.
+    assert ("Nothing was changed." in run.stderr) is (kind != "newer")
+    assert "Move it away" not in run.stderr
+    assert "'state'" not in run.stderr
     assert state.read_bytes() == before
     assert not list(folder.path.rglob(".*.part"))
     assert not list(folder.path.rglob("*.replaced-*"))

@@ -20,6 +20,7 @@ import openpyxl
 import psycopg
 import pytest
 
+from ingestd.daemon.initial_configuration.sample import glob_of
 from tests.support.daemon_process import environment
 from tests.support.postgres_databases import databases
 from tests.support.workspaced_process import WorkspaceService, new_key
@@ -144,6 +145,64 @@ def test_a_column_without_repeated_values_is_the_suggested_key(tmp_path: Path, s
     chosen = run(tmp_path, "init", *words, "--output", "bench.yaml", "--key", "bench", INGESTD_API_KEY=key)
     assert chosen.returncode == 0, chosen.stderr
     assert "Several records have the same value of 'bench'." in chosen.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("run.2026-11.0042.csv", "*.csv"),
+        ("Run.0042.CSV", "*.csv"),
+        ("run.0042.csv.gz", "*.csv.gz"),
+        ("run.0042.tdms", "*.tdms"),
+    ],
+)
+def test_the_pattern_is_that_of_the_format_of_the_sample(name: str, expected: str) -> None:
+    assert glob_of(name) == expected
+
+
+def test_files_of_the_next_day_match_the_pattern_of_a_sample_with_a_date(
+    tmp_path: Path, service: tuple[str, str]
+) -> None:
+    url, key = service
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    (drop / "run.2026-11-24.csv").write_text("run,mass\n1,0.10\n", encoding="utf-8")
+    words = ("--no-input", "--url", url, "--sample", "drop/run.2026-11-24.csv", "--sink", "dates")
+    done = run(tmp_path, "init", *words, INGESTD_API_KEY=key)
+    assert done.returncode == 0, done.stderr
+    (drop / "run.2026-11-25.csv").write_text("run,mass\n2,0.20\n", encoding="utf-8")
+    checked = run(tmp_path, "check", INGESTD_API_KEY=key)
+    assert "Matching *.csv: 2 files" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "warned"),
+    [("P-1,0.10\nP-2,0.20\n", True), ("1,2\n3,4\n", True), ("part,2025,2026\na,1,2\n", False)],
+)
+def test_a_sample_without_a_header_is_reported(
+    tmp_path: Path, service: tuple[str, str], content: str, warned: bool
+) -> None:
+    url, key = service
+    (tmp_path / "runs.csv").write_text(content, encoding="utf-8")
+    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.csv", INGESTD_API_KEY=key)
+    assert (done.returncode, "seems to have no header" in done.stderr) == (0, warned), done.stderr
+
+
+def test_of_many_columns_the_first_ones_are_listed(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    (tmp_path / "wide.csv").write_text(
+        f"{','.join(f'c{number}' for number in range(60))}\n{','.join('1' * 60)}\n", encoding="utf-8"
+    )
+    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "wide.csv", INGESTD_API_KEY=key)
+    assert (done.returncode, "  c49: integer" in done.stderr, "c50: " in done.stderr) == (0, True, False), done.stderr
+    assert "and 10 more columns" in done.stderr
+
+
+def test_ordinary_words_of_a_message_are_not_masked(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    (tmp_path / "runs.xyz").write_text("run,mass\n1,0.10\n", encoding="utf-8")
+    done = run(tmp_path, "init", "--no-input", "--url", url, "--sample", "runs.xyz", INGESTD_API_KEY=key)
+    assert (done.returncode, "its suffix is none of .csv" in done.stderr) == (5, True), done.stderr
 
 
 def test_the_sheet_of_a_workbook_that_was_read_is_named(tmp_path: Path, service: tuple[str, str]) -> None:

@@ -187,3 +187,14 @@ def test_a_configuration_with_mistakes_gives_their_places_and_no_text(tmp_path: 
         check=False,
     )
     assert (refused.returncode, refused.stdout) == (73, "")
+
+
+def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
+    config = tmp_path / "ingestd.yaml"
+    config.write_text("service: {url: http://127.0.0.1:9}\n", encoding="utf-8")
+    run_in = [sys.executable, "-m", "ingestd", "support-bundle", "ingestd.yaml"]
+    done = subprocess.run(run_in, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (73, "")
+    assert done.stderr == "ingestd.yaml exists, and is not overwritten. Name another file.\n"
+    assert config.read_text(encoding="utf-8") == "service: {url: http://127.0.0.1:9}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["ingestd.yaml"]

@@ -23,6 +23,7 @@ class LeakyConnector(Connector):
         address: str
         key: str
         at: str
+        links: list[str]
 
     def _sentence(self):
         return f"The source {self.options.address} refused the key {self.options.key}."
@@ -39,7 +40,7 @@ class LeakyConnector(Connector):
     def explain(self, name, cursor=None):
         return self._sentence()
 """
-SECRETS = {name: f"planted-{name}-secret-7351" for name in ("user", "password", "file")}
+SECRETS = {name: f"planted-{name}-secret-7351" for name in ("user", "password", "file", "query")}
 ADDRESS = f"postgresql://{SECRETS['user']}:{SECRETS['password']}@db.example/pdm"
 WITHOUT_SECRETS = "The source postgresql://***@db.example/pdm refused the key ***."
 
@@ -55,7 +56,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Daem
     (folder / "secret").write_text(SECRETS["file"])
     pipelines = []
     for at in ("listing", "reading"):
-        source = {"connector": "leaky", "address": ADDRESS, "key": "${file:secret}", "at": at}
+        link = f"https://plm.example/parts?view=1&sig={SECRETS['query']}"
+        source = {"connector": "leaky", "address": ADDRESS, "key": "${file:secret}", "at": at, "links": [link]}
         pipelines.append(pipeline(at, {}, schedule={"every": "1h"}) | {"source": source})
     with DocumentServer() as server:
         server.workspace("Bench")

@@ -108,6 +108,17 @@ def test_a_proxy_that_rejects_the_tunnel_is_reported(tmp_path: Path, url: str, p
     assert proxy.targets == []
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "proxy.invalid:3128"])
+def test_a_proxy_that_does_not_run_is_not_reported_as_the_service(tmp_path: Path, address: str, scheme: str) -> None:
+    with DocumentServer() as running:
+        url = running.url.replace("http:", f"{scheme}:")
+        check = ingestd(tmp_path, "check", "-c", str(configured(tmp_path, url, proxy=f"http://{address}")))
+    assert check.returncode == 5
+    assert "The proxy does not connect to the service. Check service.proxy" in check.stdout
+    assert "Nothing listens" not in check.stdout
+
+
 def test_an_unreadable_private_key_is_a_mistake_in_the_configuration(tmp_path: Path, url: str) -> None:
     config = configured(tmp_path, url, **SHOWN | {"client_key_password": "another-word"})
     for verb in ("check", "sync"):

@@ -7,10 +7,10 @@ import platform
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ingestd.process.metric_format import encode_metrics
 from workspaced import __version__
 from workspaced.telemetry.levels import Levels
 
@@ -20,8 +20,7 @@ def exposition(collectors: Iterable[Collector], families: Iterable[Metric], *, a
     registry = CollectorRegistry()
     for collector in (*collectors, _FixedCollector(families)):
         registry.register(collector)
-    encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
+    return encode_metrics(registry, accept=accept)
 
 
 def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ingestd.core.clock import moment
+from ingestd.core.phrases import terminal_line
 from ingestd.daemon.location import format_location, format_rejection
 from ingestd.mirror.rejections import Refusal, Rejection
 
@@ -21,7 +22,7 @@ _SUBJECTS = {
 def format_line(rejection: Rejection) -> str:
     """Return ``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
     retried = " (to be mapped again)" if rejection.retried else ""
-    return f"{rejection.id}  {format_rejection(rejection)}{retried}"
+    return terminal_line(f"{rejection.id}  {format_rejection(rejection)}{retried}")
 
 
 def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
+from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import iter_rejections
 from ingestd.daemon.status import observe
@@ -32,7 +33,9 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
 
         def describe(rejection: Rejection) -> str:
             refusals = mirror.refusals(rejection.id) if rejection.subject == "entry" else []
-            return to_json(rejection, refusals) if as_json else "\n".join(format_details(rejection, refusals))
+            if as_json:
+                return to_json(rejection, refusals)
+            return "\n".join(map(terminal_line, format_details(rejection, refusals)))
 
         found = echo_lines(map(describe, iter_rejections(mirror, selection)))
     if not found:

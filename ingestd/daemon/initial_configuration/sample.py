@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,6 +34,14 @@ def columns_of_file(path: Path, report_sheet: Callable[[str], None]) -> ColumnPr
     return profile
 
 
+def glob_of(name: str) -> str:
+    """Return the glob of names with the format of ``name``, else with its last suffix. A date in a name is no suffix."""
+    with TemporaryDirectory(prefix="ingestd-init-") as folder:
+        configuration = _draft(Path(folder), {"connector": "directory", "path": folder}, {})
+    globs: list[str] = configuration.settings.pipelines[0].source.options.model_dump()["pattern"]
+    return next((glob for glob in globs if fnmatchcase(name.lower(), glob)), f"*{Path(name).suffix}")
+
+
 def columns_of_table(url: str, table: str) -> ColumnProfile:
     """Read a table once. ``url`` may have a password; it is passed as a variable and written nowhere.
 
@@ -56,7 +66,8 @@ def _draft(
 ) -> Configuration:
     path = folder / "draft.yaml"
     draft = {
-        "service": {"url": "http://127.0.0.1", "api_key": "none"},
+        # Every later message of the command masks this key, so it must not be a word of one.
+        "service": {"url": "http://127.0.0.1", "api_key": secrets.token_hex()},
         "state": "none.db",
         "pipelines": [
             {

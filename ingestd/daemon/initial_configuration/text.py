@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from ingestd.core.contract import ColumnContract
 from ingestd.core.template import Field, TemplateError, parse_template
 
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_FRACTION = re.compile(r"[+-]?[0-9]+[.,][0-9]+")
 _NUMERIC = frozenset({"integer", "decimal"})
 
 
@@ -129,6 +132,11 @@ def suggested_values(columns: Mapping[str, ColumnContract], key: str, commas: Co
     """Return the columns of numbers without the key; every other column if there is none."""
     others = [name for name in columns if name != key]
     return tuple([name for name in others if _is_numeric(name, columns, commas)] or others)
+
+
+def has_no_header(names: Collection[str]) -> bool:
+    """Return True if the names of columns look like the first record. Years may be names of columns; fractions are not."""
+    return any(map(_FRACTION.fullmatch, names)) or all(map(_WHOLE_NUMBER.fullmatch, names))
 
 
 def by_type(columns: Mapping[str, ColumnContract], chosen: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

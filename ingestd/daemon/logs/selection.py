@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ingestd.core.phrases import terminal_line
 from ingestd.process.redaction import redact, redact_text
 from ingestd.settings.schedule import duration_seconds
 
@@ -25,10 +26,10 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     def formatted(self) -> str:
         """Return the line for people: time, level, event, and then the other members. Secrets are masked."""
         if self.event is None:
-            return redact_text(_printable(self.text))
+            return redact_text(terminal_line(self.text))
         first = [str(self.event.get(name, "")) for name in _FIRST]
         rest = [f"{name}={_value(value)}" for name, value in self._members().items() if name not in _FIRST]
-        return _printable("  ".join([f"{first[0]} {first[1]:<7} {first[2]}", *rest]))
+        return terminal_line("  ".join([f"{first[0]} {first[1]:<7} {first[2]}", *rest]))
 
     def as_json(self) -> str:
         """Return the line as a JSON object; a line that is no event is its member ``message``."""
@@ -108,8 +109,3 @@ def earliest_time(text: str, *, now: datetime) -> datetime:
 
 def _value(value: object) -> str:
     return value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
-
-
-def _printable(text: str) -> str:
-    """Return a text with control characters as escapes, because they would act on a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

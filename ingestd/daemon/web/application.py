@@ -68,7 +68,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
         pages = PageContents(
             lambda: assembly.configuration,
             pid=os.getpid(),
-            notices=assembly.supervisor.notices,
+            notices=assembly.notices,
             health=assembly.supervisor.health,
             passes=assembly.passes,
             waiting=lambda: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -11,8 +12,11 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import ConfigurationChanges, check_unchangeable, compare
 from ingestd.daemon.configuration_check import check_configuration
 from ingestd.daemon.reload import read_again
-from ingestd.process.redaction import redact
+from ingestd.process.redaction import MASK, redact
 from ingestd.settings.model import Settings
+
+_QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#]+")
+"""The query of an address, which some services authenticate a client by; `docs/http.md` promises that it is not shown."""
 
 
 class SettingGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +90,11 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
                 inner = path if name == "options" else f"{path}.{name}" if path else name
                 yield from _flat(item, inner)
         case list() if all(not isinstance(item, dict | list) for item in value):
-            yield path, ", ".join(str(item) for item in value)
+            yield path, ", ".join(text for item in value for _, text in _flat(item, path))
         case list():
             for number, item in enumerate(value, start=1):
                 yield from _flat(item, f"{path}[{number}]")
         case bool():
             yield path, "true" if value else "false"
         case _:
-            yield path, str(value)
+            yield path, _QUERY.sub(rf"\g<1>{MASK}", str(value))

@@ -14,7 +14,6 @@ from typing import Literal, TypeVar
 
 import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -26,6 +25,7 @@ from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import HeldRun, SinkBacklog
 from ingestd.process.logs import dropped_lines
+from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
@@ -228,8 +228,7 @@ def exposition(levels: DaemonLevels, *, accept: str) -> tuple[bytes, str]:
     registry = CollectorRegistry()
     registry.register(_FamilyCollector(_families(levels)))
     ProcessCollector(namespace="ingestd", registry=registry)
-    encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
+    return encode_metrics(registry, accept=accept)
 
 
 class _FamilyCollector(Collector):

@@ -105,7 +105,13 @@ class PageContents:
         """Return all pipelines with their states."""
         state = self._state()
         rows = [self._row(pipeline, state) for pipeline in self._configuration().settings.pipelines]
-        values = {"status": state.status, "rows": rows, "troubled": sum(row.state != "succeeded" for row in rows)}
+        own = [notice.sentence for notice in state.status.notices if not notice.pipeline]
+        values = {
+            "status": state.status,
+            "own_notices": own,
+            "rows": rows,
+            "troubled": sum(row.state != "succeeded" for row in rows),
+        }
         return PageContent(template="overview.html", title="Pipelines", section="pipelines", values=values)
 
     def pipeline(self, name: str) -> PageContent:

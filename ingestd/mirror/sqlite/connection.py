@@ -58,6 +58,7 @@ class StateFile:
         self._factory = factory
         self._guard = WriteLock()
         self._batch_thread: int | None = None
+        self._committed = False
         self.unwritable = ""
         self.on_unwritable: Callable[[str], None] = lambda _: None
         self.on_writable: Callable[[], None] = lambda: None
@@ -100,6 +101,7 @@ class StateFile:
             try:
                 yield connection
                 connection.execute("COMMIT")
+                self._committed = True
             except BaseException:
                 self._roll_back()
                 raise
@@ -135,7 +137,7 @@ class StateFile:
                     except BaseException:
                         self._roll_back()
                         raise
-                    found.is_durable = True
+                    found.is_durable = self._committed = True
 
     @property
     def in_batch(self) -> bool:
@@ -146,6 +148,7 @@ class StateFile:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction, which the caller ends; note whether the file can be written."""
         with self._guard:
+            self._committed = False
             try:
                 with named_errors(self.path):
                     if self._writer.in_transaction:  # an earlier rollback failed, too
@@ -154,12 +157,10 @@ class StateFile:
                     self._writer.execute("BEGIN IMMEDIATE")
                     yield self._writer
             except MirrorFull as error:
-                if not self.unwritable:
-                    self.unwritable = str(error)
-                    self.on_unwritable(self.unwritable)
+                self._note_full(error)
                 raise
-            # A transaction without changes needed no space.
-            if self.unwritable and self._writer.total_changes > before:
+            # A transaction without changes needed no space, and one that was rolled back has written nothing.
+            if self.unwritable and self._committed and self._writer.total_changes > before:
                 self.unwritable = ""
                 self.on_writable()
 
@@ -177,9 +178,16 @@ class StateFile:
                         self._writer.execute("RELEASE part_of_batch")
                     raise
                 self._writer.execute("RELEASE part_of_batch")
-        except MirrorError:
+        except MirrorError as error:
             self._roll_back()
+            if isinstance(error, MirrorFull):  # the batch may end without it
+                self._note_full(error)
             raise
+
+    def _note_full(self, error: MirrorFull) -> None:
+        if not self.unwritable:
+            self.unwritable = str(error)
+            self.on_unwritable(self.unwritable)
 
     def _roll_back(self) -> None:
         if self._writer.in_transaction:
@@ -331,7 +339,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
         )
     if application != _APPLICATION_ID and tables:
         raise MirrorCorrupt(
-            f"{path} is a database, but not a state file of ingestd. Configure another file in 'state'."
+            f"{path} is a database, but not a state file of ingestd.", "Configure another file in 'state'."
         )
     return version
 

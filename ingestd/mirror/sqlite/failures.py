@@ -92,8 +92,8 @@ def _of_the_disk(reason: str, path: Path, *, temporary: bool) -> MirrorError:
 def damaged(path: Path, found: str) -> MirrorCorrupt:
     """Return the error for a damaged file; ``found`` describes the damage."""
     return MirrorCorrupt(
-        f"{path} is damaged ({found}). Move it away and start with a new state file: the sources are read again "
-        "and compared with the sinks."
+        f"{path} is damaged ({found}).",
+        "Move it away and start with a new state file: the sources are read again and compared with the sinks.",
     )
 
 

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from ingestd.core.errors import MirrorError
+from ingestd.core.errors import MirrorCorrupt, MirrorError
 from ingestd.mirror.sqlite.connection import copy_unlocked, lock_state
 from ingestd.mirror.sqlite.failures import damaged, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.file_owner import give, make_folder, owner_like
@@ -67,6 +67,8 @@ def restore_state(
     """
     if not state_exists(backup):
         raise MirrorError(f"There is no backup {backup}. Nothing was changed.")
+    if not backup.is_file():
+        raise MirrorError(f"{backup} is not a regular file, so it is no backup. Nothing was changed.")
     part = state.with_name(f".{state.name}.part")
     try:
         owner = owner_like(state)
@@ -83,6 +85,8 @@ def restore_state(
             part.replace(state)
             _sync_folder(state.parent)
             return replaced
+    except MirrorCorrupt as error:  # the advice is for a state file in use
+        raise MirrorCorrupt(error.fact, "Nothing was changed. Restore another backup.") from error
     except OSError as error:
         raise unopenable(error, state) from error
     finally:

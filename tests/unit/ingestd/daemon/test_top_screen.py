@@ -61,9 +61,16 @@ def test_the_state_of_a_pipeline_and_of_a_sink_is_the_worst_one() -> None:
     assert cells(top_screen(reading(sinks=[sending]), None, width=80), "Budget in Rover")[0] == "sending"
 
 
+def test_a_notice_about_the_daemon_is_above_the_pipelines() -> None:
+    sentence = f"the disk of /{'state/' * 12}ingestd.db is full. Free some space."
+    notice = {"pipeline": "", "sentence": sentence, "since": None}
+    lines = top_screen(reading(notices=[notice]), None, width=80)
+    assert "".join(lines[2 : lines.index("")]).replace(" ", "") == sentence.replace(" ", "")
+
+
 def test_lines_fit_into_the_width_and_the_height() -> None:
     wide = [{"name": "質" * 60, "failure": "", "last_run_at": NOW, "rejected": 0, "noticed": 0} for _ in range(40)]
-    for width in (40, 79, 80, 132):
+    for width in (20, 39, 40, 79, 80, 132):
         lines = top_screen(reading(pipelines=wide), None, width=width, height=24)
         assert len(lines) == 24
         assert lines[-1].startswith("… ")
