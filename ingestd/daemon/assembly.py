@@ -295,8 +295,9 @@ def _notices(mirror: SqliteMirror, supervisor: SourceSupervisor) -> tuple[Operat
 def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:
     """Activate the configured pipelines. One with another name keeps its state and its files. Blocks."""
     sources = source_digests(settings.pipelines)
-    for before, name in intake.activate(list(sources), sources=sources):
-        move_kept(settings.state, before, name)
+    renamed = intake.activate(list(sources), sources=sources)
+    move_kept(settings.state, renamed)
+    for before, name in renamed:
         emit(PipelineRenamed(pipeline=name, before=before))
 
 

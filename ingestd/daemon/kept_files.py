@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -34,11 +33,20 @@ def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def move_kept(state: Path, before: str, name: str) -> None:
-    """Give the kept files of a pipeline to its new name, unless that has files of its own."""
-    with suppress(FileNotFoundError, FileExistsError, NotADirectoryError):
-        if not kept_folder(state, name).exists():
-            kept_folder(state, before).rename(kept_folder(state, name))
+def move_kept(state: Path, renamed: Iterable[tuple[str, str]]) -> None:
+    """Give the kept files of pipelines to their new names, unless these have files of their own. Names may be exchanged.
+
+    ``renamed``: pairs of former and present name. A move that a crash interrupted is completed by the next call.
+    """
+    names = dict(renamed)
+    for before, name in names.items():
+        former, present = kept_folder(state, before), kept_folder(state, name)
+        if former.exists() and (name in names or not present.exists()):
+            former.replace(present.with_name(f".{present.name}"))
+    for hidden in sorted(_kept(state).glob(".*")):
+        present = hidden.with_name(hidden.name[1:])
+        if not present.exists():
+            hidden.replace(present)
 
 
 def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:

@@ -157,8 +157,7 @@ class Reconfigurer:
         settings, status = found.settings, self._mirror.status
         sources = source_digests(settings.pipelines)
         reconfigured = self._mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended)
-        for before, name in reconfigured.renamed:
-            move_kept(settings.state, before, name)
+        move_kept(settings.state, reconfigured.renamed)
         remove_unused(settings.state, sources)
         return reconfigured, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings)))
 

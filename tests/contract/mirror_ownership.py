@@ -117,6 +117,41 @@ class OwnershipSuite:
         stage.restart()
         assert stage.intake.activate(["new"], sources={"new": "budget"}) == []
 
+    async def test_pipelines_exchange_their_names(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["a", "b", "c"], sources={"a": "x", "b": "y", "c": "z"})
+        for pipeline, key in (("a", "1"), ("b", "2"), ("c", "3")):
+            stage.read_as([(key, "1")], pipeline=pipeline)
+        await stage.deliver_all()
+        stage.restart()
+        renamed = stage.intake.activate(["a", "b", "c"], sources={"a": "y", "b": "z", "c": "x"})
+        assert sorted(renamed) == [("a", "c"), ("b", "a"), ("c", "b")]
+        assert stage.intake.activate(["a", "b", "c"], sources={"a": "y", "b": "z", "c": "x"}) == []
+        for pipeline, key in (("c", "1"), ("a", "2"), ("b", "3")):
+            assert stage.open(pipeline=pipeline).cursor == {"version": 1}
+            stage.read_as([(key, "2")], pipeline=pipeline, version=2)
+        assert sorted(await stage.deliver_all()) == [("update", key, "2") for key in "123"]
+
+    async def test_a_state_follows_its_source_to_a_new_name_when_its_pipeline_gets_another_source(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["a"], sources={"a": "x"})
+        stage.read_as([("1", "1")], pipeline="a")
+        await stage.deliver_all()
+        assert stage.intake.activate(["a", "b"], sources={"a": "y", "b": "x"}) == [("a", "b")]
+        assert stage.open(pipeline="b").cursor == {"version": 1}
+        stage.read_as([("1", "2")], pipeline="b", version=2)
+        stage.read_as([("9", "9")], pipeline="a")
+        assert sorted(await stage.deliver_all()) == [("create", "9", "9"), ("update", "1", "2")]
+
+    async def test_a_pipeline_keeps_its_state_although_it_got_the_source_of_a_removed_one(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["a", "b"], sources={"a": "x", "b": "y"})
+        for pipeline, key in (("a", "1"), ("b", "2")):
+            stage.read_as([(key, "1")], pipeline=pipeline)
+        await stage.deliver_all()
+        assert stage.intake.activate(["b"], sources={"b": "x"}) == []
+
     async def test_a_pipeline_with_another_source_does_not_inherit_the_state_of_a_removed_one(
         self, stage: OwnershipStage
     ) -> None:

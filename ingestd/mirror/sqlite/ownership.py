@@ -20,23 +20,35 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pass the state of removed pipelines to new ones with the same source and sink.
+    """Pass the state of pipelines to other names with the same source and sink, also if they exchange their names.
 
     ``sources``: the configured pipelines, each with the digest of its source and its sink. Two names are one pipeline if
-    exactly one removed pipeline and exactly one that never read anything have the same digest. Return the pairs
-    (former name, present name).
+    exactly one name lost a digest that it has read with, and exactly one name got it. A name that has read something else is used
+    again only if its own state gets another name. Return the pairs (former name, present name).
     """
     known = {name: (source, has_read) for name, source, has_read in connection.execute(SQL["pipeline_sources"])}
-    gone = {name: source for name, (source, has_read) in known.items() if name not in sources and source and has_read}
-    fresh = {name: source for name, source in sources.items() if name not in known or not known[name][1]}
-    once = {source for source, count in Counter(gone.values()).items() if count == 1}
-    once &= {source for source, count in Counter(fresh.values()).items() if count == 1}
-    former = {source: name for name, source in gone.items() if source in once}
-    renamed = [(former[source], name) for name, source in fresh.items() if source in once]
-    for before, name in renamed:
-        connection.execute(SQL["pipeline_forget"], (name,))
-        connection.execute(SQL["pipeline_rename"], (name, before))
-    return renamed
+    read = {name: source for name, (source, has_read) in known.items() if has_read}
+    lost = {name: source for name, source in read.items() if source and sources.get(name) != source}
+    got = {name: source for name, source in sources.items() if read.get(name) != source}
+    once = {source for source, count in Counter(lost.values()).items() if count == 1}
+    once &= {source for source, count in Counter(got.values()).items() if count == 1}
+    former = {source: name for name, source in lost.items() if source in once}
+    renamed = {former[source]: name for name, source in got.items() if source in once}
+    while occupied := [before for before, name in renamed.items() if name in read and name not in renamed]:
+        for before in occupied:
+            del renamed[before]
+    for number, (before, name) in enumerate(renamed.items()):
+        if name not in renamed:
+            connection.execute(SQL["pipeline_forget"], (name,))
+        connection.execute(SQL["pipeline_rename"], (_between(number), before))
+    for number, name in enumerate(renamed.values()):
+        connection.execute(SQL["pipeline_rename"], (name, _between(number)))
+    return list(renamed.items())
+
+
+def _between(number: int) -> str:
+    """Return a name that no pipeline of a configuration has, because names are unique and may be exchanged."""
+    return f"\0{number}"
 
 
 def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> None:

@@ -65,10 +65,29 @@ def test_a_kept_file_is_private_whole_and_stays_with_its_pipeline(tmp_path: Path
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     remove_unused(state, [])
-    move_kept(state, "a/b", "renamed")
-    move_kept(state, "never there", "other")
+    move_kept(state, [("a/b", "renamed"), ("never there", "other")])
     assert _context(state, "renamed").keep("client-id").read() == b"ingestd-417"
     assert _context(state, "a/b").keep("client-id").read() is None
+
+
+def test_kept_files_follow_exchanged_names_and_are_never_replaced(tmp_path: Path) -> None:
+    state = tmp_path / "state.db"
+    for name in ("a", "b", "c", "d"):
+        _context(state, name).keep("client-id").write(name.encode())
+    move_kept(state, [("a", "b"), ("b", "c"), ("c", "a"), ("d", "b.2")])
+    found = {name: _context(state, name).keep("client-id").read() for name in ("a", "b", "c", "d", "b.2")}
+    assert found == {"a": b"c", "b": b"a", "c": b"b", "d": None, "b.2": b"d"}
+    move_kept(state, [("a", "b")])
+    assert _context(state, "a").keep("client-id").read() == b"c"
+    assert _context(state, "b").keep("client-id").read() == b"a"
+
+
+def test_an_interrupted_move_of_kept_files_is_completed(tmp_path: Path) -> None:
+    state = tmp_path / "state.db"
+    _context(state, "a").keep("client-id").write(b"a")
+    kept_folder(state, "a").rename(kept_folder(state, "a").with_name(".b"))
+    move_kept(state, [])
+    assert _context(state, "b").keep("client-id").read() == b"a"
 
 
 def test_a_process_that_only_looks_reads_a_kept_file_and_writes_none(tmp_path: Path) -> None:
