@@ -13,6 +13,7 @@ import click
 from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError, MirrorFull
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.hangup import defer_hangups
 from ingestd.process.redaction import redact_text
 from ingestd.process.verbs import Verbs
 
@@ -55,6 +56,12 @@ class DaemonVerbs(Verbs):
     package: ClassVar[str] = "ingestd.cli"
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint", "jinja2")
     """Libraries that a verb imports at their first use."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the verb. A reload that is requested while the daemon is being imported must not end it."""
+        if cmd_name == "run":
+            defer_hangups()
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb. An expected error prints a sentence to standard error and sets the matching exit code."""

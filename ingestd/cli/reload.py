@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -13,9 +14,12 @@ from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import Reload, Reloaded
+from ingestd.daemon.control.requests import Reload, Reloaded, Response
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.status import holder
 from ingestd.process.redaction import redact_text
+
+_EXPLAINED_SECONDS = 10.0
 
 
 @click.command()
@@ -31,7 +35,7 @@ def reload(configuration: Configuration) -> None:
     Example: ingestd reload
     """
     try:
-        response = asyncio.run(call(configuration.settings.state, Reload()))
+        response = asyncio.run(_request(configuration.settings.state))
     except NoDaemon:
         raise RequestRefused(
             f"No daemon runs with the state file {configuration.settings.state}. The next start reads the configuration. If a "
@@ -46,6 +50,19 @@ def reload(configuration: Configuration) -> None:
         sys.exit(ExitCode.CONFIGURATION)
     for line in _changes(response):
         click.echo(line)
+
+
+async def _request(state: Path) -> Response:
+    """Request the reload. A long wait is explained, not ended: the daemon would reload all the same."""
+    waiting = asyncio.create_task(call(state, Reload()))
+    done, _ = await asyncio.wait({waiting}, timeout=_EXPLAINED_SECONDS)
+    if not done:
+        click.echo(
+            f"The daemon (process {holder(state)}) has not responded for {_EXPLAINED_SECONDS:.0f} seconds. It is busy or "
+            "stopped. Ctrl-C ends this command, not the reload.",
+            err=True,
+        )
+    return await waiting
 
 
 def _changes(reloaded: Reloaded) -> Iterator[str]:

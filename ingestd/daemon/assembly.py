@@ -23,6 +23,7 @@ from ingestd.core.mapping import Mapping
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.cursor_moves import CursorMover
+from ingestd.daemon.daemon_notices import DaemonNotices
 from ingestd.daemon.drift_queue import DriftQueue
 from ingestd.daemon.explanation import explain
 from ingestd.daemon.files_read import FilesRead
@@ -41,7 +42,6 @@ from ingestd.daemon.work_counter import WorkCounter
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
-from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.port import Intake
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.intake_store import IntakeStore
@@ -77,6 +77,7 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule
     command_handler: CommandHandler
     reloader: Reloader
+    notices: DaemonNotices
     retention: RejectedRetention
     ownership: OwnershipKeeper
     drift_queue: DriftQueue
@@ -93,14 +94,6 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     def readers(self) -> tuple[Reader, ...]:
         """The readers of all pipelines."""
         return self.supervisor.readers
-
-    def unwritable(self) -> str:
-        """Return why the state file can't be written, or why pipelines wait until it can; empty if neither is so."""
-        return _unwritable(self.mirror, self.supervisor)
-
-    def notices(self) -> tuple[OperatorNotice, ...]:
-        """Return what the operator should know about the daemon and its sources."""
-        return _notices(self.mirror, self.supervisor)
 
 
 @asynccontextmanager
@@ -216,17 +209,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             return name in reading_timings(reconfigurer.configuration.settings)
 
         reloader = Reloader(reconfigurer, emit=emit)
-        cursors = CursorMover(
-            keeper=mirror.cursors,
-            reader=mirror.status,
-            connectors=connectors,
-            between_passes=supervisor.between_passes,
-            read_again=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
-            read=lambda name: None if is_scheduled(name) else supervisor.wake(name),
-            read_now=supervisor.wake,
-            held_runs=mirror.status.held_runs,
-            emit=emit,
-        )
+        notices = DaemonNotices(mirror, supervisor, reloader)
         command_handler = CommandHandler(
             pipelines=lambda: reconfigurer.configuration.settings.pipelines,
             rejected=mirror.rejected,
@@ -234,7 +217,17 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             held_runs=mirror.status.held_runs,
             checker=checker,
             request_reading=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
-            cursors=cursors,
+            cursors=CursorMover(
+                keeper=mirror.cursors,
+                reader=mirror.status,
+                connectors=connectors,
+                between_passes=supervisor.between_passes,
+                read_again=lambda name: supervisor.remap(name, now=not is_scheduled(name)),
+                read=lambda name: None if is_scheduled(name) else supervisor.wake(name),
+                read_now=supervisor.wake,
+                held_runs=mirror.status.held_runs,
+                emit=emit,
+            ),
             reloader=reloader,
             explain=lambda request: explain(
                 connectors,
@@ -248,13 +241,13 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
                     mirror.status,
                     reconfigurer.configuration,
                     pid=os.getpid(),
-                    notices=partial(_notices, mirror, supervisor),
+                    notices=notices.every,
                     health=supervisor.health,
                     since_start=work.counts(),
                 ),
                 as_json=as_json,
             ),
-            notices=partial(_notices, mirror, supervisor),
+            notices=notices.every,
             health=supervisor.health,
             emit=emit,
         )
@@ -272,6 +265,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             schedule=schedule,
             command_handler=command_handler,
             reloader=reloader,
+            notices=notices,
             retention=retention,
             ownership=ownership,
             drift_queue=drift_queue,
@@ -279,17 +273,6 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             part_supervisor=part_supervisor,
             passes=passes,
         )
-
-
-def _unwritable(mirror: SqliteMirror, supervisor: SourceSupervisor) -> str:
-    # A full disk may have space for the small writes of the delivery, while none of a source fits.
-    return supervisor.paused or mirror.unwritable
-
-
-def _notices(mirror: SqliteMirror, supervisor: SourceSupervisor) -> tuple[OperatorNotice, ...]:
-    sentence = _unwritable(mirror, supervisor)
-    own = (OperatorNotice(pipeline="", sentence=sentence),) if sentence else ()
-    return (*own, *supervisor.notices())
 
 
 def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:

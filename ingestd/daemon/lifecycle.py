@@ -182,8 +182,7 @@ def _numbers(assembly: Assembly) -> str:
     blocked = [str(report) for report in assembly.dispatcher.report() if report.sentence]
     parts = [
         f"{counted(len(assembly.readers), 'pipeline')}, {counts}",
-        assembly.reloader.refusal,
-        assembly.unwritable(),
+        *assembly.notices.own(),
         *blocked,
     ]
     return " ".join(part for part in parts if part)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from ingestd.process.hangup import EarlyHangup
+
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -40,9 +42,14 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def reload_signal(reload: Callable[[], None]) -> Iterator[None]:
-    """While the context is open, SIGHUP calls ``reload`` on the running event loop and ends nothing."""
+    """While the context is open, SIGHUP calls ``reload`` on the running event loop and ends nothing.
+
+    A SIGHUP that was noted before (`ingestd.process.hangup`) calls it, too: the configuration may have been read before it.
+    """
     loop = asyncio.get_running_loop()
     before = signal.signal(signal.SIGHUP, lambda _number, _frame: loop.call_soon_threadsafe(reload))
+    if isinstance(before, EarlyHangup) and before.noted:
+        reload()
     try:
         yield
     finally:

@@ -367,6 +367,20 @@ def test_a_stop_ends_a_reload(tmp_path: Path, server: DocumentServer) -> None:
     assert len(server.values("Sink 0")) == 3
 
 
+def test_the_wait_for_a_daemon_that_does_not_respond_is_explained(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 3})
+    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+        daemon.wait_for("partition_settled")
+        daemon.process.send_signal(signal.SIGSTOP)
+        command = [sys.executable, "-m", "ingestd", "reload", "-c", str(config)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(tmp_path), text=True) as reload:
+            assert reload.stderr is not None
+            assert reload.stderr.readline().startswith(f"The daemon (process {daemon.process.pid}) has not responded")
+            daemon.process.send_signal(signal.SIGCONT)
+            assert reload.wait(30) == 0
+        assert daemon.stop() == 0
+
+
 def test_reload_without_a_daemon_is_an_error(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     run = ingestd(tmp_path, "reload", "-c", str(config))

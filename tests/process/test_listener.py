@@ -227,6 +227,13 @@ def test_a_port_in_use_is_reported_and_does_not_stop_the_daemon(tmp_path: Path) 
         with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
             assert daemon.wait_for("listener_unavailable")["reason"] == "Address already in use"
             daemon.wait_for("daemon_ready")
+            sentence = (
+                f"Metrics and pages are not available: {listen['address']} can't be opened: Address already in use."
+            )
+            assert sentence in ingestd(tmp_path, "status", "-c", str(config)).stdout
+            taken.close()
+            daemon.wait_for("listener_opened")
+            assert "not available" not in ingestd(tmp_path, "status", "-c", str(config)).stdout
             assert daemon.stop() == 0
 
 

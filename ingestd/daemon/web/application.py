@@ -68,7 +68,7 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
         pages = PageContents(
             lambda: assembly.configuration,
             pid=os.getpid(),
-            notices=assembly.notices,
+            notices=assembly.notices.every,
             health=assembly.supervisor.health,
             passes=assembly.passes,
             waiting=lambda: {
@@ -86,7 +86,9 @@ async def serve(settings: ListenSettings, assembly: Assembly, *, counts: EventCo
             acts=settings.token is not None or settings.socket is not None,
         )
         application = WebApplication(settings, read=lambda: read_levels(assembly, counts, executor), site=site)
-        await WebServer(settings, respond=application.respond, emit=emit).run()
+        server = WebServer(settings, respond=application.respond, emit=emit)
+        assembly.notices.listener = lambda: server.unavailable
+        await server.run()
 
 
 @contextmanager

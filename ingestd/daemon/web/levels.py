@@ -50,7 +50,7 @@ async def read_levels(assembly: Assembly, counts: EventCounts, executor: Executo
             },
             health=assembly.supervisor.health(),
             state=state,
-            unwritable=assembly.unwritable(),
+            unwritable=assembly.notices.unwritable(),
             backlog=backlog,
             rejected=rejected,
             held=held,

@@ -82,6 +82,8 @@ class WebServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._reading: dict[asyncio.Task[None], None] = {}
         """The connections that have not sent their request, the oldest first."""
+        self.unavailable = ""
+        """Why the address can't be listened at; empty if it can."""
 
     async def run(self) -> None:
         """Listen until cancelled; every connection is then closed. An address in use is tried again."""
@@ -106,12 +108,16 @@ class WebServer:
         reported = ""
         while True:
             try:
-                return self._listen()
+                sock = self._listen()
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno else str(error)
+                self.unavailable = f"Metrics and pages are not available: {self._name} can't be opened: {reason}."
                 if reason != reported:
                     reported = reason
                     self._emit(ListenerUnavailable(address=self._name, reason=reason))
+            else:
+                self.unavailable = ""
+                return sock
             await asyncio.sleep(_RETRY_SECONDS)
 
     @property

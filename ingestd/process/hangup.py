@@ -1,0 +1,22 @@
+"""SIGHUP before a program can handle it."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+
+class EarlyHangup:
+    """A handler that notes a SIGHUP, which would end the process."""
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Note the signal."""
+        self.noted = True
+
+
+def defer_hangups() -> None:
+    """Note each SIGHUP from now on, until the program sets a handler of its own. Use it on the main thread."""
+    signal.signal(signal.SIGHUP, EarlyHangup())
