@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from ingestd.daemon.web.configuration_view import file_state, setting_groups
 from ingestd.daemon.why import why
 from ingestd.intake.notice import OperatorNotice, SourceHealth
 from ingestd.mirror.drift import START
-from ingestd.mirror.port import LaneBlocker
+from ingestd.mirror.port import LaneBlocker, PipelineStatus
 from ingestd.mirror.rejections import Selection
 from ingestd.sdk import ListsWaiting
 from ingestd.settings.model import PipelineSettings
@@ -68,11 +69,19 @@ class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rows of pipelines show. Reading it costs the same whatever the number of entries is."""
+    """What the rows of pipelines show. Reading it costs the same whatever the number of entries is.
+
+    By the name of the pipeline: ``pipelines``, ``notices`` (sentences of its source), ``held`` (numbers of held runs), and
+    ``sources`` with files that wait.
+    """
 
     status: Status
     pending: Mapping[SinkAddress, int]
     blockers: Mapping[SinkAddress, LaneBlocker]
+    pipelines: Mapping[str, PipelineStatus]
+    notices: Mapping[str, Sequence[str]]
+    held: Mapping[str, int]
+    sources: Mapping[str, ListsWaiting]
 
 
 class PageContents:
@@ -105,10 +114,9 @@ class PageContents:
         """Return all pipelines with their states."""
         state = self._state()
         rows = [self._row(pipeline, state) for pipeline in self._configuration().settings.pipelines]
-        own = [notice.sentence for notice in state.status.notices if not notice.pipeline]
         values = {
             "status": state.status,
-            "own_notices": own,
+            "own_notices": state.notices.get("", ()),
             "rows": rows,
             "troubled": sum(row.state != "succeeded" for row in rows),
         }
@@ -260,18 +268,30 @@ class PageContents:
                 with_sinks=False,
             )
             pending = {one.address: one.pending for one in mirror.backlog()}
-            return _State(status=status, pending=pending, blockers=mirror.blockers())
+            blockers = mirror.blockers()
+        notices: defaultdict[str, list[str]] = defaultdict(list)
+        for source in status.health:
+            notices[source.pipeline].append(health_sentence(source))
+        for notice in status.notices:
+            notices[notice.pipeline].append(notice.sentence)
+        return _State(
+            status=status,
+            pending=pending,
+            blockers=blockers,
+            pipelines={one.name: one for one in status.pipelines},
+            notices=notices,
+            held=Counter(one.pipeline for one in status.held),
+            sources=self._waiting(),
+        )
 
     def _row(self, pipeline: PipelineSettings, state: _State) -> PipelineRow:
-        status = state.status
-        found = next((one for one in status.pipelines if one.name == pipeline.name), None)
+        found = state.pipelines.get(pipeline.name)
         pending = state.pending.get(pipeline.sink, 0)
-        held = sum(one.pipeline == pipeline.name for one in status.held)
-        source = self._waiting().get(pipeline.name)
+        held = state.held.get(pipeline.name, 0)
+        source = state.sources.get(pipeline.name)
         counts = source.count_waiting() if source is not None else {}
         notices = (
-            *(health_sentence(source) for source in status.health if source.pipeline == pipeline.name),
-            *(notice.sentence for notice in status.notices if notice.pipeline == pipeline.name),
+            *state.notices.get(pipeline.name, ()),
             *(notice_sentences(found) if found is not None else ()),
         )
         rejected = found.rejected if found is not None else 0

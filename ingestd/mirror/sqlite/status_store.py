@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -98,7 +99,9 @@ class Observer:
             runs = {
                 run: connection.execute(SQL["status_run"], (run,)).fetchone() for *_, run in rows if run is not None
             }
-            noticed = connection.execute(SQL["status_notices"], {"limit": _NOTICES}).fetchall()
+            noticed: defaultdict[str, list[tuple[str, float, str, int]]] = defaultdict(list)
+            for name, *notice in connection.execute(SQL["status_notices"], {"limit": _NOTICES}):
+                noticed[name].append(tuple(notice))
         return [
             _pipeline(
                 PipelineStatus(
@@ -108,10 +111,9 @@ class Observer:
                     within_deadband=within,
                     notices=tuple(
                         PartitionNotice(partition=partition, at=at, sentence=sentence)
-                        for owner, partition, at, sentence, _ in noticed
-                        if owner == name
+                        for partition, at, sentence, _ in noticed[name]
                     ),
-                    noticed=next((count for owner, *_, count in noticed if owner == name), 0),
+                    noticed=noticed[name][0][-1] if noticed[name] else 0,
                 ),
                 runs.get(run),
             )

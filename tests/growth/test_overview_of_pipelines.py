@@ -1,0 +1,108 @@
+"""The steps of the interpreter for the overview over a growing number of pipelines, each with notices and a file that waits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.record import NOTICE, Partition
+from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.source_passes import SourcePasses
+from ingestd.daemon.web.pages import PageContents
+from ingestd.intake.notice import OperatorNotice
+from ingestd.mirror.port import Snapshot
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.sdk.connector import WaitingFile, WaitingReason
+from tests.contract.mirror_intake import entries, hashes
+from tests.support.work_counter import RATIO
+
+N: Final = 50
+
+
+class Waiting:
+    """A source with a file that waits."""
+
+    def count_waiting(self) -> Mapping[WaitingReason, int]:
+        return {"unstable": 1}
+
+    def list_waiting(self, limit: int) -> list[WaitingFile]:
+        return [WaitingFile(name="a.csv", reason="unstable", sentence="It changes.")][:limit]
+
+
+def _configuration(folder: Path, count: int) -> Configuration:
+    pipelines = [
+        {
+            "name": f"p{number}",
+            "source": {"connector": "directory", "path": f"drop/{number}"},
+            "entries": {"key": "{k}", "value": "{v}"},
+            "sink": {"workspace": "Rover", "label": f"Rig {number}"},
+        }
+        for number in range(count)
+    ]
+    settings = {
+        "service": {"url": "http://127.0.0.1:9", "api_key": "test-key"},
+        "state": "state.db",
+        "pipelines": pipelines,
+    }
+    path = folder / "ingestd.yaml"
+    path.write_text(json.dumps(settings))  # JSON is YAML
+    return read_configuration(path, environment={}, cwd=folder)
+
+
+def _fill(configuration: Configuration) -> None:
+    with closing(SqliteMirror.open(configuration.settings.state)) as mirror:
+        mirror.intake.activate([one.name for one in configuration.settings.pipelines])
+        for pipeline in configuration.settings.pipelines:
+            address = SinkAddress(workspace="Rover", by="label", name=pipeline.sink.name)
+            state = mirror.intake.open_partition(pipeline.name, Partition(name="p"), address, "d")
+            run = mirror.intake.begin_run(state.id, snapshot=True, whole=True)
+            rows = [("a", "1")]
+            mirror.intake.commit(
+                run, entries=entries(rows), records=1, rejects=(), cursor={}, facts={NOTICE: "It was guessed."}
+            )
+            mirror.intake.finish_run(run, cursor={}, seen=Snapshot(hashes=hashes(rows)), deletes="keep")
+
+
+def _steps(folder: Path, count: int) -> int:
+    folder.mkdir()
+    configuration = _configuration(folder, count)
+    _fill(configuration)
+    names = [one.name for one in configuration.settings.pipelines]
+    notices = tuple(OperatorNotice(pipeline=name, sentence="It is polled.") for name in names)
+    pages = PageContents(
+        lambda: configuration,
+        pid=1,
+        notices=lambda: notices,
+        passes=SourcePasses(),
+        waiting=lambda: {name: Waiting() for name in names},
+        throughput=lambda _: (0,),
+    )
+    pages.overview()
+    steps = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        content = pages.overview()
+    finally:
+        sys.settrace(before)
+    rows = content.values["rows"]
+    assert [(row.waiting, len(row.notices)) for row in rows] == [(1, 2)] * count
+    return steps
+
+
+def test_the_overview_of_four_times_as_many_pipelines_needs_about_four_times_the_steps(tmp_path: Path) -> None:
+    small, large = _steps(tmp_path / "small", N), _steps(tmp_path / "large", 4 * N)
+    assert large <= RATIO * small, (small, large)
