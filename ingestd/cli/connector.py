@@ -118,7 +118,9 @@ def _connector_of(folder: Path) -> type[Connector]:
     try:
         declared = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
         name = next(iter(declared))
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, StopIteration) as error:
+    except OSError as error:
+        raise click.ClickException(f"{path} can't be read: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, StopIteration) as error:
         raise click.ClickException(f'{path} declares no connector in [project.entry-points."{GROUP}"].') from error
     try:
         return connector_class(name)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from ingestd.core.errors import IngestdError
+
+_BEGINNING = 11
+"""The bytes by which a plan or a page differs from another file, such as the configuration."""
 
 
 class OutputUnwritable(IngestdError):
@@ -19,14 +22,16 @@ class OutputUnwritable(IngestdError):
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
     """Write a file with mode 0600, because it contains values or secrets.
 
-    ``replace``: an existing one is replaced; else it is an error.
+    ``replace``: a file that begins like the new one is replaced, such as a former plan. Any other file that exists is an error.
 
     Raises:
-        OutputUnwritable: it can't be written, or it exists.
+        OutputUnwritable: it can't be written, or another file has its name.
     """
     hidden = path.with_name(f".{path.name}.part")
     try:
-        if not replace:
+        if replace:
+            _require_alike(path, content[:_BEGINNING])
+        else:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         try:
             hidden.unlink(missing_ok=True)
@@ -42,6 +47,12 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
         raise OutputUnwritable(f"{path} exists, and is not overwritten. Name another file.") from error
     except OSError as error:
         raise OutputUnwritable(f"{path} can't be written: {error.strerror or error}.") from error
+
+
+def _require_alike(path: Path, beginning: bytes) -> None:
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        if file.read(_BEGINNING) not in {b"", beginning}:
+            raise FileExistsError(path)
 
 
 @contextmanager

@@ -131,4 +131,7 @@ def test_a_name_that_can_not_be_used_and_an_existing_folder_are_refused(place: P
     again = place.ingestd("connector", "new", "oven")
     assert (again.returncode, "exists already" in again.stderr) == (2, True)
     bare = place.ingestd("connector", "check", "ingestd-oven")
+    assert (bare.returncode, "pyproject.toml can't be read: No such file" in bare.stderr) == (1, True)
+    (place.folder / "ingestd-oven" / "pyproject.toml").write_text("")
+    bare = place.ingestd("connector", "check", "ingestd-oven")
     assert (bare.returncode, "declares no connector" in bare.stderr) == (1, True)

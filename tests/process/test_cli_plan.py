@@ -40,6 +40,21 @@ def save(scene: PlanScene) -> Path:
     return path
 
 
+def test_a_plan_replaces_a_plan_and_no_other_file(scene: PlanScene) -> None:
+    scene.write_drop("two.csv", [("h", "8")])
+    former = save(scene).read_bytes()
+    scene.write_drop("three.csv", [("i", "9")])
+    assert save(scene).read_bytes() != former
+    configuration = scene.config.read_bytes()
+    for option in ("--save", "--html"):
+        refused = scene.here("plan", option, str(scene.config))
+        assert (refused.returncode, refused.stderr) == (
+            73,
+            f"{scene.config} exists, and is not overwritten. Name another file.\n",
+        )
+    assert scene.config.read_bytes() == configuration
+
+
 def test_without_new_content_a_sync_has_nothing_to_do(scene: PlanScene) -> None:
     found = scene.here("plan", "--exit-code")
     assert found.returncode == 0
