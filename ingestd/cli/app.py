@@ -13,7 +13,6 @@ import click
 from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError, MirrorFull
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.process.hangup import defer_hangups
 from ingestd.process.redaction import redact_text
 from ingestd.process.verbs import Verbs
 
@@ -60,6 +59,8 @@ class DaemonVerbs(Verbs):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb. A reload that is requested while the daemon is being imported must not end it."""
         if cmd_name == "run":
+            from ingestd.process.hangup import defer_hangups  # noqa: PLC0415 - no other verb needs it
+
             defer_hangups()
         return super().get_command(ctx, cmd_name)
 
