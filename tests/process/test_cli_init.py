@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -230,12 +230,19 @@ def test_a_table_and_a_chosen_column_of_texts(tmp_path: Path, service: tuple[str
     assert delivered(tmp_path, key) == {"note": "steel"}
 
 
-def test_the_address_of_a_database_server_goes_to_a_private_file(tmp_path: Path, service: tuple[str, str]) -> None:
-    url, key = service
+@contextmanager
+def database_of_parts() -> Iterator[str]:
+    """Yield the address of a PostgreSQL database with a table of parts."""
     with databases() as server, server.empty() as address:
         with psycopg.connect(address) as connection:
             connection.execute("CREATE TABLE part (number text PRIMARY KEY, mass_kg numeric)")
             connection.execute("INSERT INTO part VALUES ('00417', 0.10)")
+        yield address
+
+
+def test_the_address_of_a_database_server_goes_to_a_private_file(tmp_path: Path, service: tuple[str, str]) -> None:
+    url, key = service
+    with database_of_parts() as address:
         parts = urlsplit(address)
         secret = urlunsplit(parts._replace(netloc=f"postgres:planted-7351@{parts.hostname}:{parts.port or 5432}"))
         words = ("--no-input", "--url", url, "--database", secret, "--table", "part", "--sink", "PostgreSQL")
@@ -296,10 +303,7 @@ def read(terminal: int) -> str:
 
 def test_the_password_of_a_database_is_asked_for_and_not_shown(tmp_path: Path, service: tuple[str, str]) -> None:
     url, key = service
-    with databases() as server, server.empty() as address:
-        with psycopg.connect(address) as connection:
-            connection.execute("CREATE TABLE part (number text PRIMARY KEY, mass_kg numeric)")
-            connection.execute("INSERT INTO part VALUES ('00417', 0.10)")
+    with database_of_parts() as address:
         screen = dialogue(
             tmp_path,
             {
