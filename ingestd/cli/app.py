@@ -90,9 +90,9 @@ class DaemonVerbs(Verbs):
 
 
 def _print_error(error: object) -> None:
-    from ingestd.core.phrases import terminal_line  # noqa: PLC0415 - only here, because a help needs none of the packages
+    from ingestd.process.terminal_text import safe_line  # noqa: PLC0415 - only here, because a help needs none of the packages
 
-    click.echo(terminal_line(redact_text(str(error))), err=True)
+    click.echo(safe_line(str(error)), err=True)
 
 
 def _report_bug(error: BaseException, *, debug: bool) -> None:

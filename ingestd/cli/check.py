@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import click
 
 from ingestd.cli.options import json_option, with_configuration
-from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import safe_line
 
 _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
@@ -81,5 +81,5 @@ def _printed(finding: CheckFinding, *, as_json: bool) -> bool:
         return True
     step = finding.step
     outcome = click.style(f"{step.outcome:<8}", fg=_COLOURS[step.outcome])
-    click.echo(f"{outcome}{finding.subject} · {step.name}: {terminal_line(redact_text(step.sentence))}")
+    click.echo(f"{outcome}{finding.subject} · {step.name}: {safe_line(step.sentence)}")
     return True

@@ -14,7 +14,7 @@ import msgspec
 from ingestd.cli.line_output import echo_lines
 from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
-from ingestd.core.phrases import counted, terminal_line
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.control_client import execute
@@ -23,7 +23,7 @@ from ingestd.daemon.status import observe
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs
-from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import safe_line, terminal_line
 from ingestd.settings.drift import Mode
 from ingestd.telemetry import log_event
 
@@ -76,7 +76,7 @@ def drift(  # noqa: PLR0917 - click names them
         )
         echo_lines(_unexplained_lines(mirror, names, as_json=as_json, every=every))
     for one in checked:
-        click.echo(terminal_line(redact_text(_summary(one, mode, by_daemon=by_daemon))), err=as_json)
+        click.echo(safe_line(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
     sys.exit(_exit_code(checked, found=found > 0))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import json_option, with_configuration
-from ingestd.core.phrases import counted, terminal_line
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
@@ -21,6 +21,7 @@ from ingestd.daemon.sync_plan.plan_file import encode_plan
 from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import safe_line, terminal_line
 from ingestd.telemetry import log_event
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -152,7 +153,7 @@ def _print_partition(one: PartitionPlan, rows: int) -> None:
         click.echo(f"    … {hidden} more changes; --rows N shows more")
     for reject in one.rejects:
         line = f"    rejected {format_location(one.partition, reject.position)}: {reject.reason}"
-        click.echo(terminal_line(redact_text(line)))
+        click.echo(safe_line(line))
     if one.rejected > len(one.rejects):
         click.echo(f"    … {one.rejected - len(one.rejects)} more rejected")
 

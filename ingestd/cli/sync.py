@@ -9,7 +9,7 @@ import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.cli.progress import progress
-from ingestd.core.phrases import counted, terminal_line
+from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.loop import run_to_end
@@ -18,7 +18,7 @@ from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.daemon.reporting import held_line
 from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
-from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import safe_line
 
 _DIFFERENCES = 10
 """Maximum number of differences that are printed."""
@@ -90,7 +90,7 @@ def _sync_planned(
     if isinstance(done, SyncReport):
         return done
     for difference in done.differences[:_DIFFERENCES]:
-        click.echo(terminal_line(redact_text(difference)), err=True)
+        click.echo(safe_line(difference), err=True)
     if len(done.differences) > _DIFFERENCES:
         click.echo(f"{len(done.differences) - _DIFFERENCES} more differences.", err=True)
     click.echo(
@@ -107,11 +107,11 @@ def _print_report(report: SyncReport) -> None:
         if sentence
     ]
     for sentence in dict.fromkeys(sentences):
-        click.echo(terminal_line(redact_text(sentence)), err=True)
+        click.echo(safe_line(sentence), err=True)
     for held in report.held:
-        click.echo(terminal_line(redact_text(held_line(held))), err=True)
+        click.echo(safe_line(held_line(held)), err=True)
     for lane in report.stuck:
-        click.echo(terminal_line(redact_text(str(lane))), err=True)
+        click.echo(safe_line(str(lane)), err=True)
     if report.interrupted == "timeout":
         click.echo("The timeout has expired. The next sync or run continues from here.", err=True)
     click.echo(f"{counted(report.delivered, 'entry')} delivered, {report.pending} pending, {report.rejected} rejected.")

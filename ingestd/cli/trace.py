@@ -11,7 +11,6 @@ import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
-from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.location import format_location
 from ingestd.daemon.source_record import SourceRecord
@@ -19,6 +18,7 @@ from ingestd.daemon.trace import TracedEntry, trace_entry
 from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import safe_line, terminal_line
 
 _INTERNAL = ("row_hash", "digest")
 
@@ -45,7 +45,7 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
         click.echo(redact_text(json.dumps([_as_json(entry) for entry in entries], ensure_ascii=False, indent=2)))
     else:
         for entry in entries:
-            click.echo(redact_text("\n".join(map(terminal_line, _lines(entry)))))
+            click.echo("\n".join(map(safe_line, _lines(entry))))
     is_known = any(entry.origin is not None for entry in entries)
     if not is_known and not as_json:
         click.echo(f"No sink should contain '{terminal_line(key)}'. Keys are case-sensitive.", err=True)

@@ -11,11 +11,11 @@ import click
 import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
-from ingestd.core.phrases import terminal_line
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.why import printable
 from ingestd.daemon.why import why as ask_why
-from ingestd.process.redaction import redact, redact_text
+from ingestd.process.redaction import redact
+from ingestd.process.terminal_text import safe_line, terminal_line
 
 
 @click.command()
@@ -39,7 +39,7 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
     else:
         for one in known:
             line = f"{one.pipeline}: {one.sentence}" if len(known) > 1 else one.sentence
-            click.echo(terminal_line(redact_text(line)))
+            click.echo(safe_line(line))
     if not known:
         name = terminal_line(printable(path))
         click.echo(

@@ -15,14 +15,6 @@ def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
     return line if len(line) <= limit else f"{line[:limit]}…"
 
 
-def terminal_line(text: str) -> str:
-    """Return ``text`` as one line with control characters as escapes, because they would act on a terminal.
-
-    Names of files and values of records may have them.
-    """
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
 def counted(number: int, noun: str) -> str:
     """Return ``1 entry`` or ``3 entries`` for the singular of a regular noun."""
     if number == 1:

@@ -8,21 +8,22 @@ from collections.abc import Iterator
 import msgspec
 
 from ingestd.core.clock import moment
-from ingestd.core.phrases import counted, terminal_line
+from ingestd.core.phrases import counted
 from ingestd.daemon.location import format_rejection
 from ingestd.daemon.reporting import describe_changes, held_line
 from ingestd.daemon.status import Status
 from ingestd.intake.notice import SourceHealth
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.port import PipelineStatus, SinkStatus
-from ingestd.process.redaction import redact, redact_text
+from ingestd.process.redaction import redact
+from ingestd.process.terminal_text import safe_line
 
 
 def format_status(found: Status, *, as_json: bool) -> str:
     """Return the status without secrets as lines, or as one JSON object."""
     if as_json:
         return json.dumps(redact(msgspec.to_builtins(found)), ensure_ascii=False, indent=2)
-    return redact_text("\n".join(map(terminal_line, _status_lines(found))))
+    return "\n".join(map(safe_line, _status_lines(found)))
 
 
 def _status_lines(found: Status) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 from rich.cells import set_cell_size
 
-from ingestd.core.phrases import terminal_line
+from ingestd.process.terminal_text import terminal_line
 
 Status: TypeAlias = Mapping[str, Any]
 """The object of `ingestd status --json`."""

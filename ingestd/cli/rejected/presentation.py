@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from ingestd.core.clock import moment
-from ingestd.core.phrases import terminal_line
 from ingestd.daemon.location import format_location, format_rejection
 from ingestd.mirror.rejections import Refusal, Rejection
+from ingestd.process.terminal_text import terminal_line
 
 _SUBJECTS = {
     "record": "a record", "entry": "an entry that the service refused", "conflict": "a key that another pipeline writes",

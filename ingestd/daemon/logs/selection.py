@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ingestd.core.phrases import terminal_line
-from ingestd.process.redaction import redact, redact_text
+from ingestd.process.redaction import redact
+from ingestd.process.terminal_text import safe_line, terminal_line
 from ingestd.settings.schedule import duration_seconds
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -26,7 +26,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     def formatted(self) -> str:
         """Return the line for people: time, level, event, and then the other members. Secrets are masked."""
         if self.event is None:
-            return redact_text(terminal_line(self.text))
+            return safe_line(self.text)
         first = [str(self.event.get(name, "")) for name in _FIRST]
         rest = [f"{name}={_value(value)}" for name, value in self._members().items() if name not in _FIRST]
         return terminal_line("  ".join([f"{first[0]} {first[1]:<7} {first[2]}", *rest]))

@@ -1,0 +1,15 @@
+"""Text for a terminal: names of files and values of records may have secrets, and control characters that act on it."""
+
+from __future__ import annotations
+
+from ingestd.process.redaction import redact_text
+
+
+def terminal_line(text: str) -> str:
+    """Return ``text`` as one line with control characters as escapes, because they would act on a terminal."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def safe_line(text: str) -> str:
+    """Return ``text`` as `terminal_line` does, without secrets. They are masked first: an escape inside one would hide it."""
+    return terminal_line(redact_text(text))
