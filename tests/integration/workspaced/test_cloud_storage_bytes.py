@@ -19,6 +19,7 @@ from starlette.types import Message, Scope
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
+from tests.support.api_client import api_client
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
 from workspaced.core.problems import UnavailableProblem
@@ -43,12 +44,9 @@ async def _another(
     settings: WorkspacedSettings, make_key: MakeKey, *, clock: ManualClock | None = None
 ) -> AsyncIterator[tuple[CloudFiles, Application]]:
     """Run a service with other settings."""
-    async with running(settings, clock=clock) as app:
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        headers = {"x-api-key": make_key(name="svc:another"), "ClientId": "tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
-            yield CloudFiles(http=http, workspace=workspace), app
+    async with running(settings, clock=clock) as app, api_client(app, make_key(name="svc:another")) as http:
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        yield CloudFiles(http=http, workspace=workspace), app
 
 
 async def test_a_download_is_saved_and_never_displayed(files: CloudFiles) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from tests.support.api_client import api_client
 from tests.support.interface_rows import ROWS, Row
 from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from workspaced.app import Application, running
@@ -236,11 +237,8 @@ async def _subscribe(http: httpx.AsyncClient, sample: SampleWorkspace) -> None:
 
 @asynccontextmanager
 async def _service(settings: WorkspacedSettings, key: str) -> AsyncIterator[tuple[httpx.AsyncClient, Application]]:
-    async with running(settings) as app:
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        headers = {"x-api-key": key, "ClientId": "tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            yield http, app
+    async with running(settings) as app, api_client(app, key) as http:
+        yield http, app
 
 
 def _attempts(

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock, arrival
+from tests.support.api_client import api_client
 from tests.support.cloud_files import DEADLINE_SECONDS, FILES, CloudFiles
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import png_header
@@ -38,12 +38,9 @@ LONG_CSV = b"a,b\n" + b"1.5,xyz\n" * 4_000_000
 async def _service(
     settings: WorkspacedSettings, key: str, clock: ManualClock | None = None
 ) -> AsyncIterator[CloudFiles]:
-    async with running(settings, clock=clock) as app:
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        headers = {"x-api-key": key, "ClientId": "tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
-            yield CloudFiles(http=http, workspace=workspace)
+    async with running(settings, clock=clock) as app, api_client(app, key) as http:
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        yield CloudFiles(http=http, workspace=workspace)
 
 
 def _paced(settings: WorkspacedSettings, **limits: Any) -> WorkspacedSettings:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import OWN, sign_in, visiting
+from tests.support.api_client import api_client
 from workspaced.app import Application, running
 from workspaced.settings.model import WorkspacedSettings
 
@@ -34,9 +35,7 @@ async def browser(app: Application, make_key: MakeKey) -> AsyncIterator[httpx.As
 
 @pytest.fixture
 async def http(app: Application, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    headers = {"x-api-key": make_key("bob"), "ClientId": "tests"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+    async with api_client(app, make_key("bob")) as client:
         yield client
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tests.support.api_client import api_client
 from workspaced.app import Application, running
 from workspaced.core.clock import SystemClock, now_ms
 from workspaced.core.timestamps import stamp
@@ -97,15 +98,12 @@ async def service(settings: WorkspacedSettings, make_key: Any) -> AsyncIterator[
 @asynccontextmanager
 async def _served(settings: WorkspacedSettings, key: str, sink: str = "") -> AsyncIterator[_Service]:
     clock = _PastClock()
-    async with running(settings, clock=clock) as app:
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        headers = {"x-api-key": key, "ClientId": "tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
-            if not sink:
-                workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()["id"]
-                path = f"/v1/workspace/{workspace}/data-sink"
-                sink = f"{path}/{(await http.post(path, json={'label': 'Masses'})).json()['id']}"
-            yield _Service(app, http, clock, sink)
+    async with running(settings, clock=clock) as app, api_client(app, key) as http:
+        if not sink:
+            workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()["id"]
+            path = f"/v1/workspace/{workspace}/data-sink"
+            sink = f"{path}/{(await http.post(path, json={'label': 'Masses'})).json()['id']}"
+        yield _Service(app, http, clock, sink)
 
 
 async def test_a_change_has_its_values_its_instant_and_its_request(service: _Service) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import sign_in, visiting
+from tests.support.api_client import api_client
 from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from workspaced.app import Application, running
 from workspaced.core.json_body import decode, encode
@@ -82,9 +83,7 @@ async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
 @pytest.fixture
 async def http(app: Application, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
     """The API for the owner of everything on the pages."""
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    headers = {"x-api-key": make_key("anna"), "ClientId": "tests"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+    async with api_client(app, make_key("anna")) as client:
         yield client
 
 
@@ -336,9 +335,8 @@ async def test_every_member_of_every_record_is_on_a_page(
             other = await shown(page)
             api.record = ""
             same = await shown(page)
-            if (
-                same == before[page]
-            ):  # else something else of the page changed, such as the time of the last use of a key
+            # Else something else of the page changed, such as the time of the last use of a key.
+            if same == before[page]:
                 return other is not None and other != same
             before[page] = same
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
+from tests.support.api_client import api_client
 from workspaced.app import Application, running
 from workspaced.security import key_store as access
 from workspaced.security.key_format import key_id_of
@@ -55,9 +56,7 @@ async def browser(app: Application) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def http(app: Application, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+    async with api_client(app, make_key()) as client:
         yield client
 
 

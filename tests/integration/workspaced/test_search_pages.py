@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.test_pages import sign_in, visiting
+from tests.support.api_client import api_client
 from workspaced.app import running
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.ui import entries as entries_page
@@ -28,9 +29,7 @@ async def site(
     """Yield a signed-in browser, and a client of the API."""
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         await sign_in(browser, make_key("anna"))
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        headers = {"x-api-key": make_key("bob"), "ClientId": "tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+        async with api_client(app, make_key("bob")) as http:
             yield browser, http
 
 
