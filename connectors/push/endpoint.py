@@ -56,15 +56,14 @@ class PushEndpoint:
 
     def check(self, headers: Mapping[str, str]) -> None:
         """See `Endpoint.check`."""
-        wait = self._rate.take(time.monotonic())
-        if wait:
-            self.refused += 1
-            raise PushRefused(PushResponse(status=429, sentence="Too many requests; send fewer.", retry_after=wait))
         try:
             check_headers(self._options.auth, headers, self._now())
             message_id(headers)
         except Denied as error:
             raise PushRefused(self._denied(error)) from None
+        # Only looked at here: a request counts when it is whole and authentic, so that no other client can use the rate up.
+        if wait := self._rate.wait(time.monotonic()):
+            raise PushRefused(self._too_many(wait))
         if not self._accepts.is_set() or self.inbox.is_closed:
             raise PushRefused(self._unavailable())
 
@@ -74,6 +73,8 @@ class PushEndpoint:
             check_body(self._options.auth, headers, body)
         except Denied as error:
             return self._denied(error)
+        if wait := self._rate.take(time.monotonic()):
+            return self._too_many(wait)
         if self._options.mode == "wake":
             self._on_wake()
             return PushResponse(status=204)
@@ -94,6 +95,10 @@ class PushEndpoint:
         except (NotStored, TimeoutError):
             return self._unavailable()
         return PushResponse(status=204)
+
+    def _too_many(self, wait: float) -> PushResponse:
+        self.refused += 1
+        return PushResponse(status=429, sentence="Too many requests; send fewer.", retry_after=wait)
 
     def _unavailable(self, sentence: str = _UNAVAILABLE) -> PushResponse:
         self.refused += 1

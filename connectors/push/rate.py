@@ -12,11 +12,15 @@ class RequestRate:
         self._tokens = self._most
         self._at = now
 
-    def take(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until there is one."""
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token, 0 if there is one."""
         self._tokens = min(self._most, self._tokens + max(0.0, now - self._at) * self._per_second)
         self._at = now
-        if self._tokens >= 1:
+        return max(0.0, (1 - self._tokens) / self._per_second)
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0, or return the seconds until there is one."""
+        wait = self.wait(now)
+        if not wait:
             self._tokens -= 1
-            return 0.0
-        return (1 - self._tokens) / self._per_second
+        return wait

@@ -237,9 +237,19 @@ def test_a_flood_gets_429_with_the_time_to_wait(bench: Callable[..., Bench]) -> 
     assert 1 <= int(refused.headers["retry-after"]) <= 100
 
 
+def test_a_request_that_is_not_authentic_does_not_count(bench: Callable[..., Bench]) -> None:
+    pushed = bench(requests_per_second=0.01, auth=HMAC, mode="wake", wakes=["other"])
+    body = b"{}"
+    forged = signed(body, "m1", at=pushed.now, key=KEY[::-1])
+    assert [pushed.post(body, forged).status_code for _ in range(3)] == [401] * 3
+    assert pushed.post(body, {}).status_code == 401
+    right = [pushed.post(body, signed(body, f"m{n}", at=pushed.now)).status_code for n in range(2)]
+    assert right == [204, 429]
+
+
 @pytest.mark.parametrize("part", ["headers", "body"])
 def test_slow_clients_keep_no_other_out(bench: Callable[..., Bench], part: str) -> None:
-    pushed = bench()
+    pushed = bench(requests_per_second=1)
     begin = "POST /bench HTTP/1.1\r\nHost: x\r\n"
     if part == "body":
         begin += "".join(f"{name}: {value}\r\n" for name, value in bearer().items()) + "Content-Length: 99\r\n\r\n{"
