@@ -83,7 +83,9 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
 
 def archive_together(moves: Sequence[Move]) -> list[bool | SourceUnavailable]:
     """Do what `archive` does for several files; return its result or its error for each."""
-    transfers = [_Transfer(move) for move in moves]
+    transfers: list[_Transfer] = []
+    for move in moves:
+        transfers.append(_Transfer(move, transfers[-1] if transfers else None))
     try:
         _take_step(transfers, _Transfer.prepare)
         _sync_notes([transfer for transfer in transfers if transfer.is_open and transfer.hidden_note is not None])
@@ -127,8 +129,9 @@ def _is_same_file(path: Path, identity: Identity) -> bool:
 class _Transfer:
     """A file on its way to the archive. ``result`` is final unless ``is_open``."""
 
-    def __init__(self, move: Move) -> None:
+    def __init__(self, move: Move, before: _Transfer | None) -> None:
         self.move = move
+        self._before = before
         self.result: bool | SourceUnavailable = False
         self.is_open = True
         self.is_moved = False
@@ -147,7 +150,7 @@ class _Transfer:
         if self.target.parent.stat().st_dev != move.identity.device:
             self._end(moved=_move_across(move, self.target))
             return
-        self.archived = reserve(self.target)
+        self.archived = reserve(self.target, like=self._before.archived if self._before is not None else None)
         if move.note is not None:
             note_path = move.note.path_for(self.archived)
             make_folder(note_path.parent)

@@ -93,11 +93,12 @@ def hidden_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def reserve(target: Path) -> Path:
+def reserve(target: Path, like: Path | None = None) -> Path:
     """Create an empty file as ``target`` or its first free numbered variant, and return that name.
 
     An empty file under such a name is a reservation that a crash left, and is used again, unless another caller in this process
-    has it until its `release`.
+    has it until its `release`. ``like``: another reservation; the new one is a link to it if possible, because file systems
+    create few files fast after many were deleted, and the file that takes the name deletes the empty one.
     """
     folder = target.parent.stat()
     for candidate in _candidates(target):
@@ -109,7 +110,7 @@ def reserve(target: Path) -> Path:
             _NAMES[candidate] = name
         is_reserved = False
         try:
-            is_reserved = _create_empty(candidate)
+            is_reserved = _create_empty(candidate, like)
         finally:
             if not is_reserved:
                 release(candidate)
@@ -126,12 +127,28 @@ def release(reserved: Path) -> None:
             _RESERVED.discard(name)
 
 
-def _create_empty(path: Path) -> bool:
+def _create_empty(path: Path, like: Path | None) -> bool:
     """Return True if there is an empty file with this name now."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
+        if like is None or not _link(like, path):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
     except FileExistsError:
         return not path.lstat().st_size and path.is_file()
+    return True
+
+
+def _link(existing: Path, path: Path) -> bool:
+    """Return True if ``path`` is a second name of a file now; False if it is gone or the file system has no such names.
+
+    Raises:
+        FileExistsError: another file has this name.
+    """
+    try:
+        os.link(existing, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
     return True
 
 

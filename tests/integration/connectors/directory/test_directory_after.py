@@ -103,10 +103,10 @@ def test_a_file_that_is_replaced_during_the_move_is_moved_back_unread(
     identity = Identity.from_status(path.stat())
     reserve = durable_write.reserve
 
-    def replaced_meanwhile(target: Path) -> Path:
+    def replaced_meanwhile(target: Path, like: Path | None) -> Path:
         (drop.base / "new").write_text("part\nnew\n")
         (drop.base / "new").replace(path)
-        return reserve(target)
+        return reserve(target, like)
 
     monkeypatch.setattr(disposal, "reserve", replaced_meanwhile)
     assert not disposal.archive(path, drop.done, "a.csv", identity=identity, sha256="")

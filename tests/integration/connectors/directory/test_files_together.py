@@ -170,6 +170,32 @@ def moves(folder: Path, done: Path, count: int = 4) -> list[Move]:
     return found
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_names_are_reserved_by_one_empty_file_if_the_file_system_has_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    drop, done = tmp_path / "drop", tmp_path / "done"
+    drop.mkdir()
+    found = moves(drop, done)
+    reserved: list[os.stat_result] = []
+    sync_notes = disposal._sync_notes
+
+    def look(transfers: Any) -> None:
+        reserved.extend((done / move.name).stat() for move in found)
+        sync_notes(transfers)
+
+    def refuses(source: Any, target: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(disposal, "_sync_notes", look)
+    if not links:
+        monkeypatch.setattr(os, "link", refuses)
+    assert disposal.archive_together(found) == [True] * 4
+    assert [status.st_size for status in reserved] == [0] * 4
+    assert len({status.st_ino for status in reserved}) == (1 if links else 4)
+    assert {path.read_text() for path in done.glob("*.csv")} == {f"content {number}" for number in range(4)}
+
+
 def test_a_file_that_cannot_be_moved_stays_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drop, done = tmp_path / "drop", tmp_path / "done"
     drop.mkdir()
@@ -221,7 +247,7 @@ class Crash(BaseException):
     """Simulates the end of the process."""
 
 
-STEPS = ["open", "close", "fsync", "rename", "unlink", "mkdir", "lstat", "stat"]
+STEPS = ["open", "close", "fsync", "rename", "unlink", "link", "mkdir", "lstat", "stat"]
 
 
 def test_a_crash_at_any_step_moves_each_file_once_and_never_without_its_note(
