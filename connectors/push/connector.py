@@ -24,6 +24,7 @@ from ingestd.sdk import (
     SourceContext,
     SourceUnavailable,
     Step,
+    counted,
     pack,
 )
 
@@ -173,7 +174,9 @@ class PushConnector(Connector):
         listener = self._listener
         if listener is None:
             return ConnectionHealth(sentence="It does not listen: only the running daemon does.")
-        refused = f" {self._endpoint.refused} requests got status 429 or 503." if self._endpoint.refused else ""
+        refused = (
+            f" {counted(self._endpoint.refused, 'request')} got status 429 or 503." if self._endpoint.refused else ""
+        )
         waiting = len(self._endpoint.inbox)
         state = listener.problem or f"It listens at http://{self.options.address}{self.options.path}; {waiting} wait."
         return ConnectionHealth(

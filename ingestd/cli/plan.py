@@ -150,7 +150,7 @@ def _print_partition(one: PartitionPlan, rows: int) -> None:
         click.echo(f"    {_line(one.partition, change)}")
     hidden = sum(max(0, count - rows) for count in (one.created, one.changed, one.removed))
     if hidden:
-        click.echo(f"    … {hidden} more changes; --rows N shows more")
+        click.echo(f"    … {counted(hidden, 'more change')}; --rows N shows more")
     for reject in one.rejects:
         line = f"    rejected {format_location(one.partition, reject.position)}: {reject.reason}"
         click.echo(safe_line(line))

@@ -92,7 +92,7 @@ def _sync_planned(
     for difference in done.differences[:_DIFFERENCES]:
         click.echo(safe_line(difference), err=True)
     if len(done.differences) > _DIFFERENCES:
-        click.echo(f"{len(done.differences) - _DIFFERENCES} more differences.", err=True)
+        click.echo(f"{counted(len(done.differences) - _DIFFERENCES, 'more difference')}.", err=True)
     click.echo(
         f"The plan {plan_file} is refused, and nothing was delivered. Make a new one with 'ingestd plan'.", err=True
     )

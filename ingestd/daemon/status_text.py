@@ -48,10 +48,11 @@ def _status_lines(found: Status) -> Iterator[str]:
     for rejection in found.rejections:
         yield f"rejected {format_rejection(rejection)}"
     if found.rejected > len(found.rejections):
-        yield (f"{found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' lists all of them")
+        older = counted(found.rejected - len(found.rejections), "older rejection")
+        yield f"{older}; 'ingestd rejected list' lists every rejection"
     if found.forgotten is not None:
         yield (
-            f"{found.forgotten.count} rejections were deleted because of rejected.keep_days and rejected.keep_rows, "
+            f"{counted(found.forgotten.count, 'rejection')} deleted because of rejected.keep_days and rejected.keep_rows, "
             f"most recently {moment(found.forgotten.at)}"
         )
 
@@ -128,4 +129,4 @@ def notice_sentences(pipeline: PipelineStatus) -> Iterator[str]:
     for notice in pipeline.notices:
         yield f"{notice.partition}, read {moment(notice.at)}: {notice.sentence}"
     if more := pipeline.noticed - len(pipeline.notices):
-        yield f"{more} other files or tables have a notice; 'ingestd why FILE' reports that of a file"
+        yield f"{counted(more, 'more notice')} of files or tables; 'ingestd why FILE' reports that of a file"

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 from rich.cells import set_cell_size
 
+from ingestd.core.phrases import counted
 from ingestd.process.terminal_text import terminal_line
 
 Status: TypeAlias = Mapping[str, Any]
@@ -48,7 +49,10 @@ def top_screen(now: StatusReading, before: StatusReading | None, *, width: int, 
     body = [*_pipelines(now, rates, width), "", *_sinks(now, rates, width)]
     lines = head + body
     if height is not None and len(lines) > height:
-        lines = [*lines[: max(0, height - 1)], f"… {len(lines) - height + 1} more lines; 'ingestd status' shows all"]
+        lines = [
+            *lines[: max(0, height - 1)],
+            f"… {counted(len(lines) - height + 1, 'more line')}; 'ingestd status' shows all",
+        ]
     return [set_cell_size(terminal_line(line), screen).rstrip() for line in lines]
 
 

@@ -172,7 +172,7 @@ def test_the_oldest_rejections_beyond_the_limit_are_deleted_and_this_is_reported
         assert daemon.stop() == 0
     status = folder.here("status").stdout
     assert "3 rejected." in status
-    assert "2 rejections were deleted because of rejected.keep_days and rejected.keep_rows, most recently 20" in status
+    assert "2 rejections deleted because of rejected.keep_days and rejected.keep_rows, most recently 20" in status
 
 
 def test_a_rejection_of_the_real_service_has_its_message_and_its_request(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def _section(body: Element, one: PartitionPlan) -> None:
         _table(section, _COLUMNS, rows)
         rest = one.created + one.changed + one.removed - len(rows)
         if rest:
-            _text(section, "p", f"{rest} more changes are not shown.")
+            _text(section, "p", f"{counted(rest, 'more change')} not shown.")
     if one.rejects:
         _table(section, ("source row", "rejected because"), ((_at(two.position), two.reason) for two in one.rejects))
 

@@ -139,7 +139,7 @@ async def delete_block(request: PageRequest) -> PageView | Response:
         submit="Delete block",
         back=_blocks_address(request, block["id"]),
         fields=[FormField(name="force", label="Also delete the blocks below it", kind="check")] if children else [],
-        sentences=[f"The block “{label}” is deleted for all users. It has {children} blocks directly below it."],
+        sentences=[f"The block “{label}” is deleted for all users. Blocks directly below it: {children}."],
         hidden={SHOWN: shown_digest(_values_of(block))},
         is_dangerous=True,
     )

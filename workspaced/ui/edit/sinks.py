@@ -127,7 +127,7 @@ async def delete_sink(request: PageRequest) -> PageView | Response:
         submit="Delete data sink",
         back=sink_address(request),
         sentences=[
-            f"The data sink {named} with {found.total} entries is deleted for all users. This can't be undone.",
+            f"The data sink {named} is deleted for all users (entries: {found.total}). This can't be undone.",
             "Programs that write to it, such as ingestd, will fail.",
         ],
         is_dangerous=True,

@@ -98,7 +98,7 @@ async def delete_workspace(request: PageRequest) -> PageView | Response:
     """Ask whether to delete a workspace, or delete it."""
     workspace = await request.workspace()
     sinks = await request.get("workspace", workspace["id"], "data-sink", "list", take="1")
-    counts = f"{sinks.total} data sinks, {len(workspace['blocks'])} blocks and all its files"
+    counts = f"data sinks: {sinks.total}, blocks: {len(workspace['blocks'])}, and all its files"
     page = FormPage(
         title="Delete workspace",
         section=SECTION,
@@ -107,7 +107,7 @@ async def delete_workspace(request: PageRequest) -> PageView | Response:
         submit="Delete workspace",
         back=address("workspaces", workspace["id"]),
         sentences=[
-            f"The workspace “{workspace['label']}” with {counts} is deleted for all users.",
+            f"The workspace “{workspace['label']}” is deleted for all users ({counts}).",
             "Programs that write to it, such as ingestd, will fail.",
         ],
         is_dangerous=True,
