@@ -234,6 +234,20 @@ async def test_a_conversion_that_timed_out_is_retried_and_fails_after_three_atte
         assert (last["attempt"], last["errorClass"]) == (4, "timeout")
 
 
+async def test_a_clock_that_is_put_back_by_an_hour_postpones_a_conversion_by_no_hour(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
+    clock = ManualClock()
+    async with _service(_paced(settings, seconds=0.05), make_key(), clock) as files:
+        first = (await files.upload("a.csv", CSV))["id"]
+        await files.conversion(first, "pending", attempt=2)
+        clock.set_back(3_600)
+        second = (await files.upload("b.csv", CSV))["id"]  # wakes the worker
+        await files.conversion(second, "pending", attempt=2)
+        await clock.advance(settings.conversion.lease_seconds)
+        await files.conversion(first, "pending", attempt=3)
+
+
 async def test_a_failure_caused_by_the_file_is_not_retried(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()

@@ -74,6 +74,12 @@ def next_due(reader: ReadTransaction, *, now: int) -> int | None:
     return None if row is None or row[0] is None else int(row[0])
 
 
+def limit_waits(tx: Transaction, settings: ConversionSettings, *, now: int) -> None:
+    """Let no conversion wait for longer than the longest pause or lease, after the clock was put back."""
+    latest = now + int(max(*settings.retry_seconds, settings.lease_seconds) * 1_000)
+    tx.run(_SQL["limit_wait"], {"latest": latest})
+
+
 def claim(tx: Transaction, *, lease: str, settings: ConversionSettings, now: int) -> ConversionClaim | None:
     """Claim the conversion that has been due longest; None if none is due.
 

@@ -21,6 +21,9 @@ ORDER BY c.due_at, c.number LIMIT :most
 -- The next instant after :now at which a conversion is due, or a lease ends.
 SELECT min(due_at) FROM conversion WHERE state IN ('pending', 'in_progress') AND due_at > :now
 
+-- name: limit_wait
+UPDATE conversion SET due_at = :latest WHERE state IN ('pending', 'in_progress') AND due_at > :latest
+
 -- name: lost
 -- Claimed, with an expired lease.
 SELECT attempt, failures FROM conversion WHERE number = :number AND state = 'in_progress' AND due_at <= :now

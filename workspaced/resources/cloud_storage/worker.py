@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from workspaced.core.clock import Clock
+from workspaced.core.clock import Clock, SetBack
 from workspaced.core.problems import Problem
 from workspaced.resources.cloud_storage import conversion_store, job
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS, ConversionClaim
@@ -41,6 +41,7 @@ class ConversionWorker:
         self._blobs = blobs
         self._settings = settings
         self._clock = clock
+        self._set_back = SetBack(clock)
         self._wake = asyncio.Event()
         self._stopping = False
         self._postponed = False
@@ -83,6 +84,9 @@ class ConversionWorker:
             return None
         lease = f"{self._name}/{next(self._leases)}"
         try:
+            if self._set_back.noticed():
+                await self._store.write(lambda tx: conversion_store.limit_waits(tx, self._settings, now=now))
+                self._set_back.accept()
             # Read first, because only a claim needs the database's one writer.
             if not await self._store.read(lambda reader: conversion_store.is_due(reader, now=now)):
                 return None

@@ -45,6 +45,9 @@ SELECT min(due) FROM (
     FROM webhook w WHERE w.enabled = 1) AS instants
 WHERE due > :now
 
+-- name: limit_wait
+UPDATE delivery SET due_at = :latest WHERE status IN ('pending', 'failed') AND tries = :tries AND due_at > :latest
+
 -- name: claim
 -- Only a delivery that still waits: another process may have claimed it since it was selected.
 UPDATE delivery SET lease = :lease, due_at = :until

@@ -158,6 +158,13 @@ def claim(
     return claims
 
 
+def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
+    """Let no delivery wait for longer than its pause or lease, after the clock was put back."""
+    for tries, pause in enumerate(settings.retry_seconds):
+        latest = now + int((pause * (1 + settings.jitter) + settings.lease_seconds) * 1_000)
+        tx.run(_SQL["limit_wait"], {"tries": tries, "latest": latest})
+
+
 def _plans(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> Iterator[_Plan]:
     waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
     # With many receivers each gets a part of the requests, so that none waits until all others have no more deliveries.

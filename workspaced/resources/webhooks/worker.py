@@ -14,7 +14,7 @@ from itertools import count
 
 import structlog
 
-from workspaced.core.clock import Clock
+from workspaced.core.clock import Clock, SetBack
 from workspaced.core.problems import Problem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks import delivery_store
@@ -52,6 +52,7 @@ class Worker:
         self._rules = rules
         self._settings = settings
         self._clock = clock
+        self._set_back = SetBack(clock)
         self._jitter = jitter
         self._resolve = resolve
         self._wake = asyncio.Event()
@@ -99,6 +100,9 @@ class Worker:
         if free <= 0:
             return []
         try:
+            if self._set_back.noticed():
+                await self._store.write(lambda tx: delivery_store.limit_waits(tx, self._settings, now=now))
+                self._set_back.accept()
             # Read first, because only a claim needs the database's one writer.
             if not await self._store.read(lambda reader: delivery_store.is_due(reader, self._settings, now=now)):
                 return []

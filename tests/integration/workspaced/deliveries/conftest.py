@@ -19,20 +19,30 @@ from workspaced.storage.address import PostgresAddress
 
 
 class ManualClock:
-    """A clock that a test advances."""
+    """A clock that a test advances, or sets."""
 
     def __init__(self) -> None:
         self._now = time.time_ns() // 1_000_000
+        self._set_by = 0
         self._alarms: list[tuple[int, asyncio.Event]] = []
 
     def now(self) -> int:
         return self._now
 
+    def steady(self) -> int:
+        return self._now - self._set_by
+
+    def set_back(self, seconds: float) -> None:
+        """Put the clock back as a correction of the time does: no waiting ends."""
+        milliseconds = round(seconds * 1_000)
+        self._now -= milliseconds
+        self._set_by -= milliseconds
+
     async def wait(self, event: asyncio.Event, until: int) -> None:
         if until <= self._now:
             return
         alarm = asyncio.Event()
-        entry = (until, alarm)
+        entry = (until - self._set_by, alarm)
         self._alarms.append(entry)
         waiting = [asyncio.create_task(event.wait()), asyncio.create_task(alarm.wait())]
         try:
@@ -47,7 +57,7 @@ class ManualClock:
     async def advance(self, seconds: float) -> None:
         self._now += round(seconds * 1_000)
         for until, alarm in list(self._alarms):
-            if until <= self._now:
+            if until <= self.steady():
                 alarm.set()
 
 

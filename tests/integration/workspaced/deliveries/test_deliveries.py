@@ -152,6 +152,18 @@ async def test_a_redirect_to_an_internal_address_is_a_failure_and_is_not_followe
         assert inner.received == []
 
 
+async def test_a_clock_that_is_put_back_by_an_hour_postpones_an_attempt_by_no_hour(rig: Rig) -> None:
+    with WebhookReceiver(500, 200, 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        await rig.attempted(webhook, 1)
+        rig.clock.set_back(3_600)
+        await rig.sink()  # wakes the worker
+        await rig.attempted(webhook, 1)
+        await rig.clock.advance(5 * 1.2 + rig.settings.deliveries.lease_seconds)
+        log = await rig.until(webhook, lambda log: log[1]["attemptCount"] == 2)
+    assert [one["status"] for one in log] == ["succeeded", "succeeded"]
+
+
 async def test_a_name_that_changes_to_an_internal_address_is_never_connected_to(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
