@@ -243,7 +243,7 @@ async def test_each_action_of_the_grid_can_be_undone_in_turn(
     browser: httpx.AsyncClient, http: httpx.AsyncClient
 ) -> None:
     workspace = await workspace_of(http)
-    sink = await sink_of(http, workspace, {"mass": "1", "nothing": None})
+    sink = await sink_of(http, workspace, {"mass": "1", "nothing": None, "lines": "a\r\nb\rc\nd"})
     page, api = f"/ui/workspaces/{workspace}/sinks/{sink}", f"/v1/workspace/{workspace}/data-sink/{sink}"
 
     async def state() -> dict[str, tuple[str | None, str]]:
@@ -256,6 +256,7 @@ async def test_each_action_of_the_grid_can_be_undone_in_turn(
         {"action": "set", "key": "nothing", "value": "<b>"},
         {"action": "create", "key": "a/b", "value": "=1\r\n2", "dataType": "text"},
         {"action": "delete", "key": "mass"},
+        {"action": "delete", "key": "lines"},
     ):
         shown = "" if fields["action"] == "create" else await shown_of(browser, page, fields["key"])
         done, undo = await change(browser, page, shown=shown, **fields)
@@ -290,12 +291,13 @@ async def test_an_action_and_its_undo_are_refused_after_a_change_of_another_user
 
 async def test_line_ends_stay_as_they_are_stored(browser: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
     workspace = await workspace_of(http)
-    sink = await sink_of(http, workspace, {"dos": "a\r\nb", "unix": "a\nb", "mixed": "a\r\nb\nc"})
+    sink = await sink_of(http, workspace, {"dos": "a\r\nb", "unix": "a\nb", "mixed": "a\r\nb\nc", "mac": "a\rb"})
     page, api = f"/ui/workspaces/{workspace}/sinks/{sink}", f"/v1/workspace/{workspace}/data-sink/{sink}"
     for key, sent, stored in (
         ("dos", "a\r\nb\r\nc", "a\r\nb\r\nc"),
         ("unix", "a\r\nc", "a\nc"),
         ("mixed", "a\r\nb\r\nc", "a\r\nb\nc"),
+        ("mac", "a\r\nb", "a\rb"),
     ):
         assert (await send(browser, f"{page}/entries/{key}/edit", value=sent, dataType="text")).status_code == 303
         assert (await http.get(f"{api}/{key}")).json()["value"] == stored
