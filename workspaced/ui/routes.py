@@ -29,7 +29,7 @@ class Route:
     """One row. A POST requires the form token of the session. Requests are counted under ``name``.
 
     ``form_bytes``: the longest form. None: the body is no form, and the token is in the header `X-Form-Token`, which a page of
-    another site can't send.
+    another site can't send. ``keeps_input``: a form of another session does nothing, but is shown again with what its user typed.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Route:
     path: str
     page: Page
     form_bytes: int | None = FORM_BYTES
+    keeps_input: bool = False
 
 
 def routes(live: LiveUpdates) -> tuple[Route, ...]:

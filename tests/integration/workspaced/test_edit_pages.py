@@ -217,6 +217,37 @@ async def test_a_page_of_another_site_can_change_nothing(
     assert (await http.get("/v1/workspace")).json() == []
 
 
+async def test_a_form_of_a_former_session_changes_nothing_and_keeps_what_was_typed(
+    browser: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    workspace = await workspace_of(http)
+    sink = await sink_of(http, workspace, {"a": "1"})
+    page = f"/ui/workspaces/{workspace}"
+    table = {"table": "a\t2\nb\t3"}
+    forms = {
+        f"{page}/edit": {"label": "Typed"},
+        f"{page}/new-sink": {"label": "Typed"},
+        f"{page}/sinks/{sink}/new-entry": {"key": "Typed", "value": "1", "dataType": "scalar"},
+        f"{page}/sinks/{sink}/entries/a/edit": {"value": "Typed", "dataType": "scalar"},
+        f"{page}/sinks/{sink}/import": table,
+        f"{page}/sinks/{sink}/delete": {},
+        f"{page}/delete": {},
+        "/ui/webhooks/new": {"url": "http://127.0.0.1:9/Typed", "dataEvents": "*"},
+    }
+    before = [(await http.get(path)).json() for path in ("/v1/workspace", f"/v1/workspace/{workspace}/data-sink")]
+    for path, fields in forms.items():
+        hidden = await hidden_of(browser, path)
+        refused = await browser.post(path, data={**hidden, **fields, "form_token": "0" * 64}, headers=OWN)
+        assert refused.status_code == 403, path
+        assert "This form is from another session, so nothing was saved." in refused.text
+        assert all(html.escape(text) in refused.text for text in fields.values()), path
+        assert hidden["form_token"] in refused.text, "it can be sent again"
+    assert [
+        (await http.get(path)).json() for path in ("/v1/workspace", f"/v1/workspace/{workspace}/data-sink")
+    ] == before
+    assert (await http.get("/v1/webhooks")).json() == []
+
+
 async def test_a_form_that_is_too_long_is_refused(browser: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
     refused = await send(browser, "/ui/workspaces/new", label="l" * 1_100_000)
     assert refused.status_code == 413
