@@ -38,7 +38,7 @@ def test_files_are_uploaded_with_their_outcome(signed_in: Browser, service: Serv
     assert signed_in.texts("#uploads .hint, #uploads .error") == ["uploaded", "uploaded"]
     signed_in.click("table 1.csv")
     signed_in.until(lambda: signed_in.heading == "table 1.csv")
-    signed_in.reload_until(lambda: "0.10" in signed_in.texts(".preview td"))
+    signed_in.until(lambda: "0.10" in signed_in.texts(".preview td"))
     signed_in.click("Delete the file")
     signed_in.until(lambda: signed_in.heading == "Delete file")
     signed_in.click("Delete file")
