@@ -364,7 +364,7 @@ async def test_a_table_is_shown_before_it_is_written(browser: httpx.AsyncClient,
         "1 rejected",
     ]
     assert "Write 2 entries" in preview.text
-    assert "can&#39;t be &#39;.&#39; or &#39;..&#39;" in preview.text
+    assert ">key can&#39;t be &#39;.&#39; or &#39;..&#39;" in preview.text, "without the number of the item"
     assert len((await http.get(api)).json()["entries"]) == 2, "a preview writes nothing"
     seen = dict(HIDDEN.findall(preview.text.partition('<form class="fields')[2]))
     await http.post(f"{api}/mass", json={"key": "b", "value": "9"})
@@ -372,7 +372,8 @@ async def test_a_table_is_shown_before_it_is_written(browser: httpx.AsyncClient,
     assert (changed.status_code, "changed since this preview" in changed.text) == (409, True)
     seen = dict(HIDDEN.findall(changed.text.partition('<form class="fields')[2]))
     done = await browser.post(f"{page}/import", data={**choices, **seen, "apply": "true"}, headers=OWN)
-    assert (done.status_code, done.headers["Location"]) == (303, page)
+    assert done.status_code == 303
+    assert "1 new, 1 changed, 1 unchanged, 1 rejected." in (await browser.get(done.headers["Location"])).text
     entries = {one["key"]: (one["value"], one["updatedBy"]) for one in (await http.get(api)).json()["entries"]}
     assert entries == {"a": ("1", "bob"), "b": ("1234.5", "anna"), "c": ("3", "anna")}
 
@@ -388,14 +389,20 @@ async def test_files_of_tables_are_read_and_others_are_refused_with_a_sentence(
     assert made.active is not None
     for row in (["key", "value"], ["00417", 417.0], ["x", 0.1]):
         made.active.append(row)
+    made.active.title = "Masses"
+    made.create_sheet("Notes")
     made.save(workbook)
 
     async def read(name: str, content: bytes, proof: str = token) -> httpx.Response:
         headers = {**OWN, "Accept": "application/json", "X-Form-Token": proof}
         return await browser.post(f"{page}/import/file?name={name}", content=content, headers=headers)
 
-    assert (await read("b.xlsx", workbook.read_bytes())).json() == {"text": "key\tvalue\n00417\t417\nx\t0.1\n"}
-    assert (await read("a.csv", "k;é".encode("windows-1252"))).json() == {"text": "k;é"}
+    assert (await read("b.xlsx", workbook.read_bytes())).json() == {
+        "text": "key\tvalue\n00417\t417\nx\t0.1\n",
+        "sheet": "Masses",
+        "others": 1,
+    }
+    assert (await read("a.csv", "k;é".encode("windows-1252"))).json()["text"] == "k;é"
     for name, content in (("b.xlsx", b"PK damaged"), ("a.csv", b"\0\1")):
         refused = await read(name, content)
         assert refused.status_code == 400
