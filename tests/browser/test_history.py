@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MakeKey, Service
 from tests.support.accessibility import axe_findings
@@ -21,6 +22,13 @@ def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Bro
     sink = service.sink(service.workspace(), {"tank/mass": "1 kg"})
     signed_in.go(f"{sink}/history")
     assert "No history of this data sink is kept." in signed_in.text
+    signed_in.find("#changes").send_keys("1001")
+    signed_in.find("#days").send_keys("7", Keys.ENTER)
+    signed_in.until(lambda: "must be a whole number from 0 to 1000" in signed_in.find("#refused").text)
+    assert axe_findings(signed_in) == []
+    assert signed_in.find("#days").get_attribute("value") == "7", "a mistake loses nothing"
+    assert all("400 (Bad Request)" in one for one in signed_in.complaints())
+    signed_in.find("#changes").clear()
     signed_in.find("#changes").send_keys("100")
     signed_in.click("Save")
     signed_in.until(lambda: "Up to 100 changes" in signed_in.text)

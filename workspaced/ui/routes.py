@@ -52,7 +52,9 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
         Route(name="live", method="GET", path=f"{SINK}/live", page=live.follow),
         Route(name="entry", method="GET", path=ENTRY, page=entries.show_entry),
         Route(name="history", method="GET", path=f"{SINK}/history", page=history.show_history),
-        Route(name="configure_history", method="POST", path=f"{SINK}/history", page=history.configure),
+        Route(
+            name="configure_history", method="POST", path=f"{SINK}/history", page=history.configure, keeps_input=True
+        ),
         Route(
             name="entry_history",
             method="GET",

@@ -201,6 +201,18 @@ async def test_a_key_sees_and_can_do_only_what_it_may(
             assert re.findall(r">(?:New|Edit|Delete)\b", shown) == [], path
         for path in ("/ui/workspaces/new", f"{page}/edit", f"{page}/delete", f"{page}/new-sink"):
             assert (await send(reader, path, label="X")).status_code == 403, path
+        upload = {"workspaceId": workspace, "fileName": "damaged.png"}
+        headers = {"Content-Type": "image/png"}
+        file = (await http.post("/v1/cloud-storage", params=upload, content=b"no", headers=headers)).json()["id"]
+        hook = await http.post("/v1/webhooks", json={"url": "https://example.com/in"})
+        await http.post(f"{hook.headers['Location']}/test")
+        delivery, *_ = (await http.get(f"{hook.headers['Location']}/deliveries")).json()
+        # The owner of a webhook may have a key that only reads.
+        await sign_in(reader, make_key("bob", "reader"))
+        hook_page = hook.headers["Location"].replace("/v1/", "/ui/")
+        for path in (f"{page}/files", f"{page}/files/{file}", hook_page, f"{hook_page}/deliveries/{delivery['id']}"):
+            shown = (await reader.get(path)).text
+            assert re.findall(r"<button[^>]*>([^<]*)", shown) == ["Sign out"], path
     assert (await http.get(f"/v1/workspace/{workspace}")).json()["label"] == "Rover"
 
 
