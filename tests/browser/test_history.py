@@ -47,6 +47,19 @@ def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Bro
     assert signed_in.complaints() == []
 
 
+def test_a_history_without_a_chart_says_why(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"units": "1 kg", "gap": "1", "text": "a"})
+    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    assert service.http.patch(address, json={"changes": 10}).status_code == 200
+    for key, values in (("units", ("2 kg", "3 g")), ("gap", ("2", "broken", "3")), ("text", ("b", "c"))):
+        for value in values:
+            service.write(sink, key, value)
+    for key, shown in (("units", 1), ("gap", 1), ("text", 0)):
+        signed_in.go(f"{sink}/entries/{key}/history")
+        assert signed_in.driver.find_elements("css selector", "figure") == []
+        assert signed_in.text.count("There is no chart, because not all values are numbers in one unit.") == shown, key
+
+
 def test_two_moments_of_a_sink_are_compared_in_pages(signed_in: Browser, service: Service) -> None:
     sink = _recorded(service)
     for number in range(60):

@@ -96,6 +96,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
         is_later=bool(cursor),
         next=_next(request, found),
         chart=chart,
+        lacks_chart=chart is None and not cursor and _has_numbers(found.value),
         chart_width=WIDTH,
         chart_height=HEIGHT,
     )
@@ -150,6 +151,11 @@ def _number(text: str) -> object:
     if not text:
         return None
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+def _has_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether several values after the changes are numbers, so that a user expects a chart."""
+    return sum(bool(change["after"] and quantity_of(change["after"]["value"])) for change in changes) > 1
 
 
 def _are_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:
