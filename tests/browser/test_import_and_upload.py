@@ -97,6 +97,25 @@ def test_a_dropped_file_is_uploaded_with_its_progress(signed_in: Browser, servic
     assert signed_in.complaints() == []
 
 
+def test_a_dropped_folder_is_refused_as_such(signed_in: Browser, service: Service, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file.txt").write_text("text")
+    signed_in.go(f"/ui/workspaces/{service.workspace()}/files")
+    for kind in ("dragEnter", "dragOver", "drop"):
+        dragged = {
+            "items": [],
+            "files": [str(tmp_path / "folder"), str(tmp_path / "file.txt")],
+            "dragOperationsMask": 1,
+        }
+        event = {"type": kind, "x": 300, "y": 300, "data": dragged}
+        signed_in.driver.execute_cdp_cmd("Input.dispatchDragEvent", event)
+    signed_in.until(lambda: signed_in.find("#upload-status").text != "")
+    assert signed_in.texts("#uploads .hint, #uploads .error") == [
+        "not uploaded: it can't be read. It is a folder, or was changed or deleted meanwhile.",
+        "uploaded",
+    ]
+
+
 FILES = [("a", 4_000_000), ("b", 4_000_000), ("c", 9)]
 
 

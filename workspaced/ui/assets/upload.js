@@ -44,7 +44,11 @@ function send(file, line) {
       line.querySelector("bdi").replaceChildren(link);
       end("uploaded", false);
     });
-    request.addEventListener("error", () => end("not uploaded: the service can't be reached, or the connection ended. Try again.", true));
+    request.addEventListener("error", async () => {
+      const isReadable = await file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+      const reason = isReadable ? "the service can't be reached, or the connection ended. Try again." : "it can't be read. It is a folder, or was changed or deleted meanwhile.";
+      end(`not uploaded: ${reason}`, true);
+    });
     request.addEventListener("abort", () => end("cancelled: not uploaded", true));
     if ("cancelled" in line.dataset) {
       end("cancelled: not uploaded", true);
