@@ -69,7 +69,7 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
         Route(name="retry_conversion", method="POST", path=f"{FILE}/retry", page=files.retry),
         Route(name="audit", method="GET", path="/ui/audit", page=audit.show_log),
         Route(name="keys", method="GET", path="/ui/keys", page=keys.list_keys),
-        Route(name="create_key", method="POST", path="/ui/keys", page=keys.create_key),
+        Route(name="create_key", method="POST", path="/ui/keys", page=keys.create_key, keeps_input=True),
         Route(name="rotate_key", method="POST", path="/ui/keys/{key}/rotate", page=keys.rotate_key),
         Route(name="revoke_key", method="POST", path="/ui/keys/{key}/revoke", page=keys.revoke_key),
         Route(name="webhooks", method="GET", path="/ui/webhooks", page=webhooks.list_webhooks),

@@ -244,7 +244,9 @@ async def test_a_form_of_a_former_session_changes_nothing_and_keeps_what_was_typ
         f"{page}/sinks/{sink}/import": table,
         f"{page}/sinks/{sink}/delete": {},
         f"{page}/delete": {},
+        f"{page}/sinks/{sink}/history": {"changes": "87", "days": "9"},
         "/ui/webhooks/new": {"url": "http://127.0.0.1:9/Typed", "dataEvents": "*"},
+        "/ui/keys": {"name": "Typed", "role": "pusher"},
     }
     before = [(await http.get(path)).json() for path in ("/v1/workspace", f"/v1/workspace/{workspace}/data-sink")]
     for path, fields in forms.items():
@@ -258,6 +260,7 @@ async def test_a_form_of_a_former_session_changes_nothing_and_keeps_what_was_typ
         (await http.get(path)).json() for path in ("/v1/workspace", f"/v1/workspace/{workspace}/data-sink")
     ] == before
     assert (await http.get("/v1/webhooks")).json() == []
+    assert "Typed" not in (await browser.get("/ui/keys")).text
 
 
 async def test_a_form_that_is_too_long_is_refused(browser: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
