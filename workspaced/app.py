@@ -155,7 +155,7 @@ class Application:
                 of_address=limits.live_streams_per_address,
             ),
             limits=limits,
-            read_table_file=TableFiles(settings.data, settings.conversion).text_of,
+            read_table_file=TableFiles(settings.data, settings.conversion).read,
         )
         self._stop_seconds = settings.deliveries.stop_seconds
         self._deliveries = Worker(

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
 from tests.support.accessibility import axe_findings
 from tests.support.chromium import BROWSER, DRIVER, Browser, start
@@ -166,7 +167,9 @@ def test_a_person_finds_a_mistake_of_the_file_and_checks_for_drift_by_keyboard(b
         assert axe_findings(browser) == []
         browser.tab_to("Reload")
         browser.press(Keys.ENTER)
-        browser.until(lambda: "Nothing was changed, because the file has mistakes." in browser.text)
+        browser.until(
+            lambda: "Nothing was changed, because the file has mistakes." in browser.texts(".notice.bad[role=status]")
+        )
     finally:
         config.write_text(good)
     browser.tab_to("Drift")
@@ -179,11 +182,22 @@ def test_a_person_finds_a_mistake_of_the_file_and_checks_for_drift_by_keyboard(b
 
 
 def test_a_person_retries_a_corrected_record_by_keyboard_and_exports_it(browser: Browser, scene: Scene) -> None:
-    browser.go("/rejected?pipeline=masses")
+    browser.go("/rejected")
+    everything = len(browser.texts("tbody tr"))
+    Select(browser.find("#pipeline")).select_by_visible_text("masses")
+    browser.find("#key").send_keys("no.such")
+    browser.find("#key").send_keys(Keys.ENTER)
+    browser.until(lambda: "Nothing is rejected with these filters." in browser.text)
+    browser.find("#key").clear()
+    browser.find("#key").send_keys(Keys.ENTER)
+    browser.until(lambda: 0 < len(browser.texts("tbody tr")) < everything)
+    browser.find("button.primary").click()
+    browser.until(lambda: browser.texts(".notice.bad") == ["Nothing was selected."])
     browser.tab_to("Select rejection")
     browser.press(Keys.SPACE)
     browser.find("button.primary").send_keys(Keys.ENTER)
     browser.until(lambda: "Mapped again when their source is read" in browser.text)
+    assert Select(browser.find("#pipeline")).first_selected_option.text == "masses", "the filter remains"
     assert scene.daemon.wait_for("rejections_retried")["by"] == "web page"
     exported = scene.client.get("/rejected.csv", params={"pipeline": "masses"})
     assert exported.headers["content-disposition"] == 'attachment; filename="rejected.csv"'
@@ -209,10 +223,18 @@ def test_a_held_run_shows_its_differences_and_is_approved(tmp_path: Path, chromi
         second.replace(scene.folder / "guarded" / "budget.csv")
         run = scene.daemon.wait_for("run_held", nth=2)["run"]
         browser.go(f"/held/{run}")
+        late = scene.client.get(f"/held/{run}").text.partition('name="form_token" value="')[2].partition('"')[0]
         browser.click("Discard: keep what is delivered")
         browser.until(lambda: f"Run {run} of budget.csv is discarded" in browser.text)
         browser.go(f"/held/{run}")
         assert "is not held" in browser.text
+        twice = scene.client.post(
+            f"/held/{run}/approve",
+            data={"form_token": late},
+            headers={"Origin": str(scene.client.base_url).rstrip("/")},
+        )
+        browser.go(twice.headers["Location"])
+        assert len(browser.texts(".notice.bad")) == 1, "a second decision is refused, and does not look like a success"
 
 
 def test_no_page_is_wider_than_a_phone(browser: Browser, scene: Scene) -> None:

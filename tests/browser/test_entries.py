@@ -8,6 +8,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from tests.browser.conftest import Service
+from tests.support.accessibility import axe_findings
 from tests.support.chromium import Browser
 from tests.support.workspaced_process import WorkspaceService
 
@@ -151,3 +152,53 @@ def test_without_scripts_everything_except_live_updates_and_copying_works(browse
     browser.until(lambda: keys(browser) == ["a.mass"])
     browser.click("Sign out")
     browser.until(lambda: browser.heading == "Sign in")
+
+
+def test_lists_are_sorted_by_the_heads_of_their_columns(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace()
+    for label in ("b", "c", "a"):
+        service.sink(workspace, label=label)
+    labels = "tbody th a"
+    signed_in.go(f"/ui/workspaces/{workspace}")
+    assert (signed_in.texts(labels), signed_in.texts("[aria-sort=ascending]")) == (["b", "c", "a"], ["Id ↑"])
+    signed_in.tab_to("Id")
+    signed_in.press(Keys.TAB, Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts(labels) == ["a", "b", "c"])
+    signed_in.find("[aria-sort] a").click()
+    signed_in.until(lambda: signed_in.texts(labels) == ["c", "b", "a"])
+    signed_in.click("Changed")
+    signed_in.until(lambda: signed_in.texts(labels) == ["a", "c", "b"])
+    assert axe_findings(signed_in) == []
+    for name, size in (("b.bin", 1), ("c.bin", 3), ("a.bin", 2)):
+        upload = {"workspaceId": workspace, "fileName": name}
+        assert service.http.post("/v1/cloud-storage", params=upload, content=b"." * size).status_code == 201
+    signed_in.go(f"/ui/workspaces/{workspace}/files")
+    assert signed_in.texts(labels) == ["a.bin", "b.bin", "c.bin"]
+    signed_in.click("Size")
+    signed_in.until(lambda: signed_in.texts(labels) == ["b.bin", "a.bin", "c.bin"])
+    signed_in.click("Changed")
+    signed_in.until(lambda: signed_in.texts(labels) == ["a.bin", "c.bin", "b.bin"])
+    service.workspace("Sorted A")
+    service.workspace("Sorted B")
+    signed_in.go("/ui/workspaces")
+    signed_in.find("#search").send_keys("Sorted")
+    Select(signed_in.find("#sort")).select_by_visible_text("Changed, newest first")
+    signed_in.click("Search")
+    signed_in.until(lambda: signed_in.texts(".tiles a") == ["Sorted B", "Sorted A"])
+
+
+def test_blocks_are_filtered_by_their_type(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace()
+    for label, kind in (("Wheel 2", "part"), ("Wheel 1", "part"), ("Chassis", "<b>assembly</b>")):
+        body = {"workspace": workspace, "label": label, "type": [kind]}
+        assert service.http.post(f"/v1/workspace/{workspace}/blocks", json=body).status_code == 201
+    signed_in.go(f"/ui/workspaces/{workspace}/blocks")
+    signed_in.find("#type").send_keys("part", Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts("main li > a") == ["Workspaces", "Wheel 1", "Wheel 2"])
+    signed_in.find("#type").clear()
+    signed_in.find("#type").send_keys("<b>assembly</b>", Keys.ENTER)
+    signed_in.until(lambda: signed_in.texts("main li > a") == ["Workspaces", "Chassis"])
+    signed_in.find("#type").send_keys("?", Keys.ENTER)
+    signed_in.until(lambda: "No block has the type “<b>assembly</b>?”." in signed_in.text)
+    signed_in.click("Show the tree")
+    signed_in.until(lambda: len(signed_in.texts(".leaf")) == 3)

@@ -100,6 +100,58 @@ def test_mistakes_stay_beside_the_cell_and_the_field(signed_in: Browser, service
     assert signed_in.find("#new-key").size["width"] > 200, "the sentence is below the field"
 
 
+def test_the_undo_of_a_deletion_restores_the_line_ends(signed_in: Browser, service: Service) -> None:
+    entries: dict[str, str | None] = {"dos": "a\r\nb\rc\nd"}
+    sink = service.sink(service.workspace(), entries)
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press(Keys.DELETE)
+    said(signed_in, "dos deleted: saved")
+    signed_in.find("#undo").click()
+    said(signed_in, "Undone: dos deleted")
+    assert stored(service, sink) == entries
+
+
+def test_actions_can_be_undone_although_the_storage_of_the_browser_is_full(
+    signed_in: Browser, service: Service
+) -> None:
+    long = "0123456789" * 4_000
+    sink = service.sink(service.workspace(), {"a": "1", "b": long, "c": long})
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press("2", Keys.ENTER)
+    said(signed_in, "a = 2: saved")
+    left = "let size = 8_000_000; for (; size > 60_000; size -= 20_000) "
+    left += "try { sessionStorage.setItem('other', '.'.repeat(size)); break; } catch { }"
+    signed_in.run(f"{left} sessionStorage.setItem('other', '.'.repeat(size - 60_000));")
+    signed_in.until(lambda: signed_in.focused.tag_name == "td")
+    signed_in.press(Keys.DELETE)
+    said(signed_in, "b deleted: saved")
+    signed_in.until(lambda: signed_in.focused.tag_name == "td")
+    signed_in.press(Keys.DELETE)
+    said(signed_in, "c deleted: saved")
+    signed_in.find("#undo").click()
+    said(signed_in, "Undone: c deleted")
+    assert stored(service, sink) == {"a": "2", "c": long}
+    assert not signed_in.find("#undo").is_displayed(), "the older actions had to be forgotten"
+
+
+def test_an_undo_is_kept_until_the_user_has_signed_in_again(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a": "1"})
+    signed_in.go(sink)
+    to_grid(signed_in)
+    signed_in.press("2", Keys.ENTER)
+    said(signed_in, "a = 2: saved")
+    signed_in.driver.delete_all_cookies()
+    signed_in.find("#undo").click()
+    said(signed_in, "Not undone (a = 2): You are signed out")
+    signed_in.sign_in(service.key)
+    signed_in.go(sink)
+    signed_in.find("#undo").click()
+    said(signed_in, "Undone: a = 2")
+    assert stored(service, sink) == {"a": "1"}
+
+
 def test_a_reader_has_no_grid(browser: Browser, service: Service, make_key: MakeKey) -> None:
     sink = service.sink(service.workspace(), {"a": "1"})
     browser.sign_in(make_key("reader.of.grids", "reader"))

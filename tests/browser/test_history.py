@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MakeKey, Service
 from tests.support.accessibility import axe_findings
@@ -21,6 +22,13 @@ def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Bro
     sink = service.sink(service.workspace(), {"tank/mass": "1 kg"})
     signed_in.go(f"{sink}/history")
     assert "No history of this data sink is kept." in signed_in.text
+    signed_in.find("#changes").send_keys("1001")
+    signed_in.find("#days").send_keys("7", Keys.ENTER)
+    signed_in.until(lambda: "must be a whole number from 0 to 1000" in signed_in.find("#refused").text)
+    assert axe_findings(signed_in) == []
+    assert signed_in.find("#days").get_attribute("value") == "7", "a mistake loses nothing"
+    assert all("400 (Bad Request)" in one for one in signed_in.complaints())
+    signed_in.find("#changes").clear()
     signed_in.find("#changes").send_keys("100")
     signed_in.click("Save")
     signed_in.until(lambda: "Up to 100 changes" in signed_in.text)
@@ -37,6 +45,19 @@ def test_a_user_turns_the_history_on_and_sees_who_changed_a_value(signed_in: Bro
     zone: Any = signed_in.run("return [...document.querySelectorAll('time.local')].map(time => time.textContent)")
     assert all("GMT" in text or "UTC" in text for text in zone)
     assert signed_in.complaints() == []
+
+
+def test_a_history_without_a_chart_says_why(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"units": "1 kg", "gap": "1", "text": "a"})
+    address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink-history/")
+    assert service.http.patch(address, json={"changes": 10}).status_code == 200
+    for key, values in (("units", ("2 kg", "3 g")), ("gap", ("2", "broken", "3")), ("text", ("b", "c"))):
+        for value in values:
+            service.write(sink, key, value)
+    for key, shown in (("units", 1), ("gap", 1), ("text", 0)):
+        signed_in.go(f"{sink}/entries/{key}/history")
+        assert signed_in.driver.find_elements("css selector", "figure") == []
+        assert signed_in.text.count("There is no chart, because not all values are numbers in one unit.") == shown, key
 
 
 def test_two_moments_of_a_sink_are_compared_in_pages(signed_in: Browser, service: Service) -> None:

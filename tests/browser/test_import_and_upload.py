@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import openpyxl
+from selenium.webdriver.common.keys import Keys
+
 from tests.browser.conftest import Service
 from tests.support.chromium import Browser
 
@@ -24,7 +27,27 @@ def test_a_table_from_a_file_is_previewed_and_written(signed_in: Browser, servic
     assert button.location["y"] < signed_in.find("main table").location["y"], "a long preview does not hide it"
     signed_in.click("Write 2 entries")
     signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["2.5", "<b>"])
+    assert signed_in.texts(".notice") == ["The table was written: 1 new, 1 changed, 0 unchanged, 0 rejected."]
     assert signed_in.complaints() == []
+
+
+def test_a_workbook_with_several_sheets_says_which_one_is_imported(
+    signed_in: Browser, service: Service, tmp_path: Path
+) -> None:
+    workbook, empty = openpyxl.Workbook(), tmp_path / "empty.csv"
+    assert workbook.active is not None
+    workbook.active.title = "Masses"
+    workbook.active.append(["a", "1"])
+    workbook.create_sheet("Budget").append(["b", "2"])
+    workbook.save(tmp_path / "masses.xlsx")
+    empty.write_text("")
+    signed_in.go(f"{service.sink(service.workspace())}/import")
+    signed_in.find("#file").send_keys(str(tmp_path / "masses.xlsx"))
+    signed_in.until(lambda: "Press Preview" in signed_in.find("#file-status").text)
+    assert signed_in.find("#file-status").text.startswith("The sheet “Masses” of masses.xlsx is in the field above.")
+    assert "Not read: 1 further sheet" in signed_in.find("#file-status").text
+    signed_in.find("#file").send_keys(str(empty))
+    signed_in.until(lambda: signed_in.find("#file-status").text == "empty.csv is empty.")
 
 
 def test_files_are_uploaded_with_their_outcome(signed_in: Browser, service: Service, tmp_path: Path) -> None:
@@ -38,7 +61,7 @@ def test_files_are_uploaded_with_their_outcome(signed_in: Browser, service: Serv
     assert signed_in.texts("#uploads .hint, #uploads .error") == ["uploaded", "uploaded"]
     signed_in.click("table 1.csv")
     signed_in.until(lambda: signed_in.heading == "table 1.csv")
-    signed_in.reload_until(lambda: "0.10" in signed_in.texts(".preview td"))
+    signed_in.until(lambda: "0.10" in signed_in.texts(".preview td"))
     signed_in.click("Delete the file")
     signed_in.until(lambda: signed_in.heading == "Delete file")
     signed_in.click("Delete file")
@@ -72,3 +95,50 @@ def test_a_dropped_file_is_uploaded_with_its_progress(signed_in: Browser, servic
     (file,) = service.http.get("/v1/cloud-storage", params={"workspaceId": workspace}).json()
     assert (file["fileName"], int(file["size"])) == ("dropped.bin", size)
     assert signed_in.complaints() == []
+
+
+def test_a_dropped_folder_is_refused_as_such(signed_in: Browser, service: Service, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file.txt").write_text("text")
+    signed_in.go(f"/ui/workspaces/{service.workspace()}/files")
+    for kind in ("dragEnter", "dragOver", "drop"):
+        dragged = {
+            "items": [],
+            "files": [str(tmp_path / "folder"), str(tmp_path / "file.txt")],
+            "dragOperationsMask": 1,
+        }
+        event = {"type": kind, "x": 300, "y": 300, "data": dragged}
+        signed_in.driver.execute_cdp_cmd("Input.dispatchDragEvent", event)
+    signed_in.until(lambda: signed_in.find("#upload-status").text != "")
+    assert signed_in.texts("#uploads .hint, #uploads .error") == [
+        "not uploaded: it can't be read. It is a folder, or was changed or deleted meanwhile.",
+        "uploaded",
+    ]
+
+
+FILES = [("a", 4_000_000), ("b", 4_000_000), ("c", 9)]
+
+
+def test_an_upload_is_cancelled_by_keyboard_while_it_runs_and_while_it_waits(
+    signed_in: Browser, service: Service
+) -> None:
+    workspace = service.workspace()
+    signed_in.go(f"/ui/workspaces/{workspace}/files")
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 100_000}
+    signed_in.driver.execute_cdp_cmd("Network.enable", {})
+    signed_in.driver.execute_cdp_cmd("Network.emulateNetworkConditions", slow)
+    try:
+        signed_in.run(
+            "add(['a', 'b', 'c'].map((name) => new File([new Uint8Array(name === 'c' ? 9 : 4_000_000)], name)));"
+        )
+        signed_in.tab_to("Cancel")
+        signed_in.press(Keys.TAB, Keys.ENTER)
+        signed_in.run("document.querySelector('#uploads button').focus()")
+        signed_in.press(Keys.ENTER)
+        signed_in.until(lambda: signed_in.find("#upload-status").text != "")
+    finally:
+        signed_in.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
+    assert signed_in.texts("#uploads .hint, #uploads .error") == ["cancelled: not uploaded"] * 2 + ["uploaded"]
+    assert signed_in.texts("#upload-status") == ["Some files are not uploaded; the list says why."]
+    files = service.http.get("/v1/cloud-storage", params={"workspaceId": workspace}).json()
+    assert [file["fileName"] for file in files] == ["c"]

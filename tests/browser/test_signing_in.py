@@ -52,3 +52,27 @@ def test_a_key_without_permission_gets_a_message(browser: Browser, make_key: Mak
     browser.click("Webhooks")
     browser.until(lambda: browser.heading == "Forbidden")
     assert "This API key does not give the permission" in browser.text
+
+
+def test_a_form_is_kept_while_its_user_signs_in_again(signed_in: Browser, service: Service) -> None:
+    signed_in.go(f"/ui/workspaces/{service.workspace()}/new-sink")
+    signed_in.find("#label").send_keys("Masses of the rover")
+    signed_in.find("#description").send_keys("typed\nfor long")
+    signed_in.driver.delete_all_cookies()
+    signed_in.click("Create data sink")
+    signed_in.until(lambda: signed_in.heading == "Signed out")
+    form, tabs = signed_in.driver.current_window_handle, len(signed_in.driver.window_handles)
+    signed_in.click("Sign in")
+    signed_in.until(lambda: len(signed_in.driver.window_handles) > tabs)
+    signed_in.driver.switch_to.window(signed_in.driver.window_handles[-1])
+    signed_in.sign_in(service.key)
+    signed_in.driver.close()
+    signed_in.driver.switch_to.window(form)
+    signed_in.driver.refresh()
+    signed_in.until(lambda: signed_in.heading == "New data sink")
+    assert signed_in.texts("[role=alert]") == [
+        "This form is from another session, so nothing was saved. Check it, and send it again."
+    ]
+    assert signed_in.find("#description").get_attribute("value") == "typed\nfor long"
+    signed_in.click("Create data sink")
+    signed_in.until(lambda: signed_in.heading.startswith("Masses of the rover"))

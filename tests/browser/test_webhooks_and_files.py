@@ -22,14 +22,16 @@ def test_a_failed_delivery_is_sent_again_by_its_button(signed_in: Browser, servi
         signed_in.click("Send a test event")
         first = receiver.next()
         signed_in.until(lambda: signed_in.heading.startswith("webhook.test"))
-        signed_in.reload_until(lambda: "<b>no</b>" in signed_in.text)
+        signed_in.until(lambda: "<b>no</b>" in signed_in.text)
         assert signed_in.texts("h1 .state") == ["failed"]
+        assert signed_in.texts(".notice.bad") == ["The last attempt failed; another one follows."]
         assert '"type": "webhook.test"' in signed_in.text
         signed_in.go(f"/ui/webhooks/{webhook}?status=failed")
         signed_in.click("Redeliver")
         again = receiver.next()
         assert again.headers["webhook-id"] == first.headers["webhook-id"]
-        signed_in.reload_until(lambda: signed_in.texts("h1 .state") == ["succeeded"])
+        signed_in.until(lambda: signed_in.texts("h1 .state") == ["succeeded"])
+        assert signed_in.texts(".notice") == ["Delivered."]
         assert len(signed_in.texts("tbody tr")) == 2
         signed_in.go(f"/ui/webhooks/{webhook}?status=failed")
         assert "None in this state." in signed_in.text
@@ -94,7 +96,7 @@ def test_a_picture_has_a_thumbnail_and_a_download_and_can_be_converted_again(
     )
     assert made.status_code == 201, made.text
     signed_in.go(f"/ui/workspaces/{workspace}/files")
-    signed_in.reload_until(lambda: signed_in.texts("tbody .state") == ["succeeded"])
+    signed_in.until(lambda: signed_in.texts("tbody .state") == ["succeeded"])
     signed_in.until(lambda: signed_in.run("return document.querySelector('img.thumb').naturalWidth") > 0)
     signed_in.click("plan <1>.png")
     signed_in.until(lambda: signed_in.heading == "plan <1>.png")
@@ -104,6 +106,6 @@ def test_a_picture_has_a_thumbnail_and_a_download_and_can_be_converted_again(
     )
     assert bytes_came == len(picture.getvalue())
     signed_in.click("Convert again")
-    signed_in.until(lambda: "The conversion is queued" in signed_in.text)
-    signed_in.reload_until(lambda: "attempt 2" in signed_in.text)
-    signed_in.reload_until(lambda: signed_in.texts("dd .state") == ["succeeded"])
+    signed_in.until(lambda: "attempt 2" in signed_in.text)
+    signed_in.until(lambda: signed_in.texts("dd .state") == ["succeeded"])
+    assert signed_in.texts(".notice") == ["The file is converted."]

@@ -162,15 +162,6 @@ class Browser:
 
         return WebDriverWait(self.driver, seconds, 0.05).until(look)  # type: ignore[return-value]
 
-    def reload_until(self, holds: Callable[[], T]) -> T:
-        """Wait as `until` does, and reload the page, which does not update itself."""
-
-        def reloaded() -> T:
-            self.driver.refresh()
-            return holds()
-
-        return self.until(reloaded)
-
     def requested(self) -> list[str]:
         """Return the addresses that pages requested since the last call."""
         entries = [json.loads(entry["message"])["message"] for entry in self._log("performance")]

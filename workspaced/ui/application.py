@@ -129,7 +129,7 @@ class Pages:
             return await self._sign_in(form, headers, session, scope)
         if session is None:
             return see_other(_SIGN_IN)
-        form = await _proven_form(route, session, receive, headers) if is_post else {}
+        form, is_proven = await _read_form(route, session, receive, headers) if is_post else ({}, True)
         if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
         record_operation(scope, f"pages.{route.name}")
@@ -142,6 +142,7 @@ class Pages:
             address=client_address(scope, headers, self._proxies),
             api=InternalClient(self._respond, scope, session.principal),
             form=form,
+            is_proven=is_proven,
             body=receive if route.form_bytes is None else EMPTY_BODY,
         )
         shown = await route.page(request)
@@ -221,10 +222,13 @@ def _signed_out(route: Route, raw_path: bytes, headers: Headers, scope: Scope) -
     """Redirect to the form for signing in.
 
     Raises:
-        PageRefused: a script sent the request.
+        PageRefused: a script sent the request, or it is a form with what its user has typed.
     """
     if route.name == "live" or _wants_json(headers):
         raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
+    if route.keeps_input and scope["method"] == "POST":
+        sentence = "You are signed out, so nothing was saved. Sign in in another tab, then reload this page to keep your input."
+        raise PageRefused(401, "Signed out", sentence)
     return see_other(address("sign-in", next=_requested_page(raw_path, scope)))
 
 
@@ -238,20 +242,23 @@ def _require_same_origin(headers: Headers) -> None:
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
 
 
-async def _proven_form(route: Route | _BuiltIn, session: Session, receive: Receive, headers: Headers) -> dict[str, str]:
-    """Return the fields of a form, empty for a body that is no form, after the check that a page of this session sent it.
+async def _read_form(
+    route: Route | _BuiltIn, session: Session, receive: Receive, headers: Headers
+) -> tuple[dict[str, str], bool]:
+    """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it.
 
     Raises:
-        PageRefused: it has no token of the session.
+        PageRefused: it has no token of the session, and its route does not show it again.
         TooLargeProblem: it is longer than the route permits.
         Invalid: it can't be read.
     """
     most = route.form_bytes if isinstance(route, Route) else FORM_BYTES
     form = {} if most is None else await _form(receive, headers, limit=most)
     sent = headers.get(_PROOF_HEADER, "") if most is None else form.get("form_token", "")
-    if not same_token(sent, session.form_token):
+    is_proven = same_token(sent, session.form_token)
+    if not is_proven and not (isinstance(route, Route) and route.keeps_input):
         raise PageRefused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
-    return form
+    return form, is_proven
 
 
 def _wants_json(headers: Headers) -> bool:

@@ -14,6 +14,7 @@ from workspaced.ui.renderer import PageView, page_view
 from workspaced.ui.workspaces import SECTION
 
 _IN_TREE: Final = 1_000
+_OF_TYPE: Final = 200
 _CHILDREN: Final = 200
 _LISTS: Final[Mapping[str, str]] = {
     "externalLinks": "Links",
@@ -35,16 +36,25 @@ class Node:
 
 
 async def show_tree(request: PageRequest) -> PageView:
-    """Show the first thousand blocks as a tree. The API lists them by depth, so the shown part is connected."""
+    """Show the first thousand blocks as a tree. The API lists them by depth, so the shown part is connected.
+
+    With a type in the query the blocks of this type are listed by label, in pages.
+    """
     workspace_id = request.names["workspace"]
     workspace = await request.workspace()
-    found = await request.get("workspace", workspace_id, "blocks", take=str(_IN_TREE))
+    kind = request.query.get("type", "").strip()
+    list_page = PagePosition(take=_OF_TYPE if kind else _IN_TREE, skip=request.number("skip") if kind else 0)
+    chosen = {"type": kind, "sortedBy": "label"} if kind else {}
+    found = await request.get("workspace", workspace_id, "blocks", **chosen, **list_page.query)
     return page_view(
         "blocks.html",
         workspace["label"],
         SECTION,
         workspace=workspace,
-        roots=tree_of(found.value),
+        kind=kind,
+        blocks=found.value,
+        pager=list_page.pager(found.total, "workspaces", workspace_id, "blocks", type=kind),
+        roots=[] if kind else tree_of(found.value),
         shown=len(found.value),
         total=found.total,
         may_write=request.may(BLOCKS_WRITE),

@@ -19,6 +19,8 @@ from workspaced.ui.sink_icon import shown_icon
 from workspaced.ui.workspaces import SEARCHED, SECTION
 
 PAGE_LENGTH: Final = 100
+IMPORTED: Final = {"added": "created", "changed": "updated", "same": "unchanged", "rejected": "rejected"}
+"""The parameters of a sink's URL after an import, by the API's effects."""
 SEARCH_SECONDS: float = 0.3
 """A search that finds nothing in a part of the entries begins further parts for this time, before a user has to ask for more."""
 _SORTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -113,6 +115,7 @@ async def show_sink(request: PageRequest) -> PageView:
         about={name: value for name, value in sink.items() if name != "entries"},
         icon=shown_icon(sink),
         problem=problem,
+        imported={name: request.number(name) for name in IMPORTED} if set(IMPORTED) <= set(request.query) else None,
         may_write=request.may(DATA_SINKS_WRITE),
         may_push=request.may(DATA_SINKS_PUSH),
         search=entry_range.search,

@@ -13,6 +13,7 @@ from workspaced.http.responses import Response
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.edit.form import checked
+from workspaced.ui.list_sort import sort_of
 from workspaced.ui.page_request import PageRefused, PageRequest, api_error
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
@@ -28,11 +29,12 @@ _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 
 async def list_files(request: PageRequest) -> PageView:
-    """Show the files, by name."""
+    """Show the files, by name unless the user chooses another order."""
     workspace_id = request.names["workspace"]
     workspace = await request.workspace()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
-    found = await request.get("cloud-storage", workspaceId=workspace_id, sortedBy="fileName", **list_page.query)
+    sort = sort_of(request, name="fileName", size="size", changed="updatedAt")
+    found = await request.get("cloud-storage", workspaceId=workspace_id, **sort.query, **list_page.query)
     return page_view(
         "files.html",
         workspace["label"],
@@ -40,7 +42,9 @@ async def list_files(request: PageRequest) -> PageView:
         workspace=workspace,
         files=[(file, picture_of(file)) for file in found.value],
         may_write=request.may(FILES_WRITE),
-        pager=list_page.pager(found.total, "workspaces", workspace_id, "files"),
+        sort=sort,
+        here=address("workspaces", workspace_id, "files"),
+        pager=list_page.pager(found.total, "workspaces", workspace_id, "files", sort=sort.chosen),
     )
 
 

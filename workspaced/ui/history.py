@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -23,6 +24,11 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
 async def show_history(request: PageRequest) -> PageView:
     """Show what is kept of a sink's history and, if the query has moments, what differs between them."""
+    return await _history_page(request)
+
+
+async def _history_page(request: PageRequest, refused: PageRefused | None = None) -> PageView:
+    """Return the page; if the API has refused the settings of a form, with what its user has typed."""
     workspace, sink, kept = await _sink(request)
     since, until = request.query.get("from", ""), request.query.get("to", "")
     found: ApiResponse | None = None
@@ -30,12 +36,15 @@ async def show_history(request: PageRequest) -> PageView:
     if since:
         try:
             found = await _comparison(request, since, until)
-        except PageRefused as refused:
-            wrong = refused.sentence
-    return page_view(
+        except PageRefused as not_compared:
+            wrong = not_compared.sentence
+    own = request.form if refused else {"changes": kept["ownChanges"], "days": kept["ownDays"]}
+    view = page_view(
         "sink_history.html",
         f"History of {sink['label']}",
         SECTION,
+        own={name: "" if own.get(name) is None else own[name] for name in ("changes", "days")},
+        refused=refused.sentence if refused else "",
         workspace=workspace,
         sink=sink,
         kept=kept,
@@ -51,13 +60,17 @@ async def show_history(request: PageRequest) -> PageView:
         next=_next(request, found, since=since, to=found.record["until"].rstrip("Z")) if found else "",
         base=address("workspaces", workspace["id"], "sinks", sink["visibleId"], "entries"),
     )
+    return dataclasses.replace(view, status=refused.status) if refused else view
 
 
-async def configure(request: PageRequest) -> Response:
-    """Set what is kept of a sink's history, then show it."""
+async def configure(request: PageRequest) -> PageView | Response:
+    """Set what is kept of a sink's history, then show it; after a mistake show the form again."""
     names = request.names
     body = {name: _number(request.form.get(name, "")) for name in ("changes", "days")}
-    await request.send("PATCH", "workspace", names["workspace"], "data-sink-history", names["sink"], body=body)
+    try:
+        await request.send("PATCH", "workspace", names["workspace"], "data-sink-history", names["sink"], body=body)
+    except PageRefused as refused:
+        return await _history_page(request, refused)
     return see_other(address("workspaces", names["workspace"], "sinks", names["sink"], "history"))
 
 
@@ -83,6 +96,7 @@ async def show_entry_history(request: PageRequest) -> PageView:
         is_later=bool(cursor),
         next=_next(request, found),
         chart=chart,
+        lacks_chart=chart is None and not cursor and _has_numbers(found.value),
         chart_width=WIDTH,
         chart_height=HEIGHT,
     )
@@ -137,6 +151,11 @@ def _number(text: str) -> object:
     if not text:
         return None
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+def _has_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether several values after the changes are numbers, so that a user expects a chart."""
+    return sum(bool(change["after"] and quantity_of(change["after"]["value"])) for change in changes) > 1
 
 
 def _are_numbers(changes: Sequence[Mapping[str, Any]]) -> bool:

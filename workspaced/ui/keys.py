@@ -37,7 +37,7 @@ async def create_key(request: PageRequest) -> PageView:
     try:
         issued = await request.send("POST", "api-keys", body=body)
     except PageRefused as refused:
-        if refused.status not in _CLIENT_ERROR or refused.status == 403:
+        if refused.status not in _CLIENT_ERROR or (refused.status == 403 and request.is_proven):
             raise
         wrong = " ".join(sentence for _, sentence in refused.mistakes) or refused.sentence
         return await _page(request, given=given, wrong=wrong, status=refused.status)

@@ -83,7 +83,8 @@ class ApiResponse:
 class PageRequest:
     """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST.
 
-    ``form`` has the fields of a POST. ``body`` receives the bytes of a POST that is no form, not yet read.
+    ``form`` has the fields of a POST. ``is_proven``: a page of this session sent it; otherwise it changes nothing.
+    ``body`` receives the bytes of a POST that is no form, not yet read.
     """
 
     method: str
@@ -94,6 +95,7 @@ class PageRequest:
     address: str
     api: InternalClient
     form: Mapping[str, str] = field(default_factory=dict)
+    is_proven: bool = True
     body: Receive = EMPTY_BODY
 
     def may(self, scope: str) -> bool:
@@ -144,8 +146,11 @@ class PageRequest:
         """Send a change to the API; ``body`` None: without a body; ``if_match`` empty: whatever the version is.
 
         Raises:
-            PageRefused: the API responds with an error.
+            PageRefused: the API responds with an error, or the form is from another session.
         """
+        if not self.is_proven:
+            sentence = "This form is from another session, so nothing was saved. Check it, and send it again."
+            raise PageRefused(403, "Not done", sentence)
         headers = {names.CLIENT_ID: CLIENT_ID, **({"If-Match": if_match} if if_match else {})}
         if body is not None:
             headers["Content-Type"] = names.JSON

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from ingestd.process.pages.text import counted, exact
 from workspaced.ui.addresses import address, below
@@ -55,7 +56,12 @@ class Renderer:
             shown_items=_SHOWN_ITEMS,
         )
         self._environment.filters.update(
-            instant=_instant, counted=counted, plain_number=_plain_number, exact=exact, shown=entry_digest
+            instant=_instant,
+            counted=counted,
+            plain_number=_plain_number,
+            exact=exact,
+            exact_attribute=_exact_attribute,
+            shown=entry_digest,
         )
         self._environment.tests.update(timestamp=_is_timestamp)
 
@@ -72,6 +78,11 @@ class Renderer:
 def _instant(text: str) -> str:
     """Return ``2026-11-21 22:32:49 UTC`` for the API's timestamp."""
     return f"{text[:10]} {text[11:19]} UTC"
+
+
+def _exact_attribute(text: str) -> Markup:
+    """Return a text as the value of an attribute. HTML reads CR and CR LF as LF, unless CR is written as a reference."""
+    return Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704 - escaped
 
 
 def _is_timestamp(value: object) -> bool:

@@ -29,7 +29,7 @@ class Route:
     """One row. A POST requires the form token of the session. Requests are counted under ``name``.
 
     ``form_bytes``: the longest form. None: the body is no form, and the token is in the header `X-Form-Token`, which a page of
-    another site can't send.
+    another site can't send. ``keeps_input``: a form of another session does nothing, but is shown again with what its user typed.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Route:
     path: str
     page: Page
     form_bytes: int | None = FORM_BYTES
+    keeps_input: bool = False
 
 
 def routes(live: LiveUpdates) -> tuple[Route, ...]:
@@ -51,7 +52,9 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
         Route(name="live", method="GET", path=f"{SINK}/live", page=live.follow),
         Route(name="entry", method="GET", path=ENTRY, page=entries.show_entry),
         Route(name="history", method="GET", path=f"{SINK}/history", page=history.show_history),
-        Route(name="configure_history", method="POST", path=f"{SINK}/history", page=history.configure),
+        Route(
+            name="configure_history", method="POST", path=f"{SINK}/history", page=history.configure, keeps_input=True
+        ),
         Route(
             name="entry_history",
             method="GET",
@@ -66,7 +69,7 @@ def routes(live: LiveUpdates) -> tuple[Route, ...]:
         Route(name="retry_conversion", method="POST", path=f"{FILE}/retry", page=files.retry),
         Route(name="audit", method="GET", path="/ui/audit", page=audit.show_log),
         Route(name="keys", method="GET", path="/ui/keys", page=keys.list_keys),
-        Route(name="create_key", method="POST", path="/ui/keys", page=keys.create_key),
+        Route(name="create_key", method="POST", path="/ui/keys", page=keys.create_key, keeps_input=True),
         Route(name="rotate_key", method="POST", path="/ui/keys/{key}/rotate", page=keys.rotate_key),
         Route(name="revoke_key", method="POST", path="/ui/keys/{key}/revoke", page=keys.revoke_key),
         Route(name="webhooks", method="GET", path="/ui/webhooks", page=webhooks.list_webhooks),

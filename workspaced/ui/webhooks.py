@@ -80,6 +80,7 @@ async def show_delivery(request: PageRequest) -> PageView:
         delivery.record["type"],
         SECTION,
         webhook=webhook.record,
+        may_write=may_write(request),
         delivery=delivery.record,
         about={name: value for name, value in delivery.record.items() if name not in {"attempts", "event"}},
         event=_readable(delivery.record["event"]) if "event" in delivery.record else "",

@@ -14,6 +14,7 @@ from workspaced.security.permissions import (
     WORKSPACES_WRITE,
 )
 from workspaced.ui.addresses import address, see_other
+from workspaced.ui.list_sort import sort_of
 from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView, page_view
@@ -35,7 +36,8 @@ async def list_workspaces(request: PageRequest) -> PageView:
     """Show the workspaces, by label; ``search`` is a part of the label."""
     search = request.query.get("search", "").strip()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
-    found = await request.get("workspace", filters=_label_contains(search), **list_page.query, sortedBy="label")
+    sort = sort_of(request, label="label", changed="updatedAt")
+    found = await request.get("workspace", filters=_label_contains(search), **list_page.query, **sort.query)
     return page_view(
         "workspaces.html",
         "Workspaces",
@@ -43,7 +45,8 @@ async def list_workspaces(request: PageRequest) -> PageView:
         workspaces=found.value,
         search=search,
         may_create=request.may(WORKSPACES_CREATE),
-        pager=list_page.pager(found.total, "workspaces", search=search),
+        sort=sort.chosen,
+        pager=list_page.pager(found.total, "workspaces", search=search, sort=sort.chosen),
     )
 
 
@@ -52,7 +55,8 @@ async def show_workspace(request: PageRequest) -> PageView:
     workspace_id = request.names["workspace"]
     workspace = await request.workspace()
     list_page = PagePosition(take=_SINKS_LENGTH, skip=request.number("skip"))
-    sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query)
+    sort = sort_of(request, id="serial", label="label", changed="updatedAt")
+    sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query, **sort.query)
     counts = {
         sink["id"]: await request.count("workspace", workspace_id, "data-sink", sink["id"]) for sink in sinks.value
     }
@@ -71,7 +75,9 @@ async def show_workspace(request: PageRequest) -> PageView:
         may_edit=request.may(WORKSPACES_WRITE),
         may_delete=request.may(WORKSPACES_DELETE),
         may_write=request.may(DATA_SINKS_WRITE),
-        pager=list_page.pager(sinks.total, "workspaces", workspace_id),
+        sort=sort,
+        here=address("workspaces", workspace_id),
+        pager=list_page.pager(sinks.total, "workspaces", workspace_id, sort=sort.chosen),
     )
 
 

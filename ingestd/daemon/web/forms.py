@@ -5,11 +5,20 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from ingestd.daemon.web.message import WebRequest
 
 TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
-_SENTENCES_AT_MOST = 100
+_RESULTS_AT_MOST = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionResult:
+    """What an action did. ``is_done``: it was performed."""
+
+    sentence: str
+    is_done: bool
 
 
 class Forms:
@@ -20,7 +29,7 @@ class Forms:
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._sentences: OrderedDict[str, str] = OrderedDict()
+        self._results: OrderedDict[str, ActionResult] = OrderedDict()
 
     def accepts(self, request: WebRequest) -> bool:
         """Return True if a page of this process has sent the form."""
@@ -30,14 +39,14 @@ class Forms:
             return False
         return hmac.compare_digest(given.encode(), self.token.encode())
 
-    def remember(self, sentence: str) -> str:
+    def remember(self, result: ActionResult) -> str:
         """Store the result of an action for the next page; return its number in the URL."""
         number = secrets.token_urlsafe(8)
-        self._sentences[number] = sentence
-        while len(self._sentences) > _SENTENCES_AT_MOST:
-            self._sentences.popitem(last=False)
+        self._results[number] = result
+        while len(self._results) > _RESULTS_AT_MOST:
+            self._results.popitem(last=False)
         return number
 
-    def result(self, number: str) -> str:
+    def result(self, number: str) -> ActionResult | None:
         """Return the stored result, or nothing."""
-        return self._sentences.get(number, "")
+        return self._results.get(number)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from ingestd.core.errors import IngestdError
 from ingestd.core.phrases import counted
@@ -22,13 +22,13 @@ from ingestd.daemon.control.requests import (
     RunDecided,
 )
 from ingestd.daemon.web.export_streams import ExportStreams
-from ingestd.daemon.web.forms import Forms
+from ingestd.daemon.web.forms import ActionResult, Forms
 from ingestd.daemon.web.live import LiveRows
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.daemon.web.pages import PageContent, PageContents, PageMissing, selection_of
 from ingestd.daemon.web.renderer import PageRenderer
 from ingestd.mirror.drift import START
-from ingestd.mirror.rejections import Retried
+from ingestd.mirror.rejections import Retried, Selection
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.pages.assets import CACHED, PageAssets
 from ingestd.settings.drift import Mode
@@ -193,7 +193,7 @@ class Site:
         return WebResponse(body=await self._in_thread(render), content_type=_HTML)
 
     def _failure(self, status: int, sentence: str) -> WebResponse:
-        values = {"title": "Not possible", "section": "", "result": "", "sentence": sentence}
+        values = {"title": "Not possible", "section": "", "result": None, "sentence": sentence}
         return WebResponse(status=status, body=self._render("failure.html", **values), content_type=_HTML)
 
     def _render(self, template: str, **values: object) -> bytes:
@@ -205,15 +205,16 @@ class Site:
 
     async def _retry(self, request: WebRequest) -> WebResponse:
         fields = request.form
+        page = f"/rejected?{urlencode(_filters(selection_of(fields)))}&"
         ids = [int(name.removeprefix("id-")) for name in fields if name.startswith("id-")]
         if len(ids) > _IDS_AT_MOST or (not ids and "all" not in fields):
-            return self._done("/rejected", "Nothing was selected.")
+            return self._done(page, "Nothing was selected.", is_done=False)
         selection = selection_of({} if ids else fields, ids)
         done = await asyncio.shield(self._perform(RetryRejected(selection=selection), _ACTOR))
         if not isinstance(done, Retried):
             raise TypeError(f"the response to a retry is {done!r}")
         return self._done(
-            "/rejected",
+            page,
             f"Pending again: {counted(done.entries, 'entry')}. Mapped again when their source is read: "
             f"{counted(done.records, 'record')}.",
         )
@@ -225,7 +226,7 @@ class Site:
         if not isinstance(done, RunDecided):
             raise TypeError(f"the response to a decision is {done!r}")
         if done.refusal:
-            return self._done("/held", done.refusal)
+            return self._done("/held", done.refusal, is_done=False)
         if verb == "discard":
             return self._done("/held", f"Run {run} of {done.partition} is discarded; what is delivered stays.")
         return self._done(
@@ -242,7 +243,7 @@ class Site:
         names = await self._in_thread(lambda: self._pages.pipeline_names(pipeline))
         page = f"/drift?pipeline={quote(pipeline)}&"
         if self._drift_checks:
-            return self._done(page, "A check is running already. Reload this page to see its result.")
+            return self._done(page, "A check is running already. Reload this page to see its result.", is_done=False)
         check = asyncio.ensure_future(self._perform(CheckDrift(pipelines=names, mode=mode), _ACTOR))
         self._drift_checks.add(check)
         check.add_done_callback(self._end_drift_check)
@@ -267,7 +268,7 @@ class Site:
         if not isinstance(done, Reloaded):
             raise TypeError(f"the response to a reload is {done!r}")
         if done.mistakes:
-            return self._done("/configuration", "Nothing was changed, because the file has mistakes.")
+            return self._done("/configuration", "Nothing was changed, because the file has mistakes.", is_done=False)
         counts = (
             ("added", done.added),
             ("removed", done.removed),
@@ -277,13 +278,16 @@ class Site:
         changed = ", ".join(f"{len(names)} {verb}" for verb, names in counts if names) or "none changed"
         return self._done("/configuration", f"Reloaded. Pipelines: {changed}, {done.unchanged} unchanged.")
 
-    def _done(self, path: str, sentence: str) -> WebResponse:
+    def _done(self, path: str, sentence: str, *, is_done: bool = True) -> WebResponse:
+        number = self._forms.remember(ActionResult(sentence=sentence, is_done=is_done))
         return WebResponse(
-            status=303,
-            headers=(
-                ("Location", f"{path}{'' if path.endswith('&') else '?'}done={quote(self._forms.remember(sentence))}"),
-            ),
+            status=303, headers=(("Location", f"{path}{'' if path.endswith('&') else '?'}done={quote(number)}"),)
         )
+
+
+def _filters(selection: Selection) -> dict[str, str]:
+    """Return the fields of the form that shows a selection."""
+    return {name: text for name in ("pipeline", "reason", "file", "key") if (text := getattr(selection, name))}
 
 
 def _row_number(text: str) -> int:

@@ -201,6 +201,18 @@ async def test_a_key_sees_and_can_do_only_what_it_may(
             assert re.findall(r">(?:New|Edit|Delete)\b", shown) == [], path
         for path in ("/ui/workspaces/new", f"{page}/edit", f"{page}/delete", f"{page}/new-sink"):
             assert (await send(reader, path, label="X")).status_code == 403, path
+        upload = {"workspaceId": workspace, "fileName": "damaged.png"}
+        headers = {"Content-Type": "image/png"}
+        file = (await http.post("/v1/cloud-storage", params=upload, content=b"no", headers=headers)).json()["id"]
+        hook = await http.post("/v1/webhooks", json={"url": "https://example.com/in"})
+        await http.post(f"{hook.headers['Location']}/test")
+        delivery, *_ = (await http.get(f"{hook.headers['Location']}/deliveries")).json()
+        # The owner of a webhook may have a key that only reads.
+        await sign_in(reader, make_key("bob", "reader"))
+        hook_page = hook.headers["Location"].replace("/v1/", "/ui/")
+        for path in (f"{page}/files", f"{page}/files/{file}", hook_page, f"{hook_page}/deliveries/{delivery['id']}"):
+            shown = (await reader.get(path)).text
+            assert re.findall(r"<button[^>]*>([^<]*)", shown) == ["Sign out"], path
     assert (await http.get(f"/v1/workspace/{workspace}")).json()["label"] == "Rover"
 
 
@@ -215,6 +227,40 @@ async def test_a_page_of_another_site_can_change_nothing(
     sent = {**fields, "label": "Evil", **({} if token is None else {"form_token": token})}
     assert (await browser.post("/ui/workspaces/new", data=sent, headers=headers)).status_code == 403
     assert (await http.get("/v1/workspace")).json() == []
+
+
+async def test_a_form_of_a_former_session_changes_nothing_and_keeps_what_was_typed(
+    browser: httpx.AsyncClient, http: httpx.AsyncClient
+) -> None:
+    workspace = await workspace_of(http)
+    sink = await sink_of(http, workspace, {"a": "1"})
+    page = f"/ui/workspaces/{workspace}"
+    table = {"table": "a\t2\nb\t3"}
+    forms = {
+        f"{page}/edit": {"label": "Typed"},
+        f"{page}/new-sink": {"label": "Typed"},
+        f"{page}/sinks/{sink}/new-entry": {"key": "Typed", "value": "1", "dataType": "scalar"},
+        f"{page}/sinks/{sink}/entries/a/edit": {"value": "Typed", "dataType": "scalar"},
+        f"{page}/sinks/{sink}/import": table,
+        f"{page}/sinks/{sink}/delete": {},
+        f"{page}/delete": {},
+        f"{page}/sinks/{sink}/history": {"changes": "87", "days": "9"},
+        "/ui/webhooks/new": {"url": "http://127.0.0.1:9/Typed", "dataEvents": "*"},
+        "/ui/keys": {"name": "Typed", "role": "pusher"},
+    }
+    before = [(await http.get(path)).json() for path in ("/v1/workspace", f"/v1/workspace/{workspace}/data-sink")]
+    for path, fields in forms.items():
+        hidden = await hidden_of(browser, path)
+        refused = await browser.post(path, data={**hidden, **fields, "form_token": "0" * 64}, headers=OWN)
+        assert refused.status_code == 403, path
+        assert "This form is from another session, so nothing was saved." in refused.text
+        assert all(html.escape(text) in refused.text for text in fields.values()), path
+        assert hidden["form_token"] in refused.text, "it can be sent again"
+    assert [
+        (await http.get(path)).json() for path in ("/v1/workspace", f"/v1/workspace/{workspace}/data-sink")
+    ] == before
+    assert (await http.get("/v1/webhooks")).json() == []
+    assert "Typed" not in (await browser.get("/ui/keys")).text
 
 
 async def test_a_form_that_is_too_long_is_refused(browser: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
@@ -243,7 +289,7 @@ async def test_each_action_of_the_grid_can_be_undone_in_turn(
     browser: httpx.AsyncClient, http: httpx.AsyncClient
 ) -> None:
     workspace = await workspace_of(http)
-    sink = await sink_of(http, workspace, {"mass": "1", "nothing": None})
+    sink = await sink_of(http, workspace, {"mass": "1", "nothing": None, "lines": "a\r\nb\rc\nd"})
     page, api = f"/ui/workspaces/{workspace}/sinks/{sink}", f"/v1/workspace/{workspace}/data-sink/{sink}"
 
     async def state() -> dict[str, tuple[str | None, str]]:
@@ -256,6 +302,7 @@ async def test_each_action_of_the_grid_can_be_undone_in_turn(
         {"action": "set", "key": "nothing", "value": "<b>"},
         {"action": "create", "key": "a/b", "value": "=1\r\n2", "dataType": "text"},
         {"action": "delete", "key": "mass"},
+        {"action": "delete", "key": "lines"},
     ):
         shown = "" if fields["action"] == "create" else await shown_of(browser, page, fields["key"])
         done, undo = await change(browser, page, shown=shown, **fields)
@@ -290,12 +337,13 @@ async def test_an_action_and_its_undo_are_refused_after_a_change_of_another_user
 
 async def test_line_ends_stay_as_they_are_stored(browser: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
     workspace = await workspace_of(http)
-    sink = await sink_of(http, workspace, {"dos": "a\r\nb", "unix": "a\nb", "mixed": "a\r\nb\nc"})
+    sink = await sink_of(http, workspace, {"dos": "a\r\nb", "unix": "a\nb", "mixed": "a\r\nb\nc", "mac": "a\rb"})
     page, api = f"/ui/workspaces/{workspace}/sinks/{sink}", f"/v1/workspace/{workspace}/data-sink/{sink}"
     for key, sent, stored in (
         ("dos", "a\r\nb\r\nc", "a\r\nb\r\nc"),
         ("unix", "a\r\nc", "a\nc"),
         ("mixed", "a\r\nb\r\nc", "a\r\nb\nc"),
+        ("mac", "a\r\nb", "a\rb"),
     ):
         assert (await send(browser, f"{page}/entries/{key}/edit", value=sent, dataType="text")).status_code == 303
         assert (await http.get(f"{api}/{key}")).json()["value"] == stored
@@ -331,7 +379,7 @@ async def test_a_table_is_shown_before_it_is_written(browser: httpx.AsyncClient,
         "1 rejected",
     ]
     assert "Write 2 entries" in preview.text
-    assert "can&#39;t be &#39;.&#39; or &#39;..&#39;" in preview.text
+    assert ">key can&#39;t be &#39;.&#39; or &#39;..&#39;" in preview.text, "without the number of the item"
     assert len((await http.get(api)).json()["entries"]) == 2, "a preview writes nothing"
     seen = dict(HIDDEN.findall(preview.text.partition('<form class="fields')[2]))
     await http.post(f"{api}/mass", json={"key": "b", "value": "9"})
@@ -339,7 +387,8 @@ async def test_a_table_is_shown_before_it_is_written(browser: httpx.AsyncClient,
     assert (changed.status_code, "changed since this preview" in changed.text) == (409, True)
     seen = dict(HIDDEN.findall(changed.text.partition('<form class="fields')[2]))
     done = await browser.post(f"{page}/import", data={**choices, **seen, "apply": "true"}, headers=OWN)
-    assert (done.status_code, done.headers["Location"]) == (303, page)
+    assert done.status_code == 303
+    assert "1 new, 1 changed, 1 unchanged, 1 rejected." in (await browser.get(done.headers["Location"])).text
     entries = {one["key"]: (one["value"], one["updatedBy"]) for one in (await http.get(api)).json()["entries"]}
     assert entries == {"a": ("1", "bob"), "b": ("1234.5", "anna"), "c": ("3", "anna")}
 
@@ -355,14 +404,20 @@ async def test_files_of_tables_are_read_and_others_are_refused_with_a_sentence(
     assert made.active is not None
     for row in (["key", "value"], ["00417", 417.0], ["x", 0.1]):
         made.active.append(row)
+    made.active.title = "Masses"
+    made.create_sheet("Notes")
     made.save(workbook)
 
     async def read(name: str, content: bytes, proof: str = token) -> httpx.Response:
         headers = {**OWN, "Accept": "application/json", "X-Form-Token": proof}
         return await browser.post(f"{page}/import/file?name={name}", content=content, headers=headers)
 
-    assert (await read("b.xlsx", workbook.read_bytes())).json() == {"text": "key\tvalue\n00417\t417\nx\t0.1\n"}
-    assert (await read("a.csv", "k;é".encode("windows-1252"))).json() == {"text": "k;é"}
+    assert (await read("b.xlsx", workbook.read_bytes())).json() == {
+        "text": "key\tvalue\n00417\t417\nx\t0.1\n",
+        "sheet": "Masses",
+        "others": 1,
+    }
+    assert (await read("a.csv", "k;é".encode("windows-1252"))).json()["text"] == "k;é"
     for name, content in (("b.xlsx", b"PK damaged"), ("a.csv", b"\0\1")):
         refused = await read(name, content)
         assert refused.status_code == 400

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from workspaced.core.problems import Invalid
+from workspaced.core.table_file import TableFile
 from workspaced.resources.cloud_storage import job
 from workspaced.resources.cloud_storage.converters.registry import CONVERTERS, Converter
 from workspaced.resources.cloud_storage.job import ConversionFailure
@@ -36,7 +37,7 @@ class TableFiles:
             output_bytes=min(settings.output_bytes, _OUTPUT_BYTES),
         )
 
-    async def text_of(self, name: str, content: bytes) -> str:
+    async def read(self, name: str, content: bytes) -> TableFile:
         """Return the text of a table: a CSV file decoded, or the first sheet of a workbook, separated by tabs.
 
         Raises:
@@ -44,7 +45,7 @@ class TableFiles:
         """
         ending = Path(name).suffix.lower()
         if ending.removeprefix(".") not in _SHEET_TEXT.endings:
-            return _decoded(content)
+            return TableFile(text=_decoded(content))
         async with self._turn:
             with tempfile.TemporaryDirectory(dir=self._folder, prefix="table-") as made:
                 folder = Path(made)
@@ -53,7 +54,12 @@ class TableFiles:
                 outcome = await job.run(_SHEET_TEXT, source, ending, folder, settings=self._settings)
                 if isinstance(outcome, ConversionFailure):
                     raise Invalid("bad_table", outcome.sentence)
-                return await asyncio.to_thread((folder / "made" / outcome.outputs[0].file).read_text, encoding="utf-8")
+                text, sheets = [
+                    await asyncio.to_thread((folder / "made" / one.file).read_text, encoding="utf-8")
+                    for one in outcome.outputs
+                ]
+                sheet, *others = sheets.split("\n")
+                return TableFile(text=text, sheet=sheet, others=len(others))
 
 
 def _decoded(content: bytes) -> str:

@@ -91,9 +91,18 @@ function startGrid(table) {
   }
 
   function keep(actions) {
-    sessionStorage.setItem(stackName, JSON.stringify(actions.slice(-100)));
-    undoButton.hidden = actions.length === 0;
-    const last = actions[actions.length - 1];
+    let kept = actions.slice(-100);
+    for (;;) {
+      try {
+        sessionStorage.setItem(stackName, JSON.stringify(kept));
+        break;
+      } catch {
+        if (!kept.length) break;
+        kept = kept.slice(1); // the values are too long for the storage of the browser: the oldest action can't be undone
+      }
+    }
+    undoButton.hidden = kept.length === 0;
+    const last = kept[kept.length - 1];
     undoButton.textContent = last ? `Undo: ${last.sentence}` : "Undo";
   }
 
@@ -126,7 +135,7 @@ function startGrid(table) {
     const result = await sendForm(address, last.fields);
     undoButton.disabled = false;
     if (result.problem) {
-      if (result.status && result.status !== 429 && result.status < 500) keep(actions); // it will never be possible
+      if ([400, 404, 409, 412, 422].includes(result.status)) keep(actions); // it will never be possible
       if (result.row) showRow(last.fields.key, result.row);
       say(`Not undone (${last.sentence}): ${result.problem}`);
       return;

@@ -16,7 +16,9 @@ chosen.addEventListener("change", async () => {
     const result = await response.json();
     if (response.ok) {
       byId("table").value = result.text;
-      status.textContent = `${file.name} is in the field above. Press Preview.`;
+      const sheet = result.others ? `The sheet “${result.sheet}” of ` : "";
+      const others = result.others ? ` Not read: ${result.others} further ${result.others === 1 ? "sheet" : "sheets"}; paste a table from there.` : "";
+      status.textContent = result.text.trim() ? `${sheet}${file.name} is in the field above. Press Preview.${others}` : `${file.name} is empty.`;
     } else {
       status.textContent = `${file.name} was not read: ${result.detail}`;
     }

@@ -135,4 +135,54 @@ for (const secret of document.querySelectorAll("input[readonly]")) {
   if (document.activeElement === secret) secret.select();
 }
 
+// A part of the page that waits for a worker of the service is read again until it does not wait.
+// Unchanged elements stay the same ones, so that focus and selection in them remain.
+function refresh(part) {
+  const htmlOf = (parent) => Array.from(parent.children, (one) => one.outerHTML);
+  let before = htmlOf(part); // as the service rendered it: other scripts change elements afterwards
+  let pause = 500;
+
+  function show(next) {
+    const after = htmlOf(next);
+    const focused = part.contains(document.activeElement) ? document.activeElement.outerHTML : null;
+    if (after.length === before.length) {
+      Array.from(next.children).forEach((made, index) => {
+        if (after[index] === before[index]) return;
+        if (part.children[index].open) made.open = true;
+        part.children[index].replaceWith(document.importNode(made, true));
+      });
+    } else {
+      part.replaceChildren(...Array.from(next.children, (made) => document.importNode(made, true)));
+    }
+    before = after;
+    if (focused && !part.contains(document.activeElement)) {
+      const again = Array.from(part.querySelectorAll("a, button, summary, input, select, [tabindex]"));
+      (again.find((one) => one.outerHTML === focused) || part).focus({ preventScroll: true });
+    }
+    document.dispatchEvent(new Event("rows"));
+  }
+
+  async function look() {
+    if (!document.hidden) {
+      try {
+        const response = await fetch(location.href, { credentials: "same-origin" });
+        const page = response.ok && new DOMParser().parseFromString(await response.text(), "text/html");
+        const next = page && page.getElementById(part.id);
+        if (page && !next) return; // another page: its user has signed out
+        if (next) {
+          show(next);
+          if (!("waits" in next.dataset)) return;
+        }
+      } catch {
+        // The service can't be reached; the next look may succeed.
+      }
+    }
+    pause = Math.min(pause * 1.5, 15_000);
+    setTimeout(look, pause);
+  }
+
+  setTimeout(look, pause);
+}
+
+for (const part of document.querySelectorAll("[data-waits]")) refresh(part);
 if (status && window.EventSource) follow(status.dataset.from);

@@ -12,8 +12,10 @@ function send(file, line) {
     const request = new XMLHttpRequest(); // unlike fetch, it reports the progress of an upload
     const bar = line.querySelector("progress");
     const words = line.querySelector("span");
+    const cancel = line.querySelector("button");
     const end = (sentence, bad) => {
       bar.remove();
+      cancel.remove();
       words.textContent = sentence;
       words.className = bad ? "error" : "hint";
       done(!bad);
@@ -42,7 +44,17 @@ function send(file, line) {
       line.querySelector("bdi").replaceChildren(link);
       end("uploaded", false);
     });
-    request.addEventListener("error", () => end("not uploaded: the service can't be reached, or the connection ended. Try again.", true));
+    request.addEventListener("error", async () => {
+      const isReadable = await file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+      const reason = isReadable ? "the service can't be reached, or the connection ended. Try again." : "it can't be read. It is a folder, or was changed or deleted meanwhile.";
+      end(`not uploaded: ${reason}`, true);
+    });
+    request.addEventListener("abort", () => end("cancelled: not uploaded", true));
+    if ("cancelled" in line.dataset) {
+      end("cancelled: not uploaded", true);
+      return;
+    }
+    cancel.addEventListener("click", () => request.abort());
     request.send(file);
   });
 }
@@ -68,7 +80,17 @@ function add(files) {
     const bar = document.createElement("progress");
     bar.setAttribute("aria-label", `Progress of ${file.name}`);
     bar.value = 0;
-    line.append(name, " ", bar, " ", document.createElement("span"));
+    const cancel = document.createElement("button");
+    cancel.type = "button";
+    cancel.className = "quiet";
+    cancel.textContent = "Cancel";
+    cancel.setAttribute("aria-label", `Cancel ${file.name}`);
+    cancel.addEventListener("click", () => {
+      line.dataset.cancelled = "";
+      cancel.disabled = true;
+      picker.focus();
+    });
+    line.append(name, " ", bar, " ", cancel, " ", document.createElement("span"));
     list.append(line);
     queue.push([file, line]);
   }

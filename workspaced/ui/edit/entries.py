@@ -15,6 +15,7 @@ from workspaced.ui.edit.form import (
     FormField,
     FormPage,
     checked,
+    plain_line_ends,
     save,
 )
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
@@ -74,8 +75,9 @@ async def delete_entry(request: PageRequest) -> PageView | Response:
 async def change_entry(request: PageRequest) -> PageView:
     """Perform one action of the grid. Show the row of the entry afterwards, and the form that undoes it.
 
-    ``action`` is ``create``, ``set`` or ``delete``. Undo is such an action with the former value and the digest of what
-    the first action left: it is refused if the entry was changed meanwhile.
+    ``action`` is ``create``, ``set``, ``delete`` or ``restore``, which creates an entry with the line ends that it had. Undo is
+    such an action with the former value and the digest of what the first action left: it is refused if the entry was changed
+    meanwhile.
 
     Raises:
         PageRefused: the API responds with an error.
@@ -86,6 +88,9 @@ async def change_entry(request: PageRequest) -> PageView:
             case "create":
                 after = (await _create(request, key)).record
                 undo = {"action": "delete", SHOWN: entry_digest(after)}
+            case "restore":
+                after = (await _create(request, key, stored=request.form.get("value", ""))).record
+                undo = {"action": "delete", SHOWN: entry_digest(after)}
             case "set":
                 before = (await _set(request, key)).record
                 after = (await request.get(*sink_path(request), key)).record
@@ -93,7 +98,7 @@ async def change_entry(request: PageRequest) -> PageView:
                 undo = {"action": "set", **_fields(before), SHOWN: entry_digest({**before, **wanted})}
             case "delete":
                 before = await _delete(request, key)
-                return _changed(request, key, None, {"action": "create", **_fields(before), SHOWN: ""})
+                return _changed(request, key, None, {"action": "restore", **_fields(before), SHOWN: ""})
             case _:
                 raise PageRefused(400, "Not done", "The page sent an unknown action. Reload it and try again.")
     except ChangedMeanwhile as changed:
@@ -145,15 +150,15 @@ def _wanted(request: PageRequest, stored: str | None) -> dict[str, str | None]:
 
 def with_line_ends(text: str, stored: str) -> str:
     """Return a text with the line ends of the stored one, because browsers send every line end of a form as CR LF."""
-    plain = text.replace("\r\n", "\n")
-    if plain == stored.replace("\r\n", "\n"):
+    plain = plain_line_ends(text)
+    if plain == plain_line_ends(stored):
         return stored
     return plain.replace("\n", "\r\n") if "\r\n" in stored else plain
 
 
-async def _create(request: PageRequest, key: str) -> ApiResponse:
+async def _create(request: PageRequest, key: str, *, stored: str | None = None) -> ApiResponse:
     own_id = {"id": text} if (text := request.form.get("id", "").strip()) else {}
-    body = {"key": key, **own_id, **_wanted(request, None)}
+    body = {"key": key, **own_id, **_wanted(request, stored)}
     return await request.send("POST", *sink_path(request), body=body)
 
 

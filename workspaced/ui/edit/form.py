@@ -144,7 +144,7 @@ def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[s
         if one.kind == "check":
             found[member] = bool(checked(form, one.name))
         elif one.name in form:
-            value = _READ.get(one.kind, _read_text)(form[one.name].replace("\r\n", "\n"))
+            value = _READ.get(one.kind, _read_text)(plain_line_ends(form[one.name]))
             if part:
                 found.setdefault(member, {})[part] = value
             else:
@@ -155,6 +155,11 @@ def read_members(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[s
 def read_given(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
     """Return the members of `read_members` without empty texts, for a record that then has the defaults."""
     return {name: value for name, value in read_members(form, fields).items() if value != ""}
+
+
+def plain_line_ends(text: str) -> str:
+    """Return a text with LF at the end of each line. Browsers show every line end in the same way, and send CR LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read_text(text: str) -> str:
@@ -235,6 +240,8 @@ def _is_same(value: object, present: object) -> bool:
     """Return whether a member is as stored. An item of a list may have line breaks, which are more lines in its field."""
     if isinstance(value, list) and isinstance(present, list):
         return value == _read_lines(as_text(present))
+    if isinstance(value, str) and isinstance(present, str):
+        return value == present or value == plain_line_ends(present)
     return value == present
 
 

@@ -50,4 +50,4 @@ def edit_routes(limits: Limits, read_table_file: ReadTableFile) -> tuple[Route, 
 
 def _form(name: str, path: str, page: Page, most: int) -> Iterator[Route]:
     for method in ("GET", "POST"):
-        yield Route(name=name, method=method, path=path, page=page, form_bytes=most)
+        yield Route(name=name, method=method, path=path, page=page, form_bytes=most, keeps_input=True)

@@ -13,17 +13,19 @@ from typing import Any, Final, TypeAlias
 
 from workspaced.core.json_body import encode
 from workspaced.core.problems import Invalid, Problem
+from workspaced.core.table_file import TableFile
 from workspaced.http.bodies import read_body
 from workspaced.http.responses import Response, json_response
 from workspaced.ui.addresses import see_other
 from workspaced.ui.edit.form import SHOWN, checked
 from workspaced.ui.edit.sinks import sink_address, sink_path, sink_trail
 from workspaced.ui.edit.table import KEY_AND_VALUE, ONE_ROW_EACH, TableItem, TableReading, cells_of, guess, items_of
+from workspaced.ui.entries import IMPORTED
 from workspaced.ui.page_request import PageRefused, PageRequest
 from workspaced.ui.renderer import PageView
 from workspaced.ui.workspaces import SECTION
 
-ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[str]]
+ReadTableFile: TypeAlias = Callable[[str, bytes], Awaitable[TableFile]]
 """Returns the text of a table file with this name and these bytes; raises `Invalid`."""
 TABLE_BYTES: Final = 4_194_304
 _SHOWN_ROWS: Final = 200
@@ -38,14 +40,15 @@ class TableImport:
         self._most = most
 
     async def read(self, request: PageRequest) -> Response:
-        """Return the text of a table file, which the body is; the query has its name.
+        """Return the text of a table file, which the body is, and which sheet it is; the query has the file's name.
 
         Raises:
             TooLargeProblem: it is longer than a table may be.
             Invalid: it is no table.
         """
         content = await read_body(request.body, request.headers, limit=TABLE_BYTES)
-        return json_response({"text": await self._read_file(request.query.get("name", ""), content)})
+        table = await self._read_file(request.query.get("name", ""), content)
+        return json_response({"text": table.text, "sheet": table.sheet, "others": table.others})
 
     async def page(self, request: PageRequest) -> PageView | Response:
         """Show the form, the preview of a table, or apply a table."""
@@ -78,7 +81,7 @@ class TableImport:
                 values["preview"] = preview
                 if "apply" in request.form:
                     if preview["shown"] == request.form.get(SHOWN):
-                        return await _apply(request, preview["items"])
+                        return await _apply(request, preview)
                     values["problem"] = (
                         "The entries or the table were changed since this preview, so nothing was written. Look again."
                     )
@@ -114,9 +117,9 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
             "before": (result.get("entry") or {}).get("value"),
             "is_new": not result.get("entry"),
             "effect": result.get("effect", "rejected"),
-            "error": (result.get("error") or {}).get("detail", ""),
+            "error": (result.get("error") or {}).get("detail", "").removeprefix(f"/{index}/"),
         }
-        for one, result in zip(items, done.record["results"], strict=True)
+        for index, (one, result) in enumerate(zip(items, done.record["results"], strict=True))
     ]
     changing = [one.item for one, row in zip(items, rows, strict=True) if row["effect"] in {"created", "updated"}]
     counts = Counter(row["effect"] for row in rows)
@@ -130,8 +133,9 @@ async def _preview(request: PageRequest, items: Sequence[TableItem]) -> dict[str
     }
 
 
-async def _apply(request: PageRequest, items: Sequence[Mapping[str, str]]) -> Response:
-    """Write the items that change something, all or none."""
-    if items:
-        await request.send("POST", *sink_path(request), "mass", body=items)
-    return see_other(sink_address(request))
+async def _apply(request: PageRequest, preview: Mapping[str, Any]) -> Response:
+    """Write the items that change something, all or none; then show the sink with their number."""
+    if preview["items"]:
+        await request.send("POST", *sink_path(request), "mass", body=preview["items"])
+    written = {name: preview["counts"][effect] for name, effect in IMPORTED.items()}
+    return see_other(sink_address(request, **written))

@@ -11,7 +11,10 @@ from workspaced.resources.cloud_storage.converters.tables import cell_text
 
 
 def convert(source: Path, into: Path) -> list[Produced]:
-    """Make ``table.tsv``; see `Convert`. Numbers have the shortest text that gives the same binary number."""
+    """Make ``table.tsv``, and ``sheets.txt`` with a line for that sheet and for each other one; see `Convert`.
+
+    Numbers have the shortest text that gives the same binary number.
+    """
     outputs = Outputs(into)
     with open_workbook(source) as workbook:
         for name in sheet_names(workbook):
@@ -22,5 +25,8 @@ def convert(source: Path, into: Path) -> list[Produced]:
             with target.open("w", encoding="utf-8", newline="") as out:
                 writer = csv.writer(out, delimiter="\t", lineterminator="\n")
                 writer.writerows([["" if cell is None else cell_text(cell) for cell in row] for row in rows])
+            others = [other for other in sheet_names(workbook) if other != name]
+            sheets = outputs.place("sheets.txt", "text/plain; charset=utf-8")
+            sheets.write_text("\n".join(" ".join(one.split()) for one in (name, *others)), encoding="utf-8")
             return outputs.made
     raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
