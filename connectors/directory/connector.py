@@ -56,7 +56,7 @@ class DirectoryConnector(FileSource):
 
     def _open_places(self, format_for: Callable[[str], Format]) -> tuple[LocalFolder, Archiver]:
         options, context = self.options, self.context
-        self._archiver = Archiver(options, context.base, format_for=format_for, now=context.now)
+        self._archiver = Archiver(options, context.base, format_for=self._format_of_rejected, now=context.now)
         excluded = self._archiver.all_folders
         self._drop = LocalFolder(
             options, self._folder, excluded=excluded, format_for=format_for, is_read=context.is_read

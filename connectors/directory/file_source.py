@@ -52,7 +52,7 @@ class FileSource(Connector):
         trusts_status: bool = True,
     ) -> None:
         super().__init__(options, context)
-        self._parsers = Parsers()
+        self._parsers, self._row_parsers = Parsers(), Parsers()
         drop, self._disposer = open_places(self._format_for)
         self._state = FolderState(options, drop, context=context, trusts_status=trusts_status)
         self._notices = NoticeLog(context.log)
@@ -61,6 +61,10 @@ class FileSource(Connector):
 
     def _format_for(self, name: str) -> Format:
         return format_for(name, self.options.format, member=self.options.member).with_parsers(self._parsers)
+
+    def _format_of_rejected(self, name: str) -> Format:
+        """Return the format that reads the rejected rows of an acknowledged file, also after `interrupt`."""
+        return format_for(name, self.options.format, member=self.options.member).with_parsers(self._row_parsers)
 
     def partitions(self) -> Iterable[Partition]:
         """Yield the files that are ready and may have new content, the oldest first."""
@@ -156,12 +160,13 @@ class FileSource(Connector):
         self._state.read_files.forget()
 
     def interrupt(self) -> None:
-        """Stop the child process that parses a file."""
+        """Stop the child process that parses a file. Files can still be acknowledged."""
         self._parsers.interrupt()
 
     def close(self) -> None:
-        """Stop the child process that parses a file."""
+        """Stop the child processes that parse a file."""
         self._parsers.interrupt()
+        self._row_parsers.interrupt()
 
     def waiting(self) -> float | None:
         """Return the seconds until the next file may be stable; None if every file is stable.

@@ -40,7 +40,9 @@ class RemoteConnector(FileSource):
         self._drop = RemoteFolder(
             options, self._store, excluded=places.all, format_for=format_for, is_read=self.context.is_read
         )
-        self._remote = RemoteDisposer(options, places, self._drop, format_for=format_for, now=self.context.now)
+        self._remote = RemoteDisposer(
+            options, places, self._drop, format_for=self._format_of_rejected, now=self.context.now
+        )
         return self._drop, self._remote
 
     @classmethod

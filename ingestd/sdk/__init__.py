@@ -38,7 +38,7 @@ Guarantees of the runtime:
 * `Connector.acknowledge()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
   is called again, so it must be idempotent. A source with `AcknowledgesTogether` may receive several partitions in one call.
 * A cursor never moves back, except by a retry, another mapping or an operator; see ``replayable`` of `Partition`.
-* `SourceContext.stopping` is set before the source is closed, and nothing but `Connector.close` is called after it.
+* `SourceContext.stopping` is set before the source is closed. Only acknowledgements and `Connector.close` are called after it.
 * After `SourceUnavailable` the source is read again after a growing wait, and not before ``retry_after``.
 * `Connector.failed()` is called after the reason why a partition cannot be read is stored.
 """

@@ -213,7 +213,7 @@ class Connector(ABC):
 
         `SourceContext.stopping` is set before.
 
-        Only `close` is called after it.
+        Only acknowledgements and `close` are called after it.
         """
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open

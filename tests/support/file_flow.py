@@ -68,10 +68,12 @@ class FileFlow:
         path.write_bytes(content.encode(encoding) if isinstance(content, str) else content)
         return path
 
-    def pass_once(self) -> PassReport:
-        """Read, deliver, and acknowledge what is delivered."""
+    def pass_once(self, *, stop: bool = False) -> PassReport:
+        """Read, deliver, and acknowledge what is delivered. ``stop``: stop the reader before that, as `ingestd sync` does."""
         report = self.reader.read_pass()
         asyncio.run(self._deliver())
+        if stop:
+            self.reader.stop()
         self.reader.acknowledge_partitions()
         return report
 

@@ -26,6 +26,7 @@ from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordLocation, escape_stray_bytes
 
 _FIRST_BYTES = 64 * 2**10
+_ZIP = b"PK\x03\x04"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +62,10 @@ def read_header(
         buffer += more
         if len(buffer) < min(_FIRST_BYTES, block_bytes, record_bytes) and not final:
             continue
+        if buffer.startswith(_ZIP):
+            raise SourceBroken(
+                f"{name} is a zip file or a workbook, and no CSV. Give its name the right end, such as .xlsx."
+            )
         hint = separator_line(buffer)
         chosen = dialect
         if not dialect.delimiter:

@@ -46,6 +46,8 @@ class _Document(Format):
             record = flatten(type(self).parser(text), name)
         except DocumentInvalid as error:
             raise SourceBroken(f"{name} can't be read as {self.label}: {error}.") from error
+        except RecursionError as error:
+            raise SourceBroken(f"{name} can't be read as {self.label}: it is nested too deeply.") from error
         yield RecordChunk(
             records=records_to_frame([record], tuple(record)),
             positions=row_positions([1]),

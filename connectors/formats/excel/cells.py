@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 Cell: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
 
-# Beyond this, a double can't represent every integer.
-_WHOLE = 2**53
+# From here on, the shortest text of a double has an exponent.
+_WHOLE = 10**16
 
 
 def cell_text(cell: Cell) -> str:
@@ -23,7 +23,7 @@ def cell_text(cell: Cell) -> str:
         case bool():
             return "true" if cell else "false"
         case float():
-            return str(int(cell)) if cell.is_integer() and abs(cell) <= _WHOLE else repr(cell)
+            return str(int(cell)) if cell.is_integer() and abs(cell) < _WHOLE else repr(cell)
         case int():
             return str(cell)
         case datetime() | date() | time():

@@ -144,7 +144,7 @@ class Items:
                 continue
             try:
                 items = _RAWS.decode(b"[%b]" % self._buffer[self._at : end + 1])
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             self._at = comma.end()
             return [bytes(item) for item in items]

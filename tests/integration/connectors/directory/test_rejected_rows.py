@@ -185,13 +185,25 @@ def test_rejected_rows_of_a_compressed_file_are_uncompressed_and_those_of_json_a
     assert "NDJSON" in flow.receipt("b.json")["summary"]
 
 
-def test_rejected_rows_of_a_workbook_are_csv_and_are_read_although_the_pattern_names_workbooks(open_flow: Open) -> None:
+def workbook(*rows: list[Any]) -> bytes:
     book, content = openpyxl.Workbook(), io.BytesIO()
-    for row in (["part", "mass"], ["A", 1], [None, 2]):
+    for row in rows:
         book.worksheets[0].append(row)
     book.save(content)
+    return content.getvalue()
+
+
+def test_a_workbook_with_rejected_rows_is_archived_although_reading_has_ended(open_flow: Open) -> None:
+    """`ingestd sync` acknowledges files after it has stopped all readings."""
+    flow = open_flow()
+    flow.write("a.xlsx", workbook(["part", "mass"], ["A", 1], [None, 2]))
+    flow.pass_once(stop=True)
+    assert flow.files(flow.done) == ["a.xlsx", "a.xlsx.receipt.json", "rejected/a.xlsx.rejected.csv"]
+
+
+def test_rejected_rows_of_a_workbook_are_csv_and_are_read_although_the_pattern_names_workbooks(open_flow: Open) -> None:
     flow = open_flow(pattern="*.xlsx")
-    flow.write("a.xlsx", content.getvalue())
+    flow.write("a.xlsx", workbook(["part", "mass"], ["A", 1], [None, 2]))
     flow.pass_once()
     assert flow.held == {"A": "1"}
     assert "CSV in UTF-8" in flow.receipt("a.xlsx")["summary"]

@@ -96,3 +96,17 @@ def test_an_unusual_input_gives_exactly_these_records_or_this_message(case: dict
 def test_every_format_has_its_table() -> None:
     tables = {table.stem for table in TABLES.glob("*.yaml")}
     assert tables >= set(format_names())
+
+
+def test_an_item_that_is_nested_too_deeply_is_rejected_alone() -> None:
+    data = b'[{"a": %s}, {"a": 1}, {"a": 2}]' % (b"[" * 5_000 + b"]" * 5_000)
+    chunks = list(resolve_format("a.json", None).read(io.BytesIO(data), "a.json"))
+    assert [reject.reason for chunk in chunks for reject in chunk.rejects] == ["Item 1 is nested too deeply."]
+    assert [row for chunk in chunks for row in chunk.records.rows()] == [("1",), ("2",)]
+
+
+@pytest.mark.parametrize(("name", "label"), [("a.yaml", "YAML"), ("a.toml", "TOML")])
+def test_a_document_that_is_nested_too_deeply_is_reported_in_one_sentence(name: str, label: str) -> None:
+    data = (b"a = " if label == "TOML" else b"a: ") + b"[" * 5_000 + b"]" * 5_000
+    with pytest.raises(SourceBroken, match=f"{name} can't be read as {label}: it is nested too deeply."):
+        list(resolve_format(name, None).read(io.BytesIO(data), name))

@@ -299,3 +299,11 @@ def test_what_is_no_expression_over_one_record_is_refused(expression: str, sente
         Mapping([EntrySpec(key="k", expression=expression)])
     assert sentence == "mistake" or sentence in str(raised.value)
     assert raised.value.position is None or 0 <= raised.value.position <= len(expression)
+
+
+def test_a_record_of_five_thousand_chosen_columns_is_mapped() -> None:
+    """A chain of as many operators takes polars longer than the time limit of a test."""
+    spec = EntrySpec(key="{part}.{column}", selection=ColumnSelection(match=("*",)))
+    values = {f"c{number}": [str(number)] for number in range(5_000)}
+    mapped = apply(spec, part=["P"], **values)
+    assert entries(mapped) == [(f"P.{column}", value, "scalar") for column, (value,) in values.items()]
