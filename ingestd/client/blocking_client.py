@@ -61,7 +61,7 @@ class Client(ServiceMethods, BlockingSender):
         self.client_id = client_id or f"client-{secrets.token_hex(6)}"
         builder = RequestBuilder(key=RenewableKey(api_key), client_id=self.client_id)
         http = httpx.Client(**httpx_settings(url, timeouts, options), transport=transport)
-        parser = OutcomeParser(by_proxy=options is not None and options.proxy is not None)
+        parser = OutcomeParser(options=options)
         self._exchange = BlockingExchange(builder, parser, http)
         self.address = address_of(http)
 

@@ -16,6 +16,7 @@ from ingestd.client.records.summaries import BulkResult
 from ingestd.client.request import Request
 from ingestd.client.request_counts import RequestCounts
 from ingestd.client.response import ServiceResponse
+from ingestd.client.transport import TransportOptions
 from ingestd.core.clock import Now
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
@@ -42,8 +43,8 @@ class OutcomeParser:
     """Makes responses of one client.
 
     ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a
-    time of this clock. ``counts`` receives the responses. ``by_proxy``: the client connects to a proxy. The default cap, a day,
-    is for programs, which decide themselves how long they wait.
+    time of this clock. ``counts`` receives the responses. ``options``: those of the client's connections. The default cap, a
+    day, is for programs, which decide themselves how long they wait.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class OutcomeParser:
         clock: Callable[[], float] = time.perf_counter,
         retry_after_cap_seconds: float = 86_400.0,
         counts: RequestCounts | None = None,
-        by_proxy: bool = False,
+        options: TransportOptions | None = None,
     ) -> None:
         self.clock = clock
         self._counts = counts if counts is not None else RequestCounts()
         self._now = now
-        self._by_proxy = by_proxy
+        self._by_proxy = options is not None and options.proxy is not None
         self._retry_after_cap_seconds = retry_after_cap_seconds
 
     def parse_httpx(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:

@@ -85,7 +85,7 @@ class ServiceClient:
             clock=clock,
             retry_after_cap_seconds=retry_after_cap_seconds,
             counts=counts,
-            by_proxy=options is not None and options.proxy is not None,
+            options=options,
         )
         self._url, self._timeouts = url, timeouts or Timeouts()
         self._options, self._transport = options or TransportOptions(), transport
