@@ -331,6 +331,12 @@ async def test_a_list_is_sorted_by_author_and_last_editor(
         assert [record[member] for record in listed.json()] == ["svc:a", "svc:b", "svc:c"]
 
 
+async def test_a_search_is_compared_in_the_unicode_form_of_labels(http: httpx.AsyncClient) -> None:
+    # contract G7, H16
+    await _create(http, label="M\u00fcller")
+    assert await _labels(http, "?search=mu%CC%88ller") == ["er"]
+
+
 async def test_a_search_matches_a_part_of_label_or_url_literally_and_ignores_case(
     many: httpx.AsyncClient,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from workspaced.core.json_body import decode
 from workspaced.core.members import read_body
-from workspaced.core.text import as_uuid
+from workspaced.core.text import as_uuid, normalised
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
 from workspaced.http.operations import Call, Operation, Work
@@ -55,7 +55,7 @@ class _WebhookOperations:
         """List webhooks (contract WH1): those of the caller; for an administrator, all."""
         query = {**_DEFAULTS, **{name: text for name, text in call.query.items() if text or name == "search"}}
         page = read_page(query, longest=call.settings.limits.page_length, sortable=SORTABLE)
-        text = call.query.get("search", "").casefold()
+        text = normalised(call.query.get("search", "")).casefold()
 
         def find(reader: ReadTransaction) -> list[StoredWebhook]:
             return store.list_webhooks(reader, self._secret_box, owner=call.actor, all_owners=_is_administrator(call))
