@@ -17,7 +17,7 @@ from ingestd.client.faults import CONTENT_ERRORS, transport_errors
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
-from ingestd.client.response import ServiceResponse
+from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
 
 T = TypeVar("T")
 
@@ -60,10 +60,11 @@ class _HttpxExchange:
         self._builder = builder
         self._parser = parser
 
-    def _parse(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:
-        if response.status_code == _UNAUTHENTICATED:
+    def _parse(self, request: Request[T], response: httpx.Response, body: bytes, started: float) -> ServiceResponse[T]:
+        status, headers = response.status_code, response.headers
+        if status == _UNAUTHENTICATED:
             self._builder.key.reject()
-        return self._parser.parse_httpx(request, response, started)
+        return self._parser.parse(request, status, headers.raw, body, started=started, headers=headers)
 
     @contextmanager
     def _failures(self, request: Request[Any], started: float) -> Iterator[None]:
@@ -95,7 +96,7 @@ class AsyncExchange(_HttpxExchange):
             response = await self._http.send(message)
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
-        return self._parse(request, response, started)
+        return self._parse(request, response, response.content, started)
 
     @asynccontextmanager
     async def open(self, request: Request[Any]) -> AsyncIterator[OpenResponse]:
@@ -110,8 +111,12 @@ class AsyncExchange(_HttpxExchange):
             response = await self._http.send(message, stream=True)
             try:
                 if not response.is_success:
-                    await response.aread()
-                    raise ResponseFailed(self._parse(request, response, started))
+                    body = bytearray()
+                    async for part in response.aiter_bytes():
+                        body += part
+                        if len(body) > MAX_BODY_BYTES:
+                            break
+                    raise ResponseFailed(self._parse(request, response, bytes(body[:MAX_BODY_BYTES]), started))
                 yield OpenResponse(response, started)
             finally:
                 await response.aclose()
@@ -136,7 +141,7 @@ class BlockingExchange(_HttpxExchange):
             response = self._http.send(message)
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
-        return self._parse(request, response, started)
+        return self._parse(request, response, response.content, started)
 
     @contextmanager
     def open(self, request: Request[Any]) -> Iterator[OpenResponse]:
@@ -147,8 +152,12 @@ class BlockingExchange(_HttpxExchange):
             response = self._http.send(message, stream=True)
             try:
                 if not response.is_success:
-                    response.read()
-                    raise ResponseFailed(self._parse(request, response, started))
+                    body = bytearray()
+                    for part in response.iter_bytes():
+                        body += part
+                        if len(body) > MAX_BODY_BYTES:
+                            break
+                    raise ResponseFailed(self._parse(request, response, bytes(body[:MAX_BODY_BYTES]), started))
                 yield OpenResponse(response, started)
             finally:
                 response.close()
