@@ -6,6 +6,7 @@ implementation, for small requests.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar
@@ -82,21 +83,31 @@ class _HttpxExchange:
 
 
 class AsyncExchange(_HttpxExchange):
-    """Over ``httpx.AsyncClient``."""
+    """Over ``httpx.AsyncClient``. ``bounded``: `Request.max_response_bytes` applies."""
 
-    def __init__(self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.AsyncClient, *, bounded: bool = False
+    ) -> None:
         super().__init__(builder, parser)
         self._http = http
+        self._bounded = bounded
 
     async def send(self, request: Request[T]) -> ServiceResponse[T]:
         """See `Exchange.send`."""
         message = self._builder.build(self._http, request)
         started = self._parser.clock()
+        most = request.max_response_bytes if self._bounded else sys.maxsize
         try:
-            response = await self._http.send(message)
+            response = await self._http.send(message, stream=True)
+            try:
+                body = await _read(response, most)
+            finally:
+                await response.aclose()
+            if len(body) > most:
+                raise httpx.ReadError("the response is larger than any to such a request")
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
-        return self._parse(request, response, response.content, started)
+        return self._parse(request, response, body, started)
 
     @asynccontextmanager
     async def open(self, request: Request[Any]) -> AsyncIterator[OpenResponse]:
@@ -111,12 +122,8 @@ class AsyncExchange(_HttpxExchange):
             response = await self._http.send(message, stream=True)
             try:
                 if not response.is_success:
-                    body = bytearray()
-                    async for part in response.aiter_bytes():
-                        body += part
-                        if len(body) > MAX_BODY_BYTES:
-                            break
-                    raise ResponseFailed(self._parse(request, response, bytes(body[:MAX_BODY_BYTES]), started))
+                    body = await _read(response, MAX_BODY_BYTES)
+                    raise ResponseFailed(self._parse(request, response, body, started))
                 yield OpenResponse(response, started)
             finally:
                 await response.aclose()
@@ -124,6 +131,16 @@ class AsyncExchange(_HttpxExchange):
     async def close(self) -> None:
         """See `Exchange.close`."""
         await self._http.aclose()
+
+
+async def _read(response: httpx.Response, most: int) -> bytes:
+    """Return the body, or its first part that has more than ``most`` bytes."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > most:
+            break
+    return bytes(body)
 
 
 class BlockingExchange(_HttpxExchange):
@@ -157,7 +174,7 @@ class BlockingExchange(_HttpxExchange):
                         body += part
                         if len(body) > MAX_BODY_BYTES:
                             break
-                    raise ResponseFailed(self._parse(request, response, bytes(body[:MAX_BODY_BYTES]), started))
+                    raise ResponseFailed(self._parse(request, response, bytes(body), started))
                 yield OpenResponse(response, started)
             finally:
                 response.close()

@@ -281,3 +281,17 @@ async def test_a_refusal_without_end_is_read_in_part() -> None:
         response = await service.read_sink("w", "s", take, row_of)
     assert response.outcome.sentence.startswith("The service failed (500).")
     assert sum(sent) <= MAX_BODY_BYTES + 65_536
+
+
+async def test_a_response_without_end_is_broken_also_over_a_proxy() -> None:
+    sent: list[int] = []
+
+    async def parts() -> AsyncIterator[bytes]:
+        while sum(sent) < 2 * MAX_BODY_BYTES:
+            sent.append(65_536)
+            yield b" " * 65_536
+
+    async with client(sends(httpx.Response(200, content=parts()))) as service:
+        response = await service.delete_entry("w", "s", key="k")
+    assert response.outcome.sentence.startswith("The connection broke before the response was complete.")
+    assert sum(sent) <= MAX_BODY_BYTES + 65_536
