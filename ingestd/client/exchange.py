@@ -6,6 +6,7 @@ implementation, for small requests.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar
@@ -17,7 +18,7 @@ from ingestd.client.faults import CONTENT_ERRORS, transport_errors
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
-from ingestd.client.response import ServiceResponse
+from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
 
 T = TypeVar("T")
 
@@ -60,10 +61,11 @@ class _HttpxExchange:
         self._builder = builder
         self._parser = parser
 
-    def _parse(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:
-        if response.status_code == _UNAUTHENTICATED:
+    def _parse(self, request: Request[T], response: httpx.Response, body: bytes, started: float) -> ServiceResponse[T]:
+        status, headers = response.status_code, response.headers
+        if status == _UNAUTHENTICATED:
             self._builder.key.reject()
-        return self._parser.parse_httpx(request, response, started)
+        return self._parser.parse(request, status, headers.raw, body, started=started, headers=headers)
 
     @contextmanager
     def _failures(self, request: Request[Any], started: float) -> Iterator[None]:
@@ -81,21 +83,31 @@ class _HttpxExchange:
 
 
 class AsyncExchange(_HttpxExchange):
-    """Over ``httpx.AsyncClient``."""
+    """Over ``httpx.AsyncClient``. ``bounded``: `Request.max_response_bytes` applies."""
 
-    def __init__(self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.AsyncClient, *, bounded: bool = False
+    ) -> None:
         super().__init__(builder, parser)
         self._http = http
+        self._bounded = bounded
 
     async def send(self, request: Request[T]) -> ServiceResponse[T]:
         """See `Exchange.send`."""
         message = self._builder.build(self._http, request)
         started = self._parser.clock()
+        most = request.max_response_bytes if self._bounded else sys.maxsize
         try:
-            response = await self._http.send(message)
+            response = await self._http.send(message, stream=True)
+            try:
+                body = await _read(response, most)
+            finally:
+                await response.aclose()
+            if len(body) > most:
+                raise httpx.ReadError("the response is larger than any to such a request")
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
-        return self._parse(request, response, started)
+        return self._parse(request, response, body, started)
 
     @asynccontextmanager
     async def open(self, request: Request[Any]) -> AsyncIterator[OpenResponse]:
@@ -110,8 +122,8 @@ class AsyncExchange(_HttpxExchange):
             response = await self._http.send(message, stream=True)
             try:
                 if not response.is_success:
-                    await response.aread()
-                    raise ResponseFailed(self._parse(request, response, started))
+                    body = await _read(response, MAX_BODY_BYTES)
+                    raise ResponseFailed(self._parse(request, response, body, started))
                 yield OpenResponse(response, started)
             finally:
                 await response.aclose()
@@ -119,6 +131,16 @@ class AsyncExchange(_HttpxExchange):
     async def close(self) -> None:
         """See `Exchange.close`."""
         await self._http.aclose()
+
+
+async def _read(response: httpx.Response, most: int) -> bytes:
+    """Return the body, or its first part that has more than ``most`` bytes."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > most:
+            break
+    return bytes(body)
 
 
 class BlockingExchange(_HttpxExchange):
@@ -136,7 +158,7 @@ class BlockingExchange(_HttpxExchange):
             response = self._http.send(message)
         except transport_errors() as error:
             return self._parser.failed(request.operation, error, started)
-        return self._parse(request, response, started)
+        return self._parse(request, response, response.content, started)
 
     @contextmanager
     def open(self, request: Request[Any]) -> Iterator[OpenResponse]:
@@ -147,8 +169,12 @@ class BlockingExchange(_HttpxExchange):
             response = self._http.send(message, stream=True)
             try:
                 if not response.is_success:
-                    response.read()
-                    raise ResponseFailed(self._parse(request, response, started))
+                    body = bytearray()
+                    for part in response.iter_bytes():
+                        body += part
+                        if len(body) > MAX_BODY_BYTES:
+                            break
+                    raise ResponseFailed(self._parse(request, response, bytes(body), started))
                 yield OpenResponse(response, started)
             finally:
                 response.close()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import httptools
 import httpx
 
 from ingestd.client.response import MAX_BODY_BYTES
+
+_MAX_HEAD_BYTES: Final = 131_072
 
 
 class FastResponse(NamedTuple):
@@ -40,6 +42,7 @@ class FastConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
         self._unsent: int | None = None
+        self._loose = 0  # bytes since the request, the head or the last part of the body, and of interim responses
         self.usable = False
         self.idle_since = 0.0
         self._begin()
@@ -65,6 +68,7 @@ class FastConnection(asyncio.Protocol):
             self.close()
             return
         self._moved = True
+        self._loose += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
@@ -73,6 +77,8 @@ class FastConnection(asyncio.Protocol):
                 if self._headed
                 else httpx.ProtocolError("the server does not speak HTTP")
             )
+        if self._loose > _MAX_HEAD_BYTES:
+            self._fail(httpx.ProtocolError("the head, the trailers or the chunks of the response are too large"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the response, or fail the request in flight."""
@@ -107,9 +113,12 @@ class FastConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Note that the server speaks HTTP."""
         self._headed = True
+        if self._parser.get_status_code() >= 200:
+            self._loose = 0
 
     def on_body(self, body: bytes) -> None:
         """Keep a chunk of the body; fail the request if the body is too large."""
+        self._loose = 0
         self._body.append(body)
         self._size += len(body)
         if self._size > self._max_body_bytes:
@@ -132,6 +141,7 @@ class FastConnection(asyncio.Protocol):
         if self._transport is None:
             raise AssertionError("sent before it was connected")
         self._begin()
+        self._loose = 0
         self._waiting = waiting = self._loop.create_future()
         self._timeouts, self._moved, self._max_body_bytes = timeouts, False, max_body_bytes
         self._transport.write(message)

@@ -62,13 +62,6 @@ class OutcomeParser:
         self._by_proxy = options is not None and options.proxy is not None
         self._retry_after_cap_seconds = retry_after_cap_seconds
 
-    def parse_httpx(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:
-        """Return the response of httpx that was read to its end."""
-        headers = response.headers
-        return self.parse(
-            request, response.status_code, headers.raw, response.content, started=started, headers=headers
-        )
-
     def parse(
         self,
         request: Request[T],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ingestd.client.json_bodies import decode_json
 from ingestd.client.records.base import ProblemError
 from ingestd.wire import names
 
@@ -53,7 +54,7 @@ def parse_problem(
     ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
     """
     try:
-        decoded = msgspec.json.decode(body)
+        decoded = decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         decoded = None
     members = decoded if isinstance(decoded, dict) else {}

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from ingestd.client.checks import UnreadableBody
+from ingestd.client.json_bodies import decode_json, lenient
 from ingestd.client.records.base import Versioned, tag
 from ingestd.client.records.sinks import Entry
 from ingestd.client.records.summaries import BulkResult, BulkSummary, EntrySummary
@@ -16,8 +17,8 @@ from ingestd.client.request import Read
 
 T = TypeVar("T")
 
-_BULK: msgspec.json.Decoder[BulkSummary | tuple[EntrySummary, ...]] = msgspec.json.Decoder(
-    BulkSummary | tuple[EntrySummary, ...]
+_decode_bulk = lenient(
+    msgspec.json.Decoder[BulkSummary | tuple[EntrySummary, ...]](BulkSummary | tuple[EntrySummary, ...]).decode
 )
 
 
@@ -28,7 +29,7 @@ def reader(kind: Any) -> Read[Any]:
     """
     if kind in {None, type(None)}:
         return read_nothing
-    decode = msgspec.json.Decoder(kind).decode
+    decode = lenient(msgspec.json.Decoder(kind).decode)
     if not (isinstance(kind, type) and issubclass(kind, Versioned)):
         return lambda body, _headers: decode(body)
 
@@ -43,7 +44,7 @@ def reader(kind: Any) -> Read[Any]:
 
 def one_or_many(kind: type[T]) -> Read[tuple[T, ...]]:
     """Return the function that reads a list, or one record as a list of one: the interface document allows both."""
-    decode = msgspec.json.Decoder(kind | tuple[kind, ...]).decode  # type: ignore[valid-type]
+    decode = lenient(msgspec.json.Decoder(kind | tuple[kind, ...]).decode)  # type: ignore[valid-type]
 
     def read_list(body: bytes, _headers: Mapping[str, str]) -> tuple[T, ...]:
         found = decode(body)
@@ -55,7 +56,7 @@ def one_or_many(kind: type[T]) -> Read[tuple[T, ...]]:
 def read_nothing(body: bytes, _headers: Mapping[str, str]) -> None:
     """Accept an empty body, or JSON: a service may return the record that it deleted. HTML comes from a proxy."""
     if body.strip():
-        msgspec.json.decode(body)
+        decode_json(body)
 
 
 def read_bulk(body: bytes, _headers: Mapping[str, str]) -> BulkResult:
@@ -64,7 +65,7 @@ def read_bulk(body: bytes, _headers: Mapping[str, str]) -> BulkResult:
     Raises:
         UnreadableBody: it is none of them.
     """
-    found = _BULK.decode(body)
+    found = _decode_bulk(body)
     if isinstance(found, tuple):
         return BulkResult(accepted=len(found))
     if found.results is not None:

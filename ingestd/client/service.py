@@ -102,7 +102,7 @@ class ServiceClient:
 
     @cached_property
     def _exchange(self) -> AsyncExchange:
-        return AsyncExchange(self._builder, self._parser, self._http)
+        return AsyncExchange(self._builder, self._parser, self._http, bounded=True)
 
     @cached_property
     def _small(self) -> Exchange:

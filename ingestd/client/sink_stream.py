@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, TypeVar
 
 from ingestd.client.checks import UnreadableBody
+from ingestd.client.json_bodies import storable
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCANNER = json.JSONDecoder(strict=False)
@@ -31,7 +32,9 @@ SignedRow = tuple[str, str | None, str | None, str | None]
 
 def _text(value: object) -> str | None:
     # The interface document types both as strings. JSON of another type never equals a desired text.
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return storable(value)
+    return None if value is None else json.dumps(value)
 
 
 def row_of(entry: Mapping[str, Any]) -> Row:
@@ -43,7 +46,7 @@ def row_of(entry: Mapping[str, Any]) -> Row:
     key = entry.get("key")
     if not isinstance(key, str):
         raise UnreadableBody("an entry has no key")
-    return (key, _text(entry.get("value")), _text(entry.get("dataType")))
+    return (storable(key), _text(entry.get("value")), _text(entry.get("dataType")))
 
 
 def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
@@ -55,7 +58,7 @@ def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
     key, value, data_type = row_of(entry)
     author = entry.get("updatedBy")
     one = isinstance(author, str) and bool(author) and entry.get("createdBy") == author
-    return (key, value, data_type, author if one else None)
+    return (key, value, data_type, storable(author) if isinstance(author, str) and one else None)
 
 
 class SinkStream(Generic[T]):

@@ -178,6 +178,16 @@ def poll(reached: Callable[[], bool]) -> None:
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "malformed_request"),
         (b"GET /healthz HTTP/1.1\r\nHost: s\r\nno colon\r\n\r\n", 400, "malformed_request"),
         (b"GET /\xff HTTP/1.1\r\nHost: s\r\n\r\n", 400, ""),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_request"),
+        (b"GET /healthz HTTP/1.1\r\nHost: s\r\nHost: s\r\n\r\n", 400, "malformed_request"),
+        (b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "malformed_request"),
+        (b"GET /healthz HTTP/2.0\r\nHost: s\r\n\r\n", 400, "malformed_request"),
+        (b"GET /healthz\r\n\r\n", 400, "malformed_request"),
+        (
+            b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            400,
+            "malformed_request",
+        ),
         (
             b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
             400,
@@ -193,6 +203,35 @@ def test_an_invalid_request_gets_a_standard_error_response(
         wire.sendall(request_bytes)
         response = read_response(wire)
         assert_problem(response, status, code or response[2]["code"])
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /healthz HTTP/1.0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost:\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: [::1]:8400\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: s \t\r\n\r\n",
+    ],
+)
+def test_a_request_with_a_valid_host_or_an_old_one_without_is_served(running: Running, request_bytes: bytes) -> None:
+    with connect(running) as wire:
+        wire.sendall(request_bytes)
+        assert read_response(wire)[0] == 200
+
+
+def test_whitespace_after_a_header_is_not_a_part_of_it(running: Running) -> None:
+    with connect(running) as wire:
+        head = f"GET /v1/workspace HTTP/1.1\r\nHost: s\r\nConnection: close\r\nx-api-key: {running.key} \t\r\n\r\n"
+        wire.sendall(head.encode())
+        assert read_response(wire)[0] == 200
+
+
+def test_a_client_of_http_1_0_gets_no_interim_response(running: Running) -> None:
+    with connect(running) as wire:
+        head = f"POST /v1/workspace HTTP/1.0\r\nx-api-key: {running.key}\r\nExpect: 100-continue\r\n"
+        wire.sendall(head.encode() + b"Content-Length: 2\r\n\r\n{}")
+        assert_problem(read_response(wire), 400, "required")
 
 
 def test_a_malformed_body_gets_a_standard_error_response(running: Running) -> None:

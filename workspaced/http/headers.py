@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
+from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from workspaced.core.problems import Invalid
@@ -48,9 +49,13 @@ def query_of(scope: Scope) -> dict[str, str]:
     """Return the query's parameters.
 
     Raises:
-        Invalid: a value contains U+0000.
+        Invalid: an escape is not UTF-8, or a value contains U+0000.
     """
-    query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+    raw: bytes = scope["query_string"]
+    try:
+        query = dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")) if raw else {}
+    except UnicodeDecodeError:
+        raise Invalid("bad_query", "An escape of the query is not UTF-8.") from None
     if any("\0" in value for value in query.values()):
         raise Invalid("nul_character", "The query may not contain the character U+0000.")
     return query

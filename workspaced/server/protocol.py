@@ -7,8 +7,9 @@ deadline runs while the service is the one to act.
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 from urllib.parse import unquote
 
 import httptools
@@ -29,6 +30,7 @@ _DRAIN_BYTES: Final = 4_194_304
 _PIPELINED_REQUESTS: Final = 32
 _RETRY_SECONDS: Final = 5
 _CACHED_TARGET_BYTES: Final = 512
+_HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Za-z:.%]+\])(?::[0-9]*)?")
 
 
 class _RequestRefused(Exception):
@@ -83,6 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_since: float | None = self.loop.time()
         self._in_head = False
         self._header_lines = 0
+        self._hosts: list[bytes] = []
         self._loose = 0  # bytes of a head, or of a body's framing, since the last complete element
         self._body_bytes = 0
         self._receiving = _Window()
@@ -151,6 +154,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._header_lines = 0
+        self._hosts.clear()
         if self._head_since is None:
             self._head_since = self.loop.time()
 
@@ -167,9 +171,13 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._header_lines > self._limits.header_lines:
             self._raise_head_too_large()
         if self._in_head:
-            name = name.lower()
+            name, value = name.lower(), value.rstrip(b" \t")
             if name == b"expect" and value.lower() == b"100-continue":
                 self.expect_100_continue = True
+            elif name == b"host":
+                self._hosts.append(value)
+            elif name == b"transfer-encoding" and value.lower() != b"chunked":
+                self._raise_bad_request("The only supported Transfer-Encoding is 'chunked'.")
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -187,6 +195,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _start_cycle(self) -> None:
         """Start a request after its head is complete, behind those that came before it."""
         url, version = self.url, self.parser.get_http_version()
+        self._check_version_and_host(version)
         # A query may hold a signature, so it is not kept.
         is_cached = len(url) <= _CACHED_TARGET_BYTES and b"?" not in url
         target = _cached_target(url) if is_cached else _target(url)
@@ -204,7 +213,7 @@ class LimitedProtocol(HttpToolsProtocol):
             access_log=self.access_log,
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
+            expect_100_continue=self.expect_100_continue and version != "1.0",
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
@@ -264,6 +273,19 @@ class LimitedProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self.timeout_keep_alive_handler)
         else:
             super().timeout_keep_alive_handler()
+
+    def _check_version_and_host(self, version: str) -> None:
+        """Refuse what RFC 9112 (3.2) refuses: HTTP/1.1 without one valid Host. Links for uploads begin with it."""
+        if version not in ("1.0", "1.1"):
+            self._raise_bad_request("The request is not HTTP/1.1.")
+        if len(self._hosts) > 1 or (not self._hosts and version == "1.1"):
+            self._raise_bad_request("The request must have one header line Host.")
+        if self._hosts and not _HOST.fullmatch(self._hosts[0]):
+            self._raise_bad_request("The header Host must be a host name or address, and may have a port.")
+
+    def _raise_bad_request(self, sentence: str) -> NoReturn:
+        self._refusal = "bad_request", Invalid("malformed_request", sentence)
+        raise _RequestRefused
 
     def _raise_head_too_large(self) -> None:
         self._refusal = (

@@ -160,6 +160,30 @@ async def test_an_endless_response_is_aborted() -> None:
     assert await fault(Server(endless + chunk * (MAX_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
 
 
+@pytest.mark.parametrize(
+    "endless",
+    [
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000,
+        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 1_000_000,
+        b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 20_000,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + b"x: y\r\n" * 100_000,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;" + b"x" * 1_000_000,
+    ],
+    ids=["headers", "a header", "interim responses", "trailers", "a chunk extension"],
+)
+async def test_an_endless_head_is_aborted(endless: bytes) -> None:
+    assert await fault(Server(endless)) is Fault.PROTOCOL
+
+
+async def test_small_chunks_do_not_count_as_a_head() -> None:
+    chunks = b"1\r\nx\r\n" * 100_000
+    server = Server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    async with listening(server.serve) as url:
+        response = await ask(transport := transport_to(url))
+        transport.close()
+    assert response.body == b"x" * 100_000
+
+
 async def test_a_request_may_expect_a_longer_response() -> None:
     body = bytes(MAX_BODY_BYTES + 1)
     server = Server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))

@@ -177,6 +177,17 @@ async def test_a_search_finds_values_literally_in_any_case_and_in_each_order(
     assert sorted_by_time.json()["code"] == "bad_sorted_by"
 
 
+async def test_a_search_finds_keys_in_nfc_and_values_as_they_are(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G7: a value is kept as it was sent, so its text in the same form finds it
+    composed, decomposed = "na\u00efve", "nai\u0308ve"
+    for key, value in (("a", composed), ("b", decomposed), (decomposed, "c")):
+        await http.post(sink, json={"key": key, "dataType": "text", "value": value})
+    for order in ({}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "key", "sortOrder": "DESC"}):
+        for given, found in ((composed, ["a", composed]), (decomposed, ["a", "b", composed])):
+            assert sorted(await listed(http, sink, search=given, searchIn="all", **order)) == found
+            assert await listed(http, sink, search=given, **order) == [composed]
+
+
 async def test_a_page_of_a_search_of_values_examines_a_bounded_number_of_characters(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import httpx
@@ -94,6 +96,32 @@ async def test_filters_limit_the_list(client: AsyncClient) -> None:
     assert await labels({"label": {"startsWith": "rocket", "ne": "x"}}) == ["rocket stage"]
     assert await labels({"label": {"in": ["Probe", "Rocket"]}, "createdBy": "svc:test"}) == ["Rocket", "Probe"]
     assert await labels({"createdAt": {"gte": "2000-01-01T00:00:00.000Z", "lt": "2001-01-01T00:00:00.000Z"}}) == []
+
+
+async def test_filters_compare_instants_whatever_their_form(http: httpx.AsyncClient) -> None:
+    # contract G3, W2
+    record = (await http.post("/v1/workspace", json={"label": "w"})).json()
+    created = datetime.fromisoformat(record["createdAt"])
+    zone = timezone(timedelta(hours=10))
+    same, earlier = created.astimezone(zone).isoformat(), (created - timedelta(hours=1)).astimezone(zone).isoformat()
+    for condition, found in (
+        ({"eq": same}, 1),
+        ({"in": [earlier, same]}, 1),
+        ({"lte": earlier}, 0),
+        ({"gt": earlier}, 1),
+        ({"ne": same}, 0),
+        ({"startsWith": record["createdAt"][:10]}, 1),
+        ({"gte": record["createdAt"][:10]}, 1),
+    ):
+        response = await http.get("/v1/workspace", params={"filters": json.dumps({"createdAt": condition})})
+        assert (condition, len(response.json())) == (condition, found)
+
+
+async def test_filters_are_compared_in_the_unicode_form_of_labels(http: httpx.AsyncClient) -> None:
+    # contract G7
+    await http.post("/v1/workspace", json={"label": "Dépôt"})
+    for filters in ("de\u0301p", '{"label": "De\u0301po\u0302t"}'):
+        assert len((await http.get("/v1/workspace", params={"filters": filters})).json()) == 1
 
 
 @pytest.mark.parametrize("filters", ["{", '{"no":1}', '{"label":{"like":"x"}}', '{"label":{"in":"x"}}', '{"label":1}'])

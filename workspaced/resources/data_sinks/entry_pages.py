@@ -42,12 +42,13 @@ _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The query of a page of entries. Empty ``search``: all entries; ``searched``: one of `SEARCHED`.
+    """The query of a page of entries. ``search``: ``given`` in NFC; empty: all entries. ``searched``: one of `SEARCHED`.
 
     ``walk``: the most entries to read; ``characters``: of values, if these are searched.
     """
 
     page: Page
+    given: str
     search: str
     searched: str
     form: str
@@ -77,12 +78,19 @@ class Listing:
     @property
     def pattern(self) -> str | None:
         """The pattern of LIKE that matches the search text literally."""
-        if not self.search:
-            return None
-        literal = self.search.translate(_LOWER)
-        for special in "\\%_":
-            literal = literal.replace(special, "\\" + special)
-        return f"%{literal}%"
+        return _pattern(self.search) if self.search else None
+
+    @property
+    def exact_pattern(self) -> str | None:
+        """The pattern of the search text as given, if it is not NFC: unlike keys, values are kept as they were sent."""
+        return _pattern(self.given) if self.given != self.search else None
+
+
+def _pattern(text: str) -> str:
+    literal = text.translate(_LOWER)
+    for special in "\\%_":
+        literal = literal.replace(special, "\\" + special)
+    return f"%{literal}%"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +113,8 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
         Invalid: a value is out of its range.
     """
     page = read_page(query, longest=limits.page_length, sortable=SORTABLE, walk=limits.walked_rows)
-    search = normalised(query.get("search", ""))
+    given = query.get("search", "")
+    search = normalised(given)
     if len(search) > limits.key_length:
         raise Invalid("too_long", f"search may have {limits.key_length} characters at the most.")
     searched = query.get("searchIn", "key")
@@ -116,6 +125,7 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
         raise Invalid("bad_format", f"format must be {' or '.join(FORMATS)}.")
     return Listing(
         page=page,
+        given=given,
         search=search,
         searched=searched,
         form=form,
@@ -212,6 +222,7 @@ def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict
     values: dict[str, object] = {
         "sink": sink.number,
         "pattern": listing.pattern,
+        "exact": listing.exact_pattern,
         "skip": page.skip,
         "keys": int(listing.searched == "all"),
     }

@@ -65,7 +65,9 @@ SELECT number, id, key, value, data_type, observed_at, version, created_at, upda
 FROM (SELECT number, id, key, value, data_type,
              observed_at, version, created_at, updated_at, created_by, updated_by
       FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+WHERE lower(value) LIKE :pattern ESCAPE '\'
+    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
+    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
 ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
 
 -- name: created_desc_search_values
@@ -73,7 +75,9 @@ SELECT number, id, key, value, data_type, observed_at, version, created_at, upda
 FROM (SELECT number, id, key, value, data_type,
              observed_at, version, created_at, updated_at, created_by, updated_by
       FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+WHERE lower(value) LIKE :pattern ESCAPE '\'
+    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
+    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
 ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
 
 -- name: key_asc_search_values
@@ -81,7 +85,9 @@ SELECT number, id, key, value, data_type, observed_at, version, created_at, upda
 FROM (SELECT number, id, key, value, data_type,
              observed_at, version, created_at, updated_at, created_by, updated_by
       FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+WHERE lower(value) LIKE :pattern ESCAPE '\'
+    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
+    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
 ORDER BY key LIMIT :take OFFSET :skip
 
 -- name: key_desc_search_values
@@ -89,7 +95,9 @@ SELECT number, id, key, value, data_type, observed_at, version, created_at, upda
 FROM (SELECT number, id, key, value, data_type,
              observed_at, version, created_at, updated_at, created_by, updated_by
       FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
-WHERE lower(value) LIKE :pattern ESCAPE '\' OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
+WHERE lower(value) LIKE :pattern ESCAPE '\'
+    OR (CAST(:exact AS TEXT) IS NOT NULL AND lower(value) LIKE :exact ESCAPE '\')
+    OR (:keys = 1 AND lower(key) LIKE :pattern ESCAPE '\')
 ORDER BY key DESC LIMIT :take OFFSET :skip
 
 -- name: created_asc_span

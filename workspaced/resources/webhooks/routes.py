@@ -9,7 +9,7 @@ from typing import Final
 
 from workspaced.core.json_body import decode
 from workspaced.core.members import read_body
-from workspaced.core.text import as_uuid
+from workspaced.core.text import as_uuid, normalised
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
 from workspaced.http.operations import Call, Operation, Work
@@ -55,7 +55,7 @@ class _WebhookOperations:
         """List webhooks (contract WH1): those of the caller; for an administrator, all."""
         query = {**_DEFAULTS, **{name: text for name, text in call.query.items() if text or name == "search"}}
         page = read_page(query, longest=call.settings.limits.page_length, sortable=SORTABLE)
-        text = call.query.get("search", "").casefold()
+        text = normalised(call.query.get("search", "")).casefold()
 
         def find(reader: ReadTransaction) -> list[StoredWebhook]:
             return store.list_webhooks(reader, self._secret_box, owner=call.actor, all_owners=_is_administrator(call))
@@ -87,14 +87,14 @@ class _WebhookOperations:
     async def get_webhook(self, call: Call) -> Response:
         """Get a webhook (contract WH3)."""
         webhook = await call.store.read(lambda reader: self._get_by_path(reader, call))
-        return versioned_response(call, _visible_record(webhook, call), webhook.version, *_NO_STORE)
+        return versioned_response(call, _visible_record(webhook, call), webhook.tag, *_NO_STORE)
 
     def delete_webhook(self, call: Call) -> Work:
         """Delete a webhook and its queued deliveries (contract WH4)."""
 
         def act(tx: Transaction) -> Response:
             webhook = self._get_by_path(tx, call)
-            call.require_match(webhook.version)
+            call.require_match(webhook.tag)
             store.delete_webhook(tx, webhook)
             call.note(tx, AuditAction(action="webhook.deleted", resource_id=webhook.id))
             return json_response(_visible_record(webhook, call), headers=_NO_STORE)
@@ -109,7 +109,7 @@ class _WebhookOperations:
 
         def act(tx: Transaction) -> Response:
             webhook = self._get_by_path(tx, call)
-            call.require_match(webhook.version)
+            call.require_match(webhook.tag)
             given = dict(changes)
             if "oauth" in given:
                 given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
@@ -172,7 +172,7 @@ def _visible_record(webhook: StoredWebhook, call: Call) -> WebhookRecord:
 
 
 def _current_response(call: Call, webhook: StoredWebhook) -> Response:
-    return json_response(_visible_record(webhook, call), headers=(etag(webhook.version), *_NO_STORE))
+    return json_response(_visible_record(webhook, call), headers=(etag(webhook.tag), *_NO_STORE))
 
 
 def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from workspaced.core.json_body import decode
 from workspaced.core.problems import Invalid
+from workspaced.core.text import normalised
+from workspaced.core.timestamps import microseconds
 
 FIELDS: Final[Mapping[str, str]] = {
     "id": "id",
@@ -21,7 +24,12 @@ FIELDS: Final[Mapping[str, str]] = {
 Filter: TypeAlias = Callable[[Mapping[str, str]], bool]
 """Whether a workspace, by its `FIELDS`, meets the conditions."""
 
-_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+_INSTANTS: Final = frozenset({"createdAt", "updatedAt"})
+
+_ORDER: Final = frozenset({"eq", "ne", "gt", "gte", "lt", "lte"})
+"""The operators that compare instants as such."""
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": lambda value, wanted: value == wanted,
     "ne": lambda value, wanted: value != wanted,
     "contains": lambda value, wanted: wanted in value,
@@ -36,7 +44,7 @@ _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
 def read_filters(text: str | None) -> Filter:
     """Return the filter that a text describes; without a text, every workspace passes.
 
-    Strings are compared by code point, which is also the order of timestamps.
+    Strings are compared by code point. RFC 3339 date-times are compared with timestamps as instants, whatever their offset.
 
     Raises:
         Invalid: the text is not JSON, names an unknown field or operator, or has a value that is not a string.
@@ -44,7 +52,7 @@ def read_filters(text: str | None) -> Filter:
     if not text:
         return lambda _fields: True
     if not text.startswith("{"):
-        wanted = text.casefold()
+        wanted = normalised(text).casefold()
         return lambda fields: wanted in fields["label"].casefold()
     conditions = decode(text.encode())
     if not isinstance(conditions, dict):
@@ -65,12 +73,16 @@ def _test(field: str, operator: str, wanted: object) -> Filter:
     if operator == "in":
         if not isinstance(wanted, list) or not all(isinstance(item, str) for item in wanted):
             raise Invalid("bad_filters", f"'in' of '{field}' needs a list of strings.")
-        allowed = frozenset(wanted)
-        return lambda fields: fields[field] in allowed
+        allowed = [_test(field, "eq", item) for item in wanted]
+        return lambda fields: any(test(fields) for test in allowed)
     compare = _OPERATORS.get(operator)
     if compare is None:
         raise Invalid("bad_filters", f"filters has no operator '{operator}', only {', '.join(sorted(_OPERATORS))}, in.")
     if not isinstance(wanted, str):
         raise Invalid("bad_filters", f"'{operator}' of '{field}' needs a string.")
-    value = wanted
+    value = normalised(wanted)
+    if field in _INSTANTS and operator in _ORDER:
+        with contextlib.suppress(ValueError):  # a part of a date-time is compared as text
+            instant = microseconds(value)
+            return lambda fields: compare(microseconds(fields[field]), instant)
     return lambda fields: compare(fields[field], value)

@@ -6,14 +6,14 @@ import json
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
 
 from ingestd.client.operations import DELETE_ENTRY, Unaddressable, fill_path
 from ingestd.client.records.summaries import EntrySummary, SinkSummary, WorkspaceSummary
-from ingestd.client.response import ServiceResponse
+from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.client.sink_stream import row_of
 from ingestd.wire.bulk import BulkLimits
@@ -264,3 +264,34 @@ async def test_a_truncated_or_invalid_sink_does_not_count_as_read(content: bytes
         response = await service.read_sink("w", "s", take, row_of)
     assert not response.ok
     assert response.outcome.remedy == "retry"
+
+
+async def test_a_refusal_without_end_is_read_in_part() -> None:
+    sent: list[int] = []
+
+    async def parts() -> AsyncIterator[bytes]:
+        while sum(sent) < 2 * MAX_BODY_BYTES:
+            sent.append(65_536)
+            yield bytes(65_536)
+
+    async def take(_: object) -> None:
+        """A refusal has no entries."""
+
+    async with client(sends(httpx.Response(500, content=parts()))) as service:
+        response = await service.read_sink("w", "s", take, row_of)
+    assert response.outcome.sentence.startswith("The service failed (500).")
+    assert sum(sent) <= MAX_BODY_BYTES + 65_536
+
+
+async def test_a_response_without_end_is_broken_also_over_a_proxy() -> None:
+    sent: list[int] = []
+
+    async def parts() -> AsyncIterator[bytes]:
+        while sum(sent) < 2 * MAX_BODY_BYTES:
+            sent.append(65_536)
+            yield b" " * 65_536
+
+    async with client(sends(httpx.Response(200, content=parts()))) as service:
+        response = await service.delete_entry("w", "s", key="k")
+    assert response.outcome.sentence.startswith("The connection broke before the response was complete.")
+    assert sum(sent) <= MAX_BODY_BYTES + 65_536

@@ -84,3 +84,8 @@ def test_an_incomplete_sink_is_rejected(content: bytes) -> None:
 
 def test_a_value_that_is_not_text_differs_from_every_text() -> None:
     assert read(b'{"entries":[{"key":"a","value":[1],"dataType":5}]}') == [("a", "[1]", "5")]
+
+
+def test_half_of_a_surrogate_pair_is_read_as_its_escape() -> None:
+    body = rb'{"entries": [{"key": "a\ud83d", "value": "\ude00b", "dataType": "\ud83d\ude00"}]}'
+    assert read(body) == [("a\\ud83d", "\\ude00b", "\U0001f600")]
