@@ -1,4 +1,4 @@
-"""If-Match and If-None-Match against a version, the text of a tag, or a digest (contract G17; RFC 9110, 13.1)."""
+"""If-Match and If-None-Match against a version: a number, or the digest of bytes (contract G17; RFC 9110, 13.1)."""
 
 from __future__ import annotations
 

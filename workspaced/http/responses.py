@@ -45,5 +45,5 @@ NO_CONTENT = Response(status=200)
 
 
 def etag(version: int | str) -> tuple[str, str]:
-    """Return a strong entity tag: a number that every change increments (timestamps can be equal), `entity_tag`, or a digest."""
+    """Return a strong entity tag: a number that every change increments (timestamps can be equal), or a digest of bytes."""
     return ("ETag", f'"{version}"')

@@ -45,7 +45,7 @@ def list_headers(call: Call, page: Page, total: int) -> Headers:
     return page.headers(total=total, path=call.path, query=call.query)
 
 
-def versioned_response(call: Call, record: object, version: int | str, *headers: tuple[str, str]) -> Response:
+def versioned_response(call: Call, record: object, version: int, *headers: tuple[str, str]) -> Response:
     """Respond with a record and its ETag; 304 if If-None-Match names this version."""
     if call.has_seen(version):
         return Response(status=304, headers=(etag(version), *headers))

@@ -72,7 +72,7 @@ def create_block(call: Call) -> Work:
         )
         events.emit_created(tx, call, placed)
         location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
-        return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.tag)))
+        return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))
 
     return Work(act=act, ignored=ignored)
 
@@ -80,7 +80,7 @@ def create_block(call: Call) -> Work:
 async def get_block(call: Call) -> Response:
     """Get a block (contract BL3)."""
     placed = await call.store.read(lambda reader: _get_by_path(reader, call))
-    return versioned_response(call, block_record(placed), placed.block.tag)
+    return versioned_response(call, block_record(placed), placed.block.version)
 
 
 def delete_block(call: Call) -> Work:
@@ -89,7 +89,7 @@ def delete_block(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         placed = _get_by_path(tx, call)
-        call.require_match(placed.block.tag)
+        call.require_match(placed.block.version)
         changes.delete_block(tx, call, placed, force=force)
         return json_response(block_record(placed))
 
@@ -103,9 +103,9 @@ def update_block(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         before = _get_by_path(tx, call)
-        call.require_match(before.block.tag)
+        call.require_match(before.block.version)
         placed = changes.change_block(tx, call, before, wanted)
-        tag = etag(placed.block.tag)
+        tag = etag(placed.block.version)
         if not whole:
             return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
         return json_response(

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from workspaced.core.entity_tags import entity_tag
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import UUID, Schema
 from workspaced.core.members import Flag, Identifier, Number, Slot, Strings, Text
@@ -125,11 +124,6 @@ class StoredBlock(NamedTuple):
     pdm_thumbnail: str
     block_statuses: str
     type: str
-
-    @property
-    def tag(self) -> str:
-        """The text of the ETag; a later row with the same id has another one."""
-        return entity_tag(self.version, self.created_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

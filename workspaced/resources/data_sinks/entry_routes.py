@@ -22,7 +22,7 @@ from workspaced.storage.port import ReadTransaction, Transaction
 async def get_entry(call: Call) -> Response:
     """Get an entry (contract DS4)."""
     sink, entry = await call.store.read_brief(lambda reader: _get_by_path(reader, call))
-    return versioned_response(call, entry_record(entry, sink.id), entry.tag)
+    return versioned_response(call, entry_record(entry, sink.id), entry.version)
 
 
 def create_entry(call: Call) -> Work:
@@ -35,7 +35,7 @@ def create_entry(call: Call) -> Work:
         entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
         record_entry(tx, call, sink, before=None, after=entry)
         location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
-        headers = (("Location", location), etag(entry.tag))
+        headers = (("Location", location), etag(entry.version))
         return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
 
     return Work(act=act, ignored=ignored)
@@ -47,10 +47,12 @@ def update_entry(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         sink, before = _get_by_path(tx, call)
-        call.require_match(before.tag)
+        call.require_match(before.version)
         entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
         record_entry(tx, call, sink, before=before, after=entry)
-        return json_response(entry_record(entry, sink.id), headers=(etag(entry.tag),), written=written(before, entry))
+        return json_response(
+            entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry)
+        )
 
     return Work(act=act, ignored=ignored)
 
@@ -60,7 +62,7 @@ def delete_entry(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         sink, entry = _get_by_path(tx, call)
-        call.require_match(entry.tag)
+        call.require_match(entry.version)
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
         record_entry(tx, call, sink, before=entry, after=None)
         return msgspec.structs.replace(NO_CONTENT, written=written(entry, None))

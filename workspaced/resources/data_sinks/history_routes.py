@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 async def get_history(call: Call) -> Response:
     """Get what is kept of the history of a sink."""
     sink = await call.store.read_brief(lambda reader: store.get_sink(reader, call.workspace_id, read_sink_name(call)))
-    return versioned_response(call, history_record(sink, call.settings.history), sink.tag)
+    return versioned_response(call, history_record(sink, call.settings.history), sink.version)
 
 
 def update_history(call: Call) -> Work:
@@ -48,7 +48,7 @@ def update_history(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.tag)
+        call.require_match(sink.version)
         if changes:
             history_store.configure(
                 tx,
@@ -65,7 +65,7 @@ def update_history(call: Call) -> Work:
                 ),
             )
             sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
-        return json_response(history_record(sink, call.settings.history), headers=(etag(sink.tag),))
+        return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
 
     return Work(act=act, ignored=ignored)
 

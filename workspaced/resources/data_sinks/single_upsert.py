@@ -83,5 +83,5 @@ def _response(sink: StoredSink, before: StoredEntry | None, after: StoredEntry) 
     is_stale = before is not None and before.version == after.version
     headers: Headers = ((STALE_WRITE, "ignored"),) if is_stale else ()
     return json_response(
-        entry_record(after, sink.id), headers=(*headers, etag(after.tag)), written=written(before, after)
+        entry_record(after, sink.id), headers=(*headers, etag(after.version)), written=written(before, after)
     )

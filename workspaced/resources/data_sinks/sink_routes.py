@@ -45,8 +45,8 @@ async def get_sink(call: Call) -> Response:
 
     def contents(reader: ReadTransaction) -> Contents:
         sink = store.get_sink(reader, call.workspace_id, read_sink_name(call))
-        tag = etag(sink.tag)
-        if call.has_seen(sink.tag):
+        tag = etag(sink.version)
+        if call.has_seen(sink.version):
             return Contents(headers=(tag,), records=0, parts=iter(()), unchanged=True)
         headers: Headers = ()
         records, rows = sink.entry_count, entry_store.entry_chunks(reader, sink)
@@ -112,7 +112,7 @@ def create_sink(call: Call) -> Work:
         body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
         record_sink(tx, call, before=None, after=sink, body=body)
         location = ("Location", f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}")
-        headers = (("Content-Type", names.JSON), location, etag(sink.tag))
+        headers = (("Content-Type", names.JSON), location, etag(sink.version))
         return Response(status=201, headers=headers, body=body)
 
     return Work(act=act, weight=1 + len(new.entries), ignored=ignored)
@@ -124,7 +124,7 @@ def update_sink(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.tag)
+        call.require_match(sink.version)
         store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
         after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
         record_sink(tx, call, before=sink, after=after)
@@ -138,7 +138,7 @@ def delete_sink(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
-        call.require_match(sink.tag)
+        call.require_match(sink.version)
         store.delete_sink(tx, sink)
         record_sink(tx, call, before=sink, after=None)
         return NO_CONTENT

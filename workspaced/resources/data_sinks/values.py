@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from workspaced.core.entity_tags import entity_tag
-
 DEFAULT_DATA_TYPE = "scalar"
 
 SINKS = "data_sinks"
@@ -59,11 +57,6 @@ class StoredSink(NamedTuple):
     history_from: int | None
     history_after: int
 
-    @property
-    def tag(self) -> str:
-        """The text of the ETag; a later row with the same id has another one."""
-        return entity_tag(self.version, self.created_at)
-
 
 class StoredEntry(NamedTuple):
     """An entry's row.
@@ -84,11 +77,6 @@ class StoredEntry(NamedTuple):
     updated_at: int
     created_by: str
     updated_by: str
-
-    @property
-    def tag(self) -> str:
-        """The text of the ETag; a later row with the same key or id has another one."""
-        return entity_tag(self.version, self.created_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,14 +87,14 @@ class _WebhookOperations:
     async def get_webhook(self, call: Call) -> Response:
         """Get a webhook (contract WH3)."""
         webhook = await call.store.read(lambda reader: self._get_by_path(reader, call))
-        return versioned_response(call, _visible_record(webhook, call), webhook.tag, *_NO_STORE)
+        return versioned_response(call, _visible_record(webhook, call), webhook.version, *_NO_STORE)
 
     def delete_webhook(self, call: Call) -> Work:
         """Delete a webhook and its queued deliveries (contract WH4)."""
 
         def act(tx: Transaction) -> Response:
             webhook = self._get_by_path(tx, call)
-            call.require_match(webhook.tag)
+            call.require_match(webhook.version)
             store.delete_webhook(tx, webhook)
             call.note(tx, AuditAction(action="webhook.deleted", resource_id=webhook.id))
             return json_response(_visible_record(webhook, call), headers=_NO_STORE)
@@ -109,7 +109,7 @@ class _WebhookOperations:
 
         def act(tx: Transaction) -> Response:
             webhook = self._get_by_path(tx, call)
-            call.require_match(webhook.tag)
+            call.require_match(webhook.version)
             given = dict(changes)
             if "oauth" in given:
                 given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
@@ -172,7 +172,7 @@ def _visible_record(webhook: StoredWebhook, call: Call) -> WebhookRecord:
 
 
 def _current_response(call: Call, webhook: StoredWebhook) -> Response:
-    return json_response(_visible_record(webhook, call), headers=(etag(webhook.tag), *_NO_STORE))
+    return json_response(_visible_record(webhook, call), headers=(etag(webhook.version), *_NO_STORE))
 
 
 def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:

@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
 
-from workspaced.core.entity_tags import entity_tag
 from workspaced.core.json_schema import UUID, Schema, string
 from workspaced.core.members import (
     Flag,
@@ -256,8 +255,3 @@ class StoredWebhook:
     updated_at: int
     created_by: str
     updated_by: str
-
-    @property
-    def tag(self) -> str:
-        """The text of the ETag; a later row with the same id has another one."""
-        return entity_tag(self.version, self.created_at)
