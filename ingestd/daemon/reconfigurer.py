@@ -126,6 +126,7 @@ class Reconfigurer:
     def retry(self) -> None:
         """See `ingestd.daemon.reload.Reconfigurable.retry`."""
         self._dispatcher.retry_now()
+        self._supervisor.retry_now()
         for connector in self._connectors.values():
             if isinstance(connector, Resumes):
                 connector.resume()

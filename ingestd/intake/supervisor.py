@@ -183,6 +183,11 @@ class SourceSupervisor:
         if (task := self._tasks.get(pipeline)) is not None:
             task.wake(read=True)
 
+    def retry_now(self) -> None:
+        """End the delay of every source that is unavailable; a wait that the source asked for continues."""
+        for task in self._tasks.values():
+            task.retry_now()
+
     def remap(self, pipeline: str, *, now: bool) -> None:
         """Map retried records of a pipeline at its next reading, which is ``now`` or when it is due. Thread-safe.
 
@@ -299,6 +304,11 @@ class _ReaderTask:
         if read:
             self._to_read = True
         self._wakeup.notify()
+
+    def retry_now(self) -> None:
+        """Read now if the source was unavailable at its last pass."""
+        if self._failures:
+            self.wake(read=True)
 
     async def run(self) -> None:
         """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import importlib
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -40,21 +41,15 @@ class Verbs(click.Group):
         open_standard_streams()
         return super().main(*args, **kwargs)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb. If standard output is closed or full, say so without a traceback.
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """As click does it. It prints the help and the version, so an output that fails is reported like that of a verb."""
+        with _reported_output():
+            return super().make_context(*args, **kwargs)
 
-        A reader that has ended (``| head -1``) needs no message: the exit code is that of a program ended by SIGPIPE.
-        """
-        try:
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb. If standard output is closed or full, say so without a traceback."""
+        with _reported_output():
             return super().invoke(ctx)
-        except OSError:
-            failure = output_failure()
-            if failure is None:
-                raise
-            if failure.errno == errno.EPIPE:
-                ctx.exit(128 + signal.SIGPIPE)
-            click.echo(f"Standard output cannot be written: {failure.strerror or failure}.", err=True)
-            ctx.exit(OUTPUT_UNWRITABLE)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The verbs."""
@@ -81,3 +76,21 @@ class Verbs(click.Group):
         with paused():
             command: click.Command = getattr(importlib.import_module(f"{self.package}.{name}"), name)
         return command
+
+
+@contextmanager
+def _reported_output() -> Iterator[None]:
+    """End with a sentence and an exit code if standard output can't be written.
+
+    A reader that has ended (``| head -1``) needs no message: the exit code is that of a program ended by SIGPIPE.
+    """
+    try:
+        yield
+    except OSError:
+        failure = output_failure()
+        if failure is None:
+            raise
+        if failure.errno == errno.EPIPE:
+            raise click.exceptions.Exit(128 + signal.SIGPIPE) from None
+        click.echo(f"Standard output cannot be written: {failure.strerror or failure}.", err=True)
+        raise click.exceptions.Exit(OUTPUT_UNWRITABLE) from None

@@ -137,3 +137,11 @@ def test_a_backup_overwrites_nothing_and_needs_a_state_file(folder: Folder) -> N
     assert (folder.path / "backup").read_text(encoding="utf-8") == "mine"
     run = folder.here("backup", str(folder.path / "no" / "folder"))
     assert (run.returncode, "No such file or directory" in run.stderr) == (74, True)
+
+
+@pytest.mark.parametrize("verb", [["backup", "copy"], ["plan"], ["status"], ["sync"]])
+def test_a_folder_in_the_place_of_the_state_file_is_no_failure_of_the_disk(folder: Folder, verb: list[str]) -> None:
+    state_of(folder).mkdir(parents=True)
+    run = folder.here(*verb)
+    assert (run.returncode, run.stdout) == (74, "")
+    assert run.stderr == f"{state_of(folder)} is a folder. Configure a file in 'state', or remove the folder.\n"

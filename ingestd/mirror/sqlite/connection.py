@@ -12,7 +12,6 @@ import fcntl
 import os
 import re
 import sqlite3
-import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -238,22 +237,21 @@ def open_read_only(path: Path) -> sqlite3.Connection:
         MirrorError: there is no such file, or an older version wrote it.
         MirrorNewer, MirrorCorrupt, MirrorFull: as in `StateFile`.
     """
-    try:
-        # stat, not open: closing a descriptor would release SQLite's locks of this process.
-        if stat.S_ISDIR(path.stat().st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    except FileNotFoundError:
-        raise MirrorError(
-            f"there is no state file {path} yet; the first 'ingestd run' or 'ingestd sync' creates it"
-        ) from None
-    except OSError as error:
-        raise unopenable(error, path) from error
+    if not state_exists(path):
+        raise MirrorError(f"there is no state file {path} yet; the first 'ingestd run' or 'ingestd sync' creates it")
+    _refuse_folder(path)
     with ExitStack() as undo, named_errors(path, opened=False):
         connection = _read_only(path, sqlite3.Connection)
         undo.callback(connection.close)
         _refuse_older(_refuse_foreign(connection, path), path)
         undo.pop_all()
     return connection
+
+
+def _refuse_folder(path: Path) -> None:
+    """SQLite opens a folder, and fails when it reads: that looks like a disk that failed."""
+    if path.is_dir():
+        raise unopenable(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), path)
 
 
 def copy_unlocked(path: Path, target: Path) -> None:
@@ -266,6 +264,7 @@ def copy_unlocked(path: Path, target: Path) -> None:
     """
     if not state_exists(path):
         return
+    _refuse_folder(path)
     with named_errors(path, opened=False), closing(_read_only(path, sqlite3.Connection)) as connection:
         _refuse_foreign(connection, path)
         _copy(connection, target)

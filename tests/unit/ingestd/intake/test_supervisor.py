@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.backoff import Backoff
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Acknowledgement, Cursor, Partition
 from ingestd.intake import Reader, SourceSupervisor, thread_pool
+from ingestd.intake import supervisor as supervisor_module
 from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceBroken, SourceUnavailable
@@ -200,6 +202,19 @@ async def test_an_unreachable_source_is_retried_and_its_return_is_reported(tmp_p
         await events.next(SourceBack)
 
 
+async def test_an_unreachable_source_is_read_at_once_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "_BACKOFF", Backoff(base_seconds=360_000.0, cap_seconds=360_000.0))
+    connector = WatchedConnector(Script())
+    connector.failure = SourceUnavailable("The share is not mounted.")
+    async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
+        await events.next(SourceAway)
+        connector.failure = None
+        supervisor.retry_now()
+        await events.next(SourceBack)
+
+
 async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +228,7 @@ async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
         return acknowledge(reader)
 
     monkeypatch.setattr(Reader, "acknowledge_partitions", reported)
-    async with supervised(tmp_path, connector) as (_, events, _mirror):
+    async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
         away = await events.next(SourceAway)
         assert isinstance(away, SourceAway)
         assert away.retry_in_seconds == 3600
@@ -223,6 +238,8 @@ async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
             for _ in range(3):
                 connector.wake()
                 await turned.get()
+            supervisor.retry_now()
+            await turned.get()
         with pytest.raises(asyncio.QueueEmpty):
             events.events.get_nowait()
 
