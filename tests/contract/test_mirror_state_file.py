@@ -16,6 +16,7 @@ import pytest
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.connection import StateFile
 from tests.contract.mirror_deliverable import SINK
 from tests.support.crashing_sqlite import CrashPoint, copy_database, crashing
 from tests.support.daemon_process import ROOT
@@ -221,6 +222,29 @@ async def test_a_full_disk_loses_nothing_and_delivery_continues(path: Path) -> N
         assert mirror.status.pending() == 0
     finally:
         mirror.close()
+
+
+def test_a_file_that_another_file_replaced_is_neither_written_nor_read_until_it_is_back(
+    path: Path, tmp_path: Path
+) -> None:
+    away, other = tmp_path / "away.db", tmp_path / "other.db"
+    StateFile(other).close()
+    state = StateFile(path)
+    try:
+        path.rename(away)
+        for place in (lambda: None, lambda: other.rename(path)):
+            place()
+            with pytest.raises(MirrorFull, match="was moved, replaced or removed"), state.writing():
+                pass
+            with pytest.raises(MirrorFull, match="was moved, replaced or removed"):
+                state.reader()
+            assert "was moved" in state.unwritable
+        away.rename(path)
+        with state.writing() as connection:
+            connection.execute("INSERT INTO pipeline (name) VALUES ('p')")
+        assert state.unwritable == ""
+    finally:
+        state.close()
 
 
 def test_a_reader_rejects_a_file_of_an_older_schema_and_names_the_command_that_updates_it(path: Path) -> None:

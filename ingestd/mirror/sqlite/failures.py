@@ -67,14 +67,20 @@ def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> Mir
             "backup. ingestd tries again."
         )
     elif extended == sqlite3.SQLITE_READONLY_DBMOVED:
-        found = MirrorError(
-            f"{path} was moved, replaced or removed while ingestd was using it. Put it back, or restart with a new one."
-        )
+        found = moved(path)
     elif code in {sqlite3.SQLITE_IOERR, *_PLACED}:
         found = _of_the_disk(f"{error} ({name})", path, temporary=opened or code == sqlite3.SQLITE_IOERR)
     elif isinstance(error, sqlite3.OperationalError) and code not in {0, sqlite3.SQLITE_ERROR}:
         found = MirrorError(f"{path} cannot be used: {error} ({name}). 'ingestd check' shows whether it is damaged.")
     return found
+
+
+def moved(path: Path) -> MirrorFull:
+    """Return the error for a file in use that has another place now; it can be used again when it is put back."""
+    return MirrorFull(
+        f"{path} was moved, replaced or removed while ingestd was using it. Put it back. If it is lost, stop ingestd, use"
+        " 'ingestd restore' with a backup, and start it again."
+    )
 
 
 def _of_the_disk(reason: str, path: Path, *, temporary: bool) -> MirrorError:
