@@ -46,9 +46,17 @@ def test_an_unreachable_server_is_unavailable_and_its_password_is_not_shown(tmp_
     assert step.outcome == "failed"
 
 
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+@pytest.mark.parametrize("mode", ["snapshot", "changes"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, sqlite: Any, make: Any, mode: str) -> None:
+    make(tmp_path / "other.db")
+    with pytest.raises(SourceBroken, match=r"other\.db is not a regular file"):
+        read(sqlite.connector(url="sqlite:///other.db", table="p", mode=mode, key="id"))
+
+
 def test_a_missing_database_file_is_unavailable_and_is_not_created(tmp_path: Any, sqlite: Any) -> None:
     connector = sqlite.connector(url="sqlite:///elsewhere.db", table="p")
-    with pytest.raises(SourceUnavailable, match="unable to open database file"):
+    with pytest.raises(SourceUnavailable, match="No such file"):
         read(connector)
     assert not (tmp_path / "elsewhere.db").exists()
 

@@ -102,6 +102,14 @@ def test_a_row_without_its_key_is_rejected(database: Any) -> None:
     assert batch.rejects[0].field == "id"
 
 
+def test_a_key_of_the_text_null_is_not_that_of_a_row_without_its_key(database: Any) -> None:
+    database.do(f"CREATE TABLE {database.name('p')} (a VARCHAR(9), b VARCHAR(9))")
+    database.do(f"INSERT INTO {database.name('p')} VALUES (NULL, '1'), ('NULL', '1'), ('x\"', 'y,z')")
+    (batch,) = whole(database.connector(table=database.name("p"), key=["a", "b"]))
+    assert [str(reject.position) for reject in batch.rejects] == ["a=NULL,b=1"]
+    assert sorted(batch.positions) == ['a="NULL",b=1', 'a=x",b="y,z"']
+
+
 def test_the_database_is_never_modified(database: Any) -> None:
     from ingestd.sdk import SourceBroken, SourceError
 
