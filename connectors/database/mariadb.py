@@ -12,7 +12,7 @@ import pymysql
 from msgspec.structs import replace
 from polars.selectors import all as all_columns
 from polars.selectors import by_name
-from pymysql.constants import COMMAND, FIELD_TYPE
+from pymysql.constants import COMMAND, CR, FIELD_TYPE
 from pymysql.cursors import SSCursor
 
 from connectors.database.limits import Deadline
@@ -33,7 +33,7 @@ from connectors.database.port import (
 from connectors.database.statement import bind, select
 from connectors.database.text_rows import parse_lines
 from connectors.database.values import apply_settings
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _TYPES = {
     number: name.lower()
@@ -176,7 +176,7 @@ class MariadbDatabase(Database, LogDatabase):
             "use_unicode": False,
             "conv": {},
             "connect_timeout": self._options.connect_timeout_seconds,
-            "read_timeout": self._options.statement_timeout_seconds,
+            "read_timeout": self._options.connect_timeout_seconds,  # the greeting and the login
             "write_timeout": self._options.statement_timeout_seconds,
             "program_name": "ingestd",
             "cursorclass": SSCursor,
@@ -184,7 +184,21 @@ class MariadbDatabase(Database, LogDatabase):
             **{name: value for name, value in address.query.items() if not name.startswith("ssl_verify")},
             **{name: value in _YES for name, value in address.query.items() if name.startswith("ssl_verify")},
         }
-        connection: pymysql.Connection[Any] = pymysql.connect(**settings)
+        try:
+            connection: pymysql.Connection[Any] = pymysql.connect(**settings)
+        except pymysql.OperationalError as error:
+            if error.args[0] != CR.CR_SERVER_LOST or "timed out" not in str(error):
+                raise
+            raise SourceUnavailable(
+                f"The database {address} can't be reached: the server accepted the connection and sent nothing for"
+                f" {self._options.connect_timeout_seconds} seconds (connect_timeout_seconds)."
+            ) from None
+        except OSError as error:  # those of the network are errors of PyMySQL
+            raise SourceBroken(
+                f"A file of ssl_ca, ssl_cert or ssl_key in the url can't be used: {error.strerror or error}."
+            ) from None
+        silence: Any = connection  # there is no public setting
+        silence._read_timeout = self._options.statement_timeout_seconds  # noqa: SLF001
         return connection
 
 

@@ -241,7 +241,10 @@ def remove_entries(
 
 
 def _begin_again(connection: sqlite3.Connection, sink: int, partitions: set[int]) -> None:
-    """Have partitions that lost entries be read from their start, if they are configured again: their records may be unchanged."""
+    """Have partitions that lost entries be read from their start if they are configured again.
+
+    Their records may be unchanged, so that only a whole reading claims the entries back.
+    """
     connection.executemany(SQL["partition_lost_entries"], [(partition, sink) for partition in sorted(partitions)])
 
 

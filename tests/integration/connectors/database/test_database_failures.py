@@ -362,6 +362,32 @@ def test_the_code_of_an_error_decides_whether_it_is_tried_again(state: str, kind
     assert type(PostgresqlFailure(options).of_statement(error, _Session())) is kind
 
 
+def test_a_server_that_accepts_and_is_silent_is_unavailable_after_the_wait_for_a_connection(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"mariadb://me:s3cret@127.0.0.1:{silent.getsockname()[1]}/pdm"
+        options = DatabaseOptions.model_validate(
+            {"url": url, "table": "p", "connect_timeout_seconds": 1, "statement_timeout_seconds": 3}
+        )
+        with pytest.raises(SourceUnavailable, match=r"sent nothing for 1 seconds \(connect_timeout_seconds\)"):
+            read(DatabaseConnector(options, SourceContext(pipeline="t", base=tmp_path, now=lambda: 0.0)))
+
+
+def test_a_certificate_that_can_not_be_read_is_broken_with_its_setting(mariadb: Any) -> None:
+    with pytest.raises(SourceBroken, match=r"ssl_ca, ssl_cert or ssl_key .* No such file"):
+        read(mariadb.connector(url=f"{mariadb.url}?ssl_ca=/nowhere.pem", table="p"))
+
+
+def test_a_limit_of_idle_transactions_does_not_end_a_reading(postgresql: Any) -> None:
+    postgresql.do(f"CREATE TABLE {postgresql.name('p')} (id integer, v text)")
+    url = postgresql.url + ("&" if "?" in postgresql.url else "?")
+    connector = postgresql.connector(
+        url=f"{url}options=-cidle_in_transaction_session_timeout%3D20ms", table=postgresql.name("p")
+    )
+    with connector._session() as session:
+        assert session.scalar("SHOW idle_in_transaction_session_timeout") == "6h"
+    read(connector)
+
+
 def test_a_server_that_ends_the_connection_is_unavailable(postgresql: Any) -> None:
     connector = postgresql.connector(query="SELECT i FROM generate_series(1, 5000000) i", batch_rows=1000)
     (partition,) = connector.partitions()
