@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import polars as pl
+from polars.selectors import by_name
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect, TextFault
@@ -63,11 +64,19 @@ def named_columns(columns: list[ResultColumn], options: DatabaseOptions) -> list
 
 
 def positions_of(records: pl.DataFrame, keys: Sequence[str], *, first: int) -> pl.Series:
-    """Return the position of each row: its key as ``part=4711,rev=B``, or its number."""
+    """Return the position of each row: its key as ``part=4711,rev=B``, or its number. Different keys have different positions."""
     if not keys:
         return pl.int_range(first, first + records.height, dtype=pl.Int64, eager=True).alias("position")
-    parts = [pl.concat_str(pl.lit(f"{key}="), pl.col(key).fill_null("NULL")) for key in keys]
+    ambiguous = '^NULL$|^"' if len(keys) == 1 else '^NULL$|^"|,'
+    parts = [pl.concat_str(pl.lit(f"{key}="), _key_text(key, ambiguous)) for key in keys]
     return records.select(pl.concat_str(parts, separator=",").alias("position")).to_series()
+
+
+def _key_text(key: str, ambiguous: str) -> pl.Expr:
+    """Return the text of a key's values: between quotes if it could be read otherwise, NULL without a value."""
+    value = by_name(key).as_expr()
+    quoted = pl.concat_str(pl.lit('"'), value.str.replace_all('"', '""', literal=True), pl.lit('"'))
+    return pl.when(value.str.contains(ambiguous)).then(quoted).otherwise(value).fill_null("NULL")
 
 
 def _key_faults(frame: Frame, keys: Sequence[str]) -> dict[int, TextFault]:

@@ -144,6 +144,8 @@ class PostgresqlSession(ReadSession):
             "row_security": "off",  # hidden rows are an error, not missing rows
             "statement_timeout": str(round(self._options.read_timeout_seconds * 1000)),
             "lock_timeout": str(max(1, round(self._options.lock_timeout_seconds * 1000))),
+            # Between two statements the daemon maps what it read.
+            "idle_in_transaction_session_timeout": str(round(self._options.read_timeout_seconds * 1000)),
             "timezone": "UTC",
             "datestyle": "ISO, YMD",
             "intervalstyle": "iso_8601",

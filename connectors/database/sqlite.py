@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import stat
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -29,7 +30,7 @@ from connectors.database.sqlite_table_copy import copy_table
 from connectors.database.statement import ALIAS, bind, select
 from connectors.database.text_rows import NOT_UTF8
 from connectors.database.values import BINARY, NOT_FINITE
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _STEPS_BETWEEN_CHECKS = 10_000
 _AS_WRITTEN = methodcaller("decode", "utf-8", "surrogateescape")
@@ -90,6 +91,14 @@ class SqliteDatabase(Database):
         return copy
 
     def _connect(self) -> sqlite3.Connection:
+        try:
+            mode = self._path.stat().st_mode
+        except OSError as error:
+            raise SourceUnavailable(
+                f"The database {self._options.address()} can't be reached: {error.strerror}."
+            ) from None
+        if not stat.S_ISREG(mode):  # to open a pipe would wait for its writer
+            raise SourceBroken(f"The database {self._options.address()} is not a regular file. Correct url.")
         return self._connect_to(f"file:{quote(str(self._path))}?mode=ro")
 
     def _connect_to(self, uri: str) -> sqlite3.Connection:

@@ -1,7 +1,7 @@
 r"""Rows that a database sends as lines of text, parsed by polars: the text format of PostgreSQL's COPY.
 
 Fields are separated by tabs. NULL is ``\N``. A backslash, a tab and a line end inside a field are written with a backslash, so
-NULL, the empty text and the text ``\N`` differ.
+NULL, the empty text and the text ``\N`` differ. Control characters and quotes may be written as in JSON, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import polars as pl
 from connectors.database.port import Frame, ResultColumn, TextFault
 
 NOT_UTF8 = "holds text that is not UTF-8"
-_ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
+_ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v", '\\"': '"'} | {
+    f"\\u00{code}": chr(number) for number in range(32) for code in (f"{number:02x}", f"{number:02X}")
+}
 _MARK = "."
 """Begins every block, because polars removes a byte order mark there and refuses a block of blank lines only."""
 

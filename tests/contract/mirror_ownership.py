@@ -230,6 +230,28 @@ class OwnershipSuite:
         stage.open("old")
         assert stage.unexplained() == []
 
+    @pytest.mark.parametrize("value", ["1", "2"])
+    async def test_a_source_that_is_configured_again_is_read_whole_if_another_one_took_its_entries(
+        self, stage: OwnershipStage, value: str
+    ) -> None:
+        for source, values in (("table", "1"), ("query", value)):
+            stage.intake.activate(["pipe"], sources={"pipe": source})
+            stage.read_as([("a", values)], name=source)
+            await stage.deliver_all()
+        stage.intake.activate(["pipe"], sources={"pipe": "table"})
+        state = stage.open("table")
+        assert (state.cursor, state.current) == (None, False)
+
+    async def test_a_source_that_is_configured_again_continues_if_it_has_its_entries(
+        self, stage: OwnershipStage
+    ) -> None:
+        for source, key in (("table", "a"), ("query", "b")):
+            stage.intake.activate(["pipe"], sources={"pipe": source})
+            stage.read_as([(key, "1")], name=source)
+            await stage.deliver_all()
+        stage.intake.activate(["pipe"], sources={"pipe": "table"})
+        assert stage.open("table").cursor == {"version": 1}
+
     async def test_unexplained_entries_are_paged(self, stage: OwnershipStage) -> None:
         lane = stage.desire({"a": ("1", "scalar")})
         await stage.deliverable.adopt(lane, held(*rows(b="2", c="3", d="4")))
@@ -250,3 +272,16 @@ class OwnershipSuite:
         status = await stage.check(await stage.lane(), *rows(a="1", b="2", c="3"), unexplained="own")
         assert (status.swept, status.unexplained) == (1, 0)
         assert await stage.deliver_all() == [("delete", "a", None)]
+
+    async def test_a_source_that_is_configured_again_is_read_whole_if_its_entries_were_removed(
+        self, stage: OwnershipStage
+    ) -> None:
+        for source, key in (("old table", "a"), ("new table", "b")):
+            stage.intake.activate(["pipe"], sources={"pipe": source})
+            stage.read_as([(key, "1")], name=source)
+            await stage.deliver_all()
+        stage.intake.note_pass("pipe", began=5.0, whole=True)
+        assert (await stage.check(await stage.lane(), *rows(a="1", b="1"), unexplained="own")).swept == 1
+        stage.intake.activate(["pipe"], sources={"pipe": "old table"})
+        state = stage.open("old table")
+        assert (state.cursor, state.current) == (None, False)

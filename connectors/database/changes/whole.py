@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -51,12 +52,16 @@ class DataVersion(WholeReading):
         """See `ChangeMethod.version`. None if the file can't be opened; the reading then reports why."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - a file that is replaced has another number
+            if not stat.S_ISREG(status.st_mode):
+                self.close()
+                return None
             if self._connection is None or self._file != (status.st_dev, status.st_ino):
                 self.close()
                 address = f"file:{quote(str(self._path.absolute()))}?mode=ro"
                 self._connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False)
                 self._file, self._opened = (status.st_dev, status.st_ino), self._opened + 1
-            return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0])
+            # A file that is overwritten by another one may have its number of commits, but not the time of this write.
+            return (self._opened, self._connection.execute("PRAGMA data_version").fetchone()[0], status.st_ctime_ns)
         except (OSError, sqlite3.Error):
             self.close()
             return None

@@ -126,8 +126,9 @@ def write_entries(
     reread = same.filter(pl.col("last_read").ne_missing(pl.col("within")))
     connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
     # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
-    others = same.filter(pl.col("partition") != partition)["partition"].unique().to_list()
+    others = joined.filter(exists & (pl.col("partition") != partition))["partition"].unique().to_list()
     explained = explaining_partitions(connection, sink, others) if others else set()
+    _begin_again(connection, sink, {*others} - explained)
     found = same.filter(pl.col("partition").is_in(list({*others} - explained)) | (own & pl.lit(dated)))
     if found.height:
         fixed = (repeat(partition), repeat(run), repeat(sink))
@@ -211,6 +212,8 @@ def remove_entries(
     """
     known = known_entries(connection, sink, keys)
     claimed_segments.keep_unclaimed(_pending_segments(known))
+    if any_partition:
+        _begin_again(connection, sink, set(known.filter(pl.col("removed") == 0)["partition"]))
     gone = (
         known.filter((pl.lit(any_partition) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
         .select(
@@ -235,6 +238,14 @@ def remove_entries(
     _store(connection, gone, "delete", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, gone)
     return gone.height
+
+
+def _begin_again(connection: sqlite3.Connection, sink: int, partitions: set[int]) -> None:
+    """Have partitions that lost entries be read from their start if they are configured again.
+
+    Their records may be unchanged, so that only a whole reading claims the entries back.
+    """
+    connection.executemany(SQL["partition_lost_entries"], [(partition, sink) for partition in sorted(partitions)])
 
 
 def _insert(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int, run: int) -> bool:

@@ -19,6 +19,10 @@ UPDATE partition SET retired = 1 WHERE pipeline = (SELECT id FROM pipeline WHERE
 -- name: partition_in_use
 UPDATE partition SET retired = 0 WHERE id = ?
 
+-- The partition lost entries while no pipeline read it. It is read from its start if it is configured again.
+-- name: partition_lost_entries
+UPDATE partition SET cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1 WHERE id = ? AND sink = ?
+
 -- name: pipeline_read
 UPDATE pipeline SET whole = :whole, read_at = coalesce(read_at, :began)
 WHERE name = :name AND (whole <> :whole OR read_at IS NULL)

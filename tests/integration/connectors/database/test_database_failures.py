@@ -46,9 +46,17 @@ def test_an_unreachable_server_is_unavailable_and_its_password_is_not_shown(tmp_
     assert step.outcome == "failed"
 
 
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+@pytest.mark.parametrize("mode", ["snapshot", "changes"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, sqlite: Any, make: Any, mode: str) -> None:
+    make(tmp_path / "other.db")
+    with pytest.raises(SourceBroken, match=r"other\.db is not a regular file"):
+        read(sqlite.connector(url="sqlite:///other.db", table="p", mode=mode, key="id"))
+
+
 def test_a_missing_database_file_is_unavailable_and_is_not_created(tmp_path: Any, sqlite: Any) -> None:
     connector = sqlite.connector(url="sqlite:///elsewhere.db", table="p")
-    with pytest.raises(SourceUnavailable, match="unable to open database file"):
+    with pytest.raises(SourceUnavailable, match="No such file"):
         read(connector)
     assert not (tmp_path / "elsewhere.db").exists()
 
@@ -352,6 +360,32 @@ def test_the_code_of_an_error_decides_whether_it_is_tried_again(state: str, kind
     options = DatabaseOptions.model_validate({"url": "postgresql://h/d", "table": "p"})
     error = psycopg.errors.lookup(state)("words")
     assert type(PostgresqlFailure(options).of_statement(error, _Session())) is kind
+
+
+def test_a_server_that_accepts_and_is_silent_is_unavailable_after_the_wait_for_a_connection(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"mariadb://me:s3cret@127.0.0.1:{silent.getsockname()[1]}/pdm"
+        options = DatabaseOptions.model_validate(
+            {"url": url, "table": "p", "connect_timeout_seconds": 1, "statement_timeout_seconds": 3}
+        )
+        with pytest.raises(SourceUnavailable, match=r"sent nothing for 1 seconds \(connect_timeout_seconds\)"):
+            read(DatabaseConnector(options, SourceContext(pipeline="t", base=tmp_path, now=lambda: 0.0)))
+
+
+def test_a_certificate_that_can_not_be_read_is_broken_with_its_setting(mariadb: Any) -> None:
+    with pytest.raises(SourceBroken, match=r"ssl_ca, ssl_cert or ssl_key .* No such file"):
+        read(mariadb.connector(url=f"{mariadb.url}?ssl_ca=/nowhere.pem", table="p"))
+
+
+def test_a_limit_of_idle_transactions_does_not_end_a_reading(postgresql: Any) -> None:
+    postgresql.do(f"CREATE TABLE {postgresql.name('p')} (id integer, v text)")
+    url = postgresql.url + ("&" if "?" in postgresql.url else "?")
+    connector = postgresql.connector(
+        url=f"{url}options=-cidle_in_transaction_session_timeout%3D20ms", table=postgresql.name("p")
+    )
+    with connector._session() as session:
+        assert session.scalar("SHOW idle_in_transaction_session_timeout") == "6h"
+    read(connector)
 
 
 def test_a_server_that_ends_the_connection_is_unavailable(postgresql: Any) -> None:

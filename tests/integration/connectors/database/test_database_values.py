@@ -1,5 +1,6 @@
 """Every value is the text that the database prints."""
 
+from base64 import b64encode
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -99,6 +100,14 @@ def test_a_row_without_its_key_is_rejected(database: Any) -> None:
     (batch,) = whole(database.connector(table=database.name("p"), key="id"))
     assert batch.records.rows() == [("2", "y")]
     assert batch.rejects[0].field == "id"
+
+
+def test_a_key_of_the_text_null_is_not_that_of_a_row_without_its_key(database: Any) -> None:
+    database.do(f"CREATE TABLE {database.name('p')} (a VARCHAR(9), b VARCHAR(9))")
+    database.do(f"INSERT INTO {database.name('p')} VALUES (NULL, '1'), ('NULL', '1'), ('x\"', 'y,z')")
+    (batch,) = whole(database.connector(table=database.name("p"), key=["a", "b"]))
+    assert [str(reject.position) for reject in batch.rejects] == ["a=NULL,b=1"]
+    assert sorted(batch.positions) == ['a="NULL",b=1', 'a=x",b="y,z"']
 
 
 def test_the_database_is_never_modified(database: Any) -> None:
@@ -205,25 +214,29 @@ HARD = [
     "\v\f\b",
     "é🚀",
     "\x1f",
+    "\x00",
+    "\\U",
+    "\\u000b",
     ",",
 ]
 
 
 def test_every_text_arrives_as_it_is(database: Any) -> None:
+    texts = [text for text in HARD if text != "\x00" or database.kind != "postgresql"]  # which refuses it
     mark = "?" if database.kind == "sqlite" else "%s"
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT, w TEXT)")
-    for number, text in enumerate([*HARD, None]):
+    for number, text in enumerate([*texts, None]):
         database.do(f"INSERT INTO {database.name('p')} VALUES ({number}, {mark}, {mark})", (text, text))
     table = database.name("p")
     (batch,) = whole(database.connector(query=f"SELECT v, w FROM {table} ORDER BY id"))
-    assert batch.records.rows() == [(text, text) for text in [*HARD, None]]
+    assert batch.records.rows() == [(text, text) for text in [*texts, None]]
     (batch,) = whole(
         database.connector(query=f"SELECT v FROM {table} ORDER BY id")
     )  # a single column may be a blank line
-    assert batch.records["v"].to_list() == [*HARD, None]
-    for number in range(len(HARD)):  # each text as the first of its block
+    assert batch.records["v"].to_list() == [*texts, None]
+    for number in range(len(texts)):  # each text as the first of its block
         (batch,) = whole(database.connector(query=f"SELECT v FROM {table} WHERE id = {number}"))
-        assert batch.records["v"].to_list() == [HARD[number]]
+        assert batch.records["v"].to_list() == [texts[number]]
 
 
 def test_postgresql_times_beyond_the_calendar_stay_as_the_server_writes_them(postgresql: Any) -> None:
@@ -270,6 +283,24 @@ def test_mariadb_prints_exact_values(mariadb: Any) -> None:
         "bo": "1",
         "g": "POINT(1 2)",
     }
+
+
+def test_a_long_text_of_many_lines_is_not_rewritten_once_for_each_line_by_mariadb(mariadb: Any) -> None:
+    mariadb.do(f"CREATE TABLE {mariadb.name('p')} (t LONGTEXT, b LONGBLOB)")
+    mariadb.do(f"INSERT INTO {mariadb.name('p')} SELECT REPEAT('\\n', 1000000), REPEAT('x', 5000000)")
+    (batch,) = whole(mariadb.connector(table=mariadb.name("p"), binary="base64", statement_timeout_seconds=10))
+    assert batch.records["t"].to_list() == ["\n" * 1_000_000]
+    assert batch.records["b"].to_list() == [b64encode(b"x" * 5_000_000).decode()]
+
+
+@pytest.mark.parametrize("binary", ["hex", "base64"])
+def test_bytes_that_are_too_long_as_text_are_rejected_and_not_taken_for_null(mariadb: Any, binary: str) -> None:
+    mariadb.do(f"CREATE TABLE {mariadb.name('p')} (k INTEGER, b LONGBLOB)")
+    mariadb.do(f"INSERT INTO {mariadb.name('p')} SELECT 1, REPEAT('x', 14000000) UNION ALL SELECT 2, NULL")
+    (batch,) = whole(mariadb.connector(table=mariadb.name("p"), key="k", binary=binary))
+    assert batch.records.rows() == [("2", None)]
+    assert [(r.position, r.field) for r in batch.rejects] == [("k=1", "b")]
+    assert "max_allowed_packet" in batch.rejects[0].reason
 
 
 def test_a_batch_ends_with_the_row_that_exceeds_its_bytes(database: Any) -> None:

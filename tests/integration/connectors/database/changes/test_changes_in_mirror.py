@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -126,6 +127,40 @@ def test_the_mirror_follows_the_table(
         assert {key: entries.get(key) for key in table} == table
         assert deleted or entries == table
     client.close()
+    mirrored.stop()
+
+
+def test_keys_that_differ_only_in_where_a_comma_is_are_two_rows(postgresql: DatabaseScene, tmp_path: Path) -> None:
+    postgresql.do(
+        "DROP TABLE p CASCADE",
+        "CREATE TABLE p (a text, b text, v text)",
+        "INSERT INTO p VALUES ('1,b=2', '3', 'x'), ('1', '2,b=3', 'y')",
+    )
+    mirrored = MirroredTable(postgresql, tmp_path, entry=EntrySpec(key="{a}|{b}", value="{v}"), key=["a", "b"])
+    mirrored.poll()
+    assert mirrored.entries() == {"1,b=2|3": "x", "1|2,b=3": "y"}
+    postgresql.do("UPDATE p SET v = 'z' WHERE a = '1'")
+    assert mirrored.poll() == 1
+    assert mirrored.entries() == {"1,b=2|3": "x", "1|2,b=3": "z"}
+    mirrored.stop()
+
+
+def test_a_sqlite_file_that_is_overwritten_by_one_with_as_many_commits_is_read(
+    sqlite: DatabaseScene, tmp_path: Path
+) -> None:
+    sqlite.do("INSERT INTO p VALUES (1, 'a', 0)")
+    file, other = tmp_path / "p.db", tmp_path / "other.db"
+    shutil.copyfile(file, other)
+    mirrored = MirroredTable(sqlite, tmp_path / "daemon")
+    sqlite.do("UPDATE p SET v = 'b'")
+    mirrored.poll()
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("UPDATE p SET v = 'c'")
+        connection.commit()
+    shutil.copyfile(other, file)
+    mirrored.poll()
+    assert mirrored.entries() == {"1": "c"}
+    assert mirrored.poll() == 0
     mirrored.stop()
 
 
