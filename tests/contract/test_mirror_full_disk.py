@@ -130,7 +130,7 @@ async def test_deliveries_that_were_never_recorded_are_pending_after_a_restart(t
         ("SQLITE_IOERR_CORRUPTFS", MirrorCorrupt, "is damaged"),
         ("SQLITE_CANTOPEN", MirrorFull, "cannot be used at the moment"),
         ("SQLITE_READONLY", MirrorFull, "cannot be used at the moment"),
-        ("SQLITE_READONLY_DBMOVED", MirrorError, "was moved, replaced or removed"),
+        ("SQLITE_READONLY_DBMOVED", MirrorFull, "was moved, replaced or removed"),
         ("SQLITE_CORRUPT", MirrorCorrupt, "Move it away"),
         ("SQLITE_NOTADB", MirrorCorrupt, "is damaged"),
         ("SQLITE_BUSY", MirrorFull, "locked by another program"),

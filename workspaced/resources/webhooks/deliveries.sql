@@ -45,8 +45,14 @@ SELECT min(due) FROM (
     FROM webhook w WHERE w.enabled = 1) AS instants
 WHERE due > :now
 
--- name: limit_wait
-UPDATE delivery SET due_at = :latest WHERE status IN ('pending', 'failed') AND tries = :tries AND due_at > :latest
+-- name: limit_first_attempts
+-- The webhooks are named so that the index of waiting deliveries is used, also below.
+UPDATE delivery SET due_at = :latest
+WHERE status = 'pending' AND webhook IN (SELECT number FROM webhook) AND due_at > :latest
+
+-- name: limit_retries
+UPDATE delivery SET due_at = :latest
+WHERE status = 'failed' AND webhook IN (SELECT number FROM webhook) AND due_at > :latest AND tries = :tries
 
 -- name: claim
 -- Only a delivery that still waits: another process may have claimed it since it was selected.

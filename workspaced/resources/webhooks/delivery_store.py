@@ -160,9 +160,11 @@ def claim(
 
 def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
     """Let no delivery wait for longer than its pause or lease, after the clock was put back."""
+    leased = now + int(settings.lease_seconds * 1_000)
+    tx.run(_SQL["limit_first_attempts"], {"latest": leased})
     for tries, pause in enumerate(settings.retry_seconds):
-        latest = now + int((pause * (1 + settings.jitter) + settings.lease_seconds) * 1_000)
-        tx.run(_SQL["limit_wait"], {"tries": tries, "latest": latest})
+        latest = leased + int(pause * (1 + settings.jitter) * 1_000)
+        tx.run(_SQL["limit_retries"], {"tries": tries, "latest": latest})
 
 
 def _plans(reader: ReadTransaction, settings: DeliverySettings, *, now: int) -> Iterator[_Plan]:
