@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from ingestd.core.errors import IngestdError
 
@@ -27,19 +28,15 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
     Raises:
         OutputUnwritable: it can't be written, or another file has its name.
     """
-    hidden = path.with_name(f".{path.name}.part")
     try:
         if replace:
             _require_alike(path, content[:_BEGINNING])
         else:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         try:
-            hidden.unlink(missing_ok=True)
-            with os.fdopen(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            with _hidden_file(path, 0o600) as file:
                 file.write(content)
-            hidden.replace(path)
-        except OSError:
-            hidden.unlink(missing_ok=True)
+        except BaseException:  # also an interrupt
             if not replace:
                 path.unlink(missing_ok=True)  # it is empty
             raise
@@ -63,14 +60,33 @@ def replacing(path: Path) -> Iterator[TextIO]:
         OutputUnwritable: it can't be written.
     """
     target = path.resolve()
-    hidden = target.with_name(f".{target.name}.part")
     try:
-        with hidden.open("w", encoding="utf-8", newline="") as file:
+        with _hidden_file(target, 0o666) as file:
             if target.exists():
-                shutil.copymode(target, hidden)
-            yield file
-        hidden.replace(target)
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            text = TextIOWrapper(file, encoding="utf-8", newline="")
+            try:
+                yield text
+            finally:
+                text.detach()  # flushes it
     except OSError as error:
         raise OutputUnwritable(f"{path} can't be written: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _hidden_file(target: Path, mode: int) -> Iterator[BinaryIO]:
+    """Open a new hidden file beside ``target`` that replaces it at the end of the block. After an exception it is removed.
+
+    A file or link that already has the hidden name is removed, and never followed. The umask applies to ``mode``.
+    """
+    hidden = target.with_name(f".{target.name}.part")
+    hidden.unlink(missing_ok=True)
+    descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(target)
     finally:
         hidden.unlink(missing_ok=True)
