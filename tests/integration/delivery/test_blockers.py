@@ -270,13 +270,13 @@ async def test_cancellation_abandons_requests_after_the_grace_period_and_keeps_t
     async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
-        server.fail(Delay(seconds=1), when=lambda request: request.writes)
+        server.fail(Delay(seconds=3), when=lambda request: request.writes)
         server.arrived.clear()
         running.desire(to, {"slow": ("1", "scalar")})
         await asyncio.to_thread(server.arrived.wait, 5)
         started = time.monotonic()
         await running.stop()
-        assert time.monotonic() - started < 0.9
+        assert time.monotonic() - started < 2.5
         assert running.mirror.pending(1) == {"slow"}
         async with rig(url=server.url, mirror=running.mirror) as again:
             assert await again.drained() == []
