@@ -47,6 +47,8 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
 
 
 def _require_alike(path: Path, beginning: bytes) -> None:
+    if path.exists() and not path.is_file():  # such as /dev/null
+        raise FileExistsError(path)
     with suppress(FileNotFoundError), path.open("rb") as file:
         if file.read(_BEGINNING) not in {b"", beginning}:
             raise FileExistsError(path)
@@ -56,11 +58,17 @@ def _require_alike(path: Path, beginning: bytes) -> None:
 def replacing(path: Path) -> Iterator[TextIO]:
     """Open a file that replaces ``path`` at the end of the block, with the same mode. After an exception it is removed.
 
+    A device or a pipe, such as ``/dev/null``, is not replaced: the block writes to it.
+
     Raises:
         OutputUnwritable: it can't be written.
     """
     target = path.resolve()
     try:
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8", newline="") as text:
+                yield text
+            return
         with _hidden_file(target, 0o666) as file:
             if target.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.output_file import replacing, write_private
+from ingestd.daemon.output_file import OutputUnwritable, replacing, write_private
 
 
 def _replace(path: Path) -> None:
@@ -56,3 +57,18 @@ def test_a_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
     target.chmod(0o640)
     _replace(target)
     assert (target.read_text(), target.stat().st_mode & 0o777) == ("new", 0o640)
+
+
+def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        _replace(pipe)
+        assert os.read(reader, 100) == b"new"
+        for write in (_write, _write_new):
+            with pytest.raises(OutputUnwritable, match="exists, and is not overwritten"):
+                write(pipe)
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
