@@ -64,7 +64,7 @@ class FileSource(Connector):
 
     def _format_of_rejected(self, name: str) -> Format:
         """Return the format that reads the rejected rows of an acknowledged file, also after `interrupt`."""
-        return format_for(name, self.options.format, member=self.options.member).with_parsers(self._row_parsers)
+        return self._format_for(name).with_parsers(self._row_parsers)
 
     def partitions(self) -> Iterable[Partition]:
         """Yield the files that are ready and may have new content, the oldest first."""

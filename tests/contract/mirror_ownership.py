@@ -39,6 +39,12 @@ class OwnershipStage(DriftStage, IntakeStage):
         self.intake.commit(run, entries=frame, records=len(entries), rejects=(), cursor=cursor, facts={})
         self.intake.finish_run(run, cursor=cursor, seen=Snapshot(hashes=present), deletes=deletes)
 
+    async def sync_from(self, source: str, *entries: Row) -> None:
+        """Configure another source for the pipeline, read it, and deliver."""
+        self.intake.activate(["pipe"], sources={"pipe": source})
+        self.read_as(entries, name=source)
+        await self.deliver_all()
+
     def unexplained(self) -> list[tuple[str, str]]:
         """Return key and reason of all unexplained entries."""
         page = self.reader.unexplained(("pipe", "desires", "new", "old"), limit=99)
@@ -234,10 +240,8 @@ class OwnershipSuite:
     async def test_a_source_that_is_configured_again_is_read_whole_if_another_one_took_its_entries(
         self, stage: OwnershipStage, value: str
     ) -> None:
-        for source, values in (("table", "1"), ("query", value)):
-            stage.intake.activate(["pipe"], sources={"pipe": source})
-            stage.read_as([("a", values)], name=source)
-            await stage.deliver_all()
+        await stage.sync_from("table", ("a", "1"))
+        await stage.sync_from("query", ("a", value))
         stage.intake.activate(["pipe"], sources={"pipe": "table"})
         state = stage.open("table")
         assert (state.cursor, state.current) == (None, False)
@@ -245,10 +249,8 @@ class OwnershipSuite:
     async def test_a_source_that_is_configured_again_continues_if_it_has_its_entries(
         self, stage: OwnershipStage
     ) -> None:
-        for source, key in (("table", "a"), ("query", "b")):
-            stage.intake.activate(["pipe"], sources={"pipe": source})
-            stage.read_as([(key, "1")], name=source)
-            await stage.deliver_all()
+        await stage.sync_from("table", ("a", "1"))
+        await stage.sync_from("query", ("b", "1"))
         stage.intake.activate(["pipe"], sources={"pipe": "table"})
         assert stage.open("table").cursor == {"version": 1}
 
@@ -262,12 +264,8 @@ class OwnershipSuite:
         assert stage.reader.unexplained(("another",), limit=9).entries == ()
 
     async def test_entries_of_the_previous_source_are_removed_as_own_entries(self, stage: OwnershipStage) -> None:
-        stage.intake.activate(["pipe"], sources={"pipe": "old table"})
-        stage.read_as([("a", "1"), ("b", "2")], name="old")
-        await stage.deliver_all()
-        stage.intake.activate(["pipe"], sources={"pipe": "new table"})
-        stage.read_as([("b", "2"), ("c", "3")], name="new")
-        await stage.deliver_all()
+        await stage.sync_from("old table", ("a", "1"), ("b", "2"))
+        await stage.sync_from("new table", ("b", "2"), ("c", "3"))
         stage.intake.note_pass("pipe", began=5.0, whole=True)
         status = await stage.check(await stage.lane(), *rows(a="1", b="2", c="3"), unexplained="own")
         assert (status.swept, status.unexplained) == (1, 0)
@@ -276,10 +274,8 @@ class OwnershipSuite:
     async def test_a_source_that_is_configured_again_is_read_whole_if_its_entries_were_removed(
         self, stage: OwnershipStage
     ) -> None:
-        for source, key in (("old table", "a"), ("new table", "b")):
-            stage.intake.activate(["pipe"], sources={"pipe": source})
-            stage.read_as([(key, "1")], name=source)
-            await stage.deliver_all()
+        await stage.sync_from("old table", ("a", "1"))
+        await stage.sync_from("new table", ("b", "1"))
         stage.intake.note_pass("pipe", began=5.0, whole=True)
         assert (await stage.check(await stage.lane(), *rows(a="1", b="1"), unexplained="own")).swept == 1
         stage.intake.activate(["pipe"], sources={"pipe": "old table"})
