@@ -111,7 +111,7 @@ def test_the_debian_package_creates_the_accounts_and_folders_of_systemd() -> Non
         _, path, mode, *_ = line.split()
         assert any(path in command and mode in command for command in commands), line
     syntax = subprocess.run(
-        ["sh", "-n"], input="\n".join(commands) + POSTRM, capture_output=True, text=True, check=False
+        ["sh", "-n"], input="\n".join([*commands, POSTRM]), capture_output=True, text=True, check=False
     )
     assert syntax.returncode == 0, syntax.stderr
 
