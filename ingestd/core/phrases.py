@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _COMPARED_CHARACTERS = 300
@@ -41,5 +40,7 @@ def named(name: str, sentence: str) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return `` Did you mean 'path'?`` with a leading space, or an empty text if no name is similar."""
-    near = difflib.get_close_matches(word[:_COMPARED_CHARACTERS], sorted(names), n=1, cutoff=0.6)
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    near = get_close_matches(word[:_COMPARED_CHARACTERS], sorted(names), n=1, cutoff=0.6)
     return f" Did you mean '{near[0]}'?" if near else ""
