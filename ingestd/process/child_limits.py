@@ -33,7 +33,8 @@ def limit_process(*, memory_bytes: int, output_bytes: int) -> None:
         (resource.RLIMIT_FSIZE, output_bytes),
         (resource.RLIMIT_DATA, memory_bytes),
     ):
-        resource.setrlimit(limit, (most, most))
+        lower = _permitted(limit, most)
+        resource.setrlimit(limit, (lower, lower))
 
 
 def limit_work(*, memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
@@ -43,8 +44,15 @@ def limit_work(*, memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(used.ru_utime + used.ru_stime) + 1 + cpu_seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes + file_bytes + _LIBRARIES_BYTES, resource.RLIM_INFINITY))
+    space = memory_bytes + file_bytes + _LIBRARIES_BYTES
+    for limit, most in ((resource.RLIMIT_CPU, cpu), (resource.RLIMIT_AS, space)):
+        resource.setrlimit(limit, (_permitted(limit, most), resource.getrlimit(limit)[1]))
+
+
+def _permitted(limit: int, most: int) -> int:
+    """Return the lower of ``most`` and the hard limit of the process, such as `LimitAS=` of a unit, which can't be raised."""
+    hard = resource.getrlimit(limit)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def child_environment(*packages: str | None) -> dict[str, str]:

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
 
@@ -198,13 +198,17 @@ class ReadingConnection(sqlite3.Connection):
     path = Path()
     """The file; set after the connection is opened."""
 
+    def cursor(self, factory: Any = _ReadingCursor) -> Any:
+        """Do the same as `sqlite3.Connection.cursor`, which alone removes the references to dead cursors."""
+        return super().cursor(factory)
+
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """Do the same as `sqlite3.Connection.execute`."""
-        return _ReadingCursor(self).execute(sql, parameters)
+        return cast("sqlite3.Cursor", self.cursor().execute(sql, parameters))
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
         """Do the same as `sqlite3.Connection.executemany`."""
-        return _ReadingCursor(self).executemany(sql, parameters)
+        return cast("sqlite3.Cursor", self.cursor().executemany(sql, parameters))
 
 
 def _named(path: Path, call: Callable[..., T], *args: Any) -> T:
