@@ -125,13 +125,13 @@ def _round(compiler: Compiler, node: exp.Round) -> Typed:
         )
         faults = tuple(tie if one is fault else one for one in faults)
     result = compiler.step(number.rounded(found.expr, decimals))
-    return Typed(expr=result, kind="number", columns=found.columns, faults=faults)
+    return _checked(result, node, replace(found, faults=faults))
 
 
 def _floor(compiler: Compiler, node: exp.Floor | exp.Ceil) -> Typed:
     found = compiler.number(node.this)
     result = found.expr.floor() if isinstance(node, exp.Floor) else found.expr.ceil()
-    return Typed(expr=result, kind="number", columns=found.columns, faults=found.faults)
+    return _checked(result, node, found)
 
 
 def _extreme(compiler: Compiler, node: exp.Greatest | exp.Least) -> Typed:

@@ -130,3 +130,26 @@ def test_a_mistake_in_an_expression_is_reported_at_its_position(tmp_path: Path) 
     line = (tmp_path / "ingestd.yaml").read_text().splitlines()[mistake.line - 1]
     assert line[mistake.column - 1 :].startswith("read_csv")
     assert mistake.sentence.startswith("There is no function 'READ_CSV'.")
+
+
+@pytest.mark.parametrize("rows", [1, 200])
+@pytest.mark.parametrize(
+    ("expression", "value", "expected"),
+    [
+        ("CEIL(c)", "9999999999999999999.99", None),
+        ("-(CEIL(c))", "9999999999999999999.99", None),
+        ("FLOOR(c)", "-9999999999999999999.01", None),
+        ("ROUND(c)", "9999999999999999999.5", None),
+        ("ROUND(c, 1)", "-9999999999999999999.99", None),
+        ("CEIL(c)", "-9999999999999999999.99", "-9999999999999999999"),
+        ("ROUND(c, 1)", "9999999999999999999.94", "9999999999999999999.9"),
+    ],
+)
+def test_a_rounded_number_with_more_than_19_digits_is_rejected(
+    tmp_path: Path, rows: int, expression: str, value: str, expected: str | None
+) -> None:
+    table = "a,c\n" + "".join(f"k{row},{value}\n" for row in range(rows))
+    found = map_files(tmp_path, f'key: "{{a}}"\nvalue: {{expr: "{expression}"}}', {"x.csv": table})
+    assert {text for _, text, _ in found.entries} == ({expected} if expected is not None else set())
+    assert all("has more than 19 digits before the point" in one.reason for one in found.rejects)
+    assert len(found.entries) + len(found.rejects) == rows
