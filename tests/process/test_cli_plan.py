@@ -221,6 +221,14 @@ def test_a_plan_is_refused_after_new_content_of_another_source(scene: PlanScene)
     assert "(pipeline readings) is not in the plan. It has new content: 1 record" in refusal(scene, saved)
 
 
+def test_a_file_outside_the_plan_that_is_written_again_with_the_same_bytes_changes_nothing(scene: PlanScene) -> None:
+    scene.append_readings([("p", "2")])
+    saved = save(scene)
+    scene.write_parts(PARTS)
+    done = scene.here("sync", "--plan", str(saved))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_plan_is_refused_after_a_source_was_changed_back(scene: PlanScene) -> None:
     scene.write_drop("two.csv", [("f", "60")])
     saved = save(scene)

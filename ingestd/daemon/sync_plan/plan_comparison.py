@@ -61,6 +61,8 @@ def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
 
 def _partition(planned: PartitionPlan | None, found: PartitionPlan | None) -> str:
     if planned is None and found is not None:
+        if not found.has_effect:  # such as a file that was written again with the same bytes
+            return ""
         return (
             f"The source has changed: {found.partition} (pipeline {found.pipeline}) is not in the plan. It has new "
             f"content: {counted(found.records, 'record')}; entries: {found.counts}."

@@ -71,6 +71,11 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
         """True if entries would change without an approval."""
         return not self.held and bool(self.created or self.changed or self.removed)
 
+    @property
+    def has_effect(self) -> bool:
+        """True if a sync would change, hold or reject anything of this partition."""
+        return self.has_changes or bool(self.held or self.rejected or self.failure)
+
 
 class PipelinePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline of the plan.
