@@ -37,7 +37,10 @@ from ingestd.core.outcome import Fault
 T = TypeVar("T")
 
 _NEVER_SENT = frozenset(
-    {Fault.REFUSED, Fault.UNRESOLVED, Fault.TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT}
+    {
+        *(Fault.REFUSED, Fault.NO_ROUTE, Fault.NOT_PERMITTED, Fault.NO_DESCRIPTORS),
+        *(Fault.UNRESOLVED, Fault.TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT),
+    }
 )
 _BY_STATUS: dict[int, type[Refused]] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 from collections.abc import Iterator
@@ -15,6 +16,17 @@ from ingestd.core.outcome import Fault
 
 CONTENT_ERRORS = (UnreadableBody, ResponseMismatch, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The content of a success can't be used."""
+
+_FAULTS_BY_NUMBER = {
+    errno.EMFILE: Fault.NO_DESCRIPTORS,
+    errno.ENFILE: Fault.NO_DESCRIPTORS,
+    errno.EACCES: Fault.NOT_PERMITTED,
+    errno.EPERM: Fault.NOT_PERMITTED,
+    errno.ENETUNREACH: Fault.NO_ROUTE,
+    errno.EHOSTUNREACH: Fault.NO_ROUTE,
+    errno.ENETDOWN: Fault.NO_ROUTE,
+}
+"""The causes of a failed connection that are on this machine, whatever the service does."""
 
 _Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
@@ -46,8 +58,11 @@ def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
         for cause in _causes(error):
             if isinstance(cause, ssl.SSLError):
                 return Fault.TLS
-            if isinstance(cause, socket.gaierror) and not by_proxy:
-                return Fault.UNRESOLVED
+            if isinstance(cause, socket.gaierror):
+                if not by_proxy:
+                    return Fault.UNRESOLVED
+            elif isinstance(cause, OSError) and cause.errno in _FAULTS_BY_NUMBER:
+                return _FAULTS_BY_NUMBER[cause.errno]
         if by_proxy:
             return Fault.PROXY
     return next((fault for kind, fault in _faults_by_type() if isinstance(error, kind)), Fault.PROTOCOL)

@@ -28,6 +28,9 @@ class Fault(Enum):
     """The reason why there is no usable response."""
 
     REFUSED = "refused"
+    NO_ROUTE = "no route"
+    NOT_PERMITTED = "not permitted"
+    NO_DESCRIPTORS = "no descriptors"
     UNRESOLVED = "unresolved"
     TLS = "tls"
     PROXY = "proxy"
@@ -85,6 +88,21 @@ FAULTS: dict[Fault, OutcomeRule] = {
         word="unreachable",
         remedy="retry",
         sentence="Nothing listens at the service's address. Check that the service runs, and check service.url.",
+    ),
+    Fault.NO_ROUTE: OutcomeRule(
+        word="unreachable",
+        remedy="retry",
+        sentence="No network of this machine leads to the service. Check the network, and check service.url.",
+    ),
+    Fault.NOT_PERMITTED: OutcomeRule(
+        word="unreachable",
+        remedy="retry",
+        sentence="This machine does not permit the connection to the service. Check its firewall and the sandbox of the unit.",
+    ),
+    Fault.NO_DESCRIPTORS: OutcomeRule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The daemon may open no more files and connections. Raise LimitNOFILE of its unit, or the limit of the system.",
     ),
     Fault.UNRESOLVED: OutcomeRule(
         word="unreachable",

@@ -19,6 +19,9 @@ from ingestd.core.outcome import (
 
 _FAULTS: dict[Fault, str] = {
     Fault.REFUSED: "connection refused",
+    Fault.NO_ROUTE: "no route to the host",
+    Fault.NOT_PERMITTED: "the connection is not permitted on this machine",
+    Fault.NO_DESCRIPTORS: "no free file descriptor for the connection",
     Fault.UNRESOLVED: "the host name cannot be resolved",
     Fault.TLS: "no TLS, or an untrusted certificate",
     Fault.PROXY: "the proxy refuses the connection",

@@ -53,7 +53,9 @@ def _sinks(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
 def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
     planned = {(one.pipeline, one.partition): one for one in saved.partitions}
     present = {(one.pipeline, one.partition): one for one in now.partitions}
-    for name in dict.fromkeys([*planned, *present]):
+    # A file outside the plan without an effect is no difference: it may have been written again with the same bytes.
+    effective = [name for name, one in present.items() if one.has_effect]
+    for name in dict.fromkeys([*planned, *effective]):
         sentence = _partition(planned.get(name), present.get(name))
         if sentence:
             yield sentence
@@ -61,8 +63,6 @@ def _partitions(saved: SyncPlan, now: SyncPlan) -> Iterator[str]:
 
 def _partition(planned: PartitionPlan | None, found: PartitionPlan | None) -> str:
     if planned is None and found is not None:
-        if not found.has_effect:  # such as a file that was written again with the same bytes
-            return ""
         return (
             f"The source has changed: {found.partition} (pipeline {found.pipeline}) is not in the plan. It has new "
             f"content: {counted(found.records, 'record')}; entries: {found.counts}."

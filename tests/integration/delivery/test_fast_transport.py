@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
+import resource
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,6 +17,8 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
+from ingestd.client import Client
+from ingestd.client.errors import Unreachable
 from ingestd.client.fast_connection import FastResponse, IdleTimeouts
 from ingestd.client.fast_transport import FastTransport
 from ingestd.client.faults import fault_of
@@ -201,6 +206,39 @@ async def test_no_server_and_an_unknown_host_are_distinguished() -> None:
         with pytest.raises(httpx.ConnectError) as raised:
             await ask(transport_to(address))
         assert fault_of(raised.value) is expected
+
+
+async def test_out_of_descriptors_is_not_taken_for_a_service_that_does_not_run() -> None:
+    async with listening(Server().serve) as url:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with open(os.devnull) as lowest:  # noqa: ASYNC230, PTH123 - the number of its descriptor matters
+            free = lowest.fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            with pytest.raises(httpx.ConnectError) as fast:
+                await ask(transport_to(url))
+            with Client(url) as client, pytest.raises(Unreachable) as ordinary:
+                client.list_workspaces()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert fault_of(fast.value) is ordinary.value.fault is Fault.NO_DESCRIPTORS
+    assert not ordinary.value.may_have_happened
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.ECONNREFUSED, Fault.REFUSED),
+        (errno.EHOSTUNREACH, Fault.NO_ROUTE),
+        (errno.ENETUNREACH, Fault.NO_ROUTE),
+        (errno.EPERM, Fault.NOT_PERMITTED),
+        (errno.ENFILE, Fault.NO_DESCRIPTORS),
+    ],
+)
+def test_a_connection_that_fails_on_this_machine_says_why(number: int, expected: Fault) -> None:
+    error = httpx.ConnectError("no connection")
+    error.__cause__ = OSError(number, "")
+    assert fault_of(error) is expected
 
 
 async def test_a_service_that_does_not_read_is_waited_for_until_the_write_timeout() -> None:
