@@ -34,7 +34,7 @@ from workspaced.core.problems import (
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
-from workspaced.http.idempotency import IdempotencySlot, InFlight, make_idempotent, slot_of, with_body_digest
+from workspaced.http.idempotency import IdempotencySlot, InFlight, is_stored, make_idempotent, slot_of, with_body_digest
 from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
@@ -257,7 +257,7 @@ class Dispatch:
             try:
                 work = operation.prepare(call)
             except Problem as problem:
-                if slot is None:
+                if slot is None or not is_stored(problem):
                     raise
                 work = _raising(problem)
             return await self._run(work, slot, operation, call, scope)
