@@ -161,6 +161,7 @@ class Dispatch:
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
     ) -> Response:
         headers = RequestHeaders(scope)
+        headers.require_single()
         address = client_address(scope, headers, self._settings.proxies)
         principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""
@@ -296,7 +297,7 @@ class Dispatch:
         return msgspec.structs.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
 
     def _problem_response(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:
-        accepts = Headers(scope=scope).get("Accept", "")
+        accepts = RequestHeaders(scope).get("Accept", "")
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
 

@@ -7,7 +7,6 @@ deadline runs while the service is the one to act.
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, NoReturn, cast
 from urllib.parse import unquote
@@ -17,6 +16,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ingestd.wire import names
+from ingestd.wire.request_headers import HOST
 from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, UnavailableProblem
 from workspaced.http.body_drain import BODY_RECEIVED
 from workspaced.http.problem_body import problem_response
@@ -30,7 +30,6 @@ _DRAIN_BYTES: Final = 4_194_304
 _PIPELINED_REQUESTS: Final = 32
 _RETRY_SECONDS: Final = 5
 _CACHED_TARGET_BYTES: Final = 512
-_HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Za-z:.%]+\])(?::[0-9]*)?")
 
 
 class _RequestRefused(Exception):
@@ -278,9 +277,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """Refuse what RFC 9112 (3.2) refuses: HTTP/1.1 without one valid Host. Links for uploads begin with it."""
         if version not in ("1.0", "1.1"):
             self._raise_bad_request("The request is not HTTP/1.1.")
+        if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
+            self._raise_bad_request("Transfer-Encoding is for HTTP/1.1.")
         if len(self._hosts) > 1 or (not self._hosts and version == "1.1"):
             self._raise_bad_request("The request must have one header line Host.")
-        if self._hosts and not _HOST.fullmatch(self._hosts[0]):
+        if self._hosts and not HOST.fullmatch(self._hosts[0]):
             self._raise_bad_request("The header Host must be a host name or address, and may have a port.")
 
     def _raise_bad_request(self, sentence: str) -> NoReturn:
