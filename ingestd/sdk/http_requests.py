@@ -168,8 +168,12 @@ class OpenConnections:
         dropped = 0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while dropped < _DRAIN_BYTES and (data := await reader.read(_CHUNK_BYTES)):
+                while data := await reader.read(_CHUNK_BYTES):
                     dropped += len(data)
+                    if (
+                        dropped >= _DRAIN_BYTES
+                    ):  # a client that still sends needs the rest of the time to read the response
+                        await asyncio.Event().wait()
         writer.close()
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(_FLUSH_SECONDS):

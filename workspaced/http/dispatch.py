@@ -33,6 +33,7 @@ from workspaced.core.problems import (
 )
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
+from workspaced.http.body_drain import KNOWN_CALLER
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.idempotency import IdempotencySlot, InFlight, is_stored, make_idempotent, slot_of, with_body_digest
 from workspaced.http.internal_client import internal_caller_of
@@ -240,6 +241,8 @@ class Dispatch:
         except (UnauthenticatedProblem, TooManyRequests):
             scope["state"]["rate"] = self._authentication.failures.look(address).headers
             raise
+        if principal is not None:
+            scope["state"][KNOWN_CALLER] = True
         allowance = self._rate.take(principal.key_id if principal else f"address {address}")
         scope["state"]["rate"] = allowance.headers
         if not allowance.allowed:
