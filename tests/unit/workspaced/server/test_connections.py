@@ -51,7 +51,10 @@ def registry(*peers: Peer, of_address: int, of_all: int = 1_000) -> Connections:
 
 IDLE, ENDING = {"awaits_request": True, "awaits_client": True}, {"is_ending": True, "awaits_client": True}
 STALLED, STALLED_LONGER = {"awaits_client": True, "stalled": 5.0}, {"awaits_client": True, "stalled": 9.0}
-SLOW, WORKING = {"awaits_client": True, "stalled": 0.1}, {}
+SLOW: dict[str, object] = {"awaits_client": True, "stalled": 0.1}
+
+
+WORKING: dict[str, object] = {}
 
 
 @pytest.mark.parametrize(
