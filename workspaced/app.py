@@ -293,6 +293,7 @@ class Application:
         await self._apply_constants()
         if self._secret_box.seals:
             await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
+        await self._store.write(lambda tx: webhook_store.enable_readable(tx, self._secret_box, now=now_ms()))
 
     async def _apply_constants(self) -> None:
         """Apply the constants of the data: the prefix of visible ids, and the secret of upload links.

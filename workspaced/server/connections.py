@@ -1,8 +1,8 @@
 """The connections of one listener: how many are admitted, which are closed, and what is logged and counted.
 
-A full listener first closes a connection with a response that lacks only its end, then one that only waits for its client (idle,
-or with an incomplete head), then one with a client that has made no progress for a second. So clients that send whole requests are
-admitted while hostile ones hold connections open. It closes a connection of the address with the most connections.
+A full listener first closes a connection with a response that lacks only its end. Then it closes one that only waits for its
+client (idle, or with an incomplete head), then one with a client that has made no progress for a second. So clients that send
+whole requests are admitted while hostile ones hold connections open. The address with the most connections loses one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from workspaced.resources.webhooks.retry_rules import due_again, must_disable
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import SYSTEM, AuditAction
-from workspaced.security.secret_box import SecretBox
+from workspaced.security.secret_box import SecretBox, SecretsSealed
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
@@ -90,6 +90,18 @@ class RecordedAttempt(NamedTuple):
     disabled: str | None
 
 
+class Claimed(NamedTuple):
+    """The claims of a transaction; the webhooks that it disabled, with the reasons; and why others wait, or nothing."""
+
+    claims: Sequence[DeliveryClaim]
+    disabled: Sequence[tuple[StoredWebhook, str]] = ()
+    postponed: str = ""
+
+
+class _OwnerWithoutKey(Exception):
+    """The owner of a webhook has no valid key."""
+
+
 class StoredDelivery(NamedTuple):
     """A delivery in the log.
 
@@ -146,16 +158,39 @@ def claim(
     now: int,
     most: int,
     new_lease: Callable[[], str],
-) -> list[DeliveryClaim]:
-    """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries."""
+) -> Claimed:
+    """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries.
+
+    A webhook that can't be used does not affect the others. It is disabled with the reason. If this process only lacks the
+    encryption key, its deliveries wait for a process that has it.
+    """
     claims: list[DeliveryClaim] = []
+    disabled: list[tuple[StoredWebhook, str]] = []
+    postponed = ""
+    unusable: set[int] = set()
     for plan in _plans(tx, settings, now=now):
         if len(claims) == most:
             break
-        claimed = _claim(tx, secret_box, settings, plan, now=now, lease=new_lease())
-        if claimed is not None:  # else another process claimed it first
-            claims.append(claimed)
-    return claims
+        if plan.webhook in unusable:
+            continue
+        try:
+            with tx.nested():
+                claimed = _claim(tx, secret_box, settings, plan, now=now, lease=new_lease())
+        except SecretsSealed as sealed:
+            unusable.add(plan.webhook)
+            reason = store.SEALED_REASON if sealed.key_differs else ""
+            postponed = postponed if reason else sealed.detail
+        except _OwnerWithoutKey:
+            unusable.add(plan.webhook)
+            reason = "its owner has no valid API key"
+        else:
+            if claimed is not None:  # else another process claimed it first
+                claims.append(claimed)
+            continue
+        webhook = store.find_by_number(tx, secret_box, plan.webhook) if reason else None
+        if webhook is not None and _disable(tx, webhook, reason, now=now):
+            disabled.append((webhook, reason))
+    return Claimed(claims, disabled, postponed)
 
 
 def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
@@ -224,6 +259,8 @@ def _claim(
     webhook = store.find_by_number(tx, secret_box, plan.webhook) if claimed else None
     if webhook is None:
         return None
+    if tx.one(_SQL["owner_has_key"], {"owner": webhook.owner, "now": now}) is None:
+        raise _OwnerWithoutKey
     return DeliveryClaim(
         lease=lease,
         webhook=webhook,
