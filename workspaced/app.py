@@ -126,7 +126,9 @@ class Application:
             *audit_log.operations(),
             *webhooks.operations(settings.limits, self._secret_box),
             *delivery_routes.operations(self._secret_box),
-            *upload_routes.operations(settings.limits, self._blobs, self._upload_links),
+            *upload_routes.operations(
+                settings.limits, self._blobs, self._upload_links, self._authentication.verify_again
+            ),
             *file_routes.operations(settings.limits),
             *download_routes.operations(self._blobs),
             *self.publication.operations(pages=settings.docs),

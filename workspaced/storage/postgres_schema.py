@@ -98,7 +98,7 @@ def _run_step(
         StorageUnusable: a lock was not free for ``give_up_seconds``.
     """
     begun = time.monotonic()
-    is_told = False
+    is_reported = False
     while True:
         try:
             with connection.transaction():
@@ -112,8 +112,8 @@ def _run_step(
                     f"for {give_up_seconds:.0f} seconds: {holders}. Nothing of the step was done. End these sessions, for "
                     "example with pg_terminate_backend, or wait for their end; then run `workspaced migrate` again."
                 ) from None
-            if not is_told:
-                is_told = True
+            if not is_reported:
+                is_reported = True
                 on_wait(f"Schema {number} waits for other sessions that use its tables: {holders}.")
             time.sleep(_PAUSE_SECONDS)
         else:
