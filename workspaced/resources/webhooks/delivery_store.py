@@ -90,11 +90,19 @@ class RecordedAttempt(NamedTuple):
     disabled: str | None
 
 
+class DisabledWebhook(NamedTuple):
+    """A webhook that was disabled, and why."""
+
+    id: str
+    owner: str
+    reason: str
+
+
 class Claimed(NamedTuple):
-    """The claims of a transaction; the webhooks that it disabled, with the reasons; and why others wait, or nothing."""
+    """The claims of a transaction; the webhooks that it disabled; and why deliveries of others wait, or nothing."""
 
     claims: Sequence[DeliveryClaim]
-    disabled: Sequence[tuple[StoredWebhook, str]] = ()
+    disabled: Sequence[DisabledWebhook] = ()
     postponed: str = ""
 
 
@@ -165,7 +173,7 @@ def claim(
     encryption key, its deliveries wait for a process that has it.
     """
     claims: list[DeliveryClaim] = []
-    disabled: list[tuple[StoredWebhook, str]] = []
+    disabled: list[DisabledWebhook] = []
     postponed = ""
     unusable: set[int] = set()
     for plan in _plans(tx, settings, now=now):
@@ -183,13 +191,16 @@ def claim(
         except _OwnerWithoutKey:
             unusable.add(plan.webhook)
             reason = "its owner has no valid API key"
+        except (LookupError, TypeError, ValueError) as error:
+            unusable.add(plan.webhook)
+            reason = f"its stored data or a delivery is damaged ({type(error).__name__}: {error})"
         else:
             if claimed is not None:  # else another process claimed it first
                 claims.append(claimed)
             continue
-        webhook = store.find_by_number(tx, secret_box, plan.webhook) if reason else None
-        if webhook is not None and _disable(tx, webhook, reason, now=now):
-            disabled.append((webhook, reason))
+        identity = tx.one(_SQL["identity_of"], {"number": plan.webhook}) if reason else None
+        if identity is not None and _disable(tx, plan.webhook, identity[0], reason, now=now):
+            disabled.append(DisabledWebhook(identity[0], identity[1], reason))
     return Claimed(claims, disabled, postponed)
 
 
@@ -327,17 +338,17 @@ def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcom
         return None
     row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
     if outcome.gone:
-        return _disable(tx, webhook, "the receiver responded 410 Gone", now=now)
+        return _disable(tx, webhook.number, webhook.id, "the receiver responded 410 Gone", now=now)
     if row and must_disable(failing_since=row[0], failures=row[1], now=now):
-        return _disable(tx, webhook, "every attempt failed for five days", now=now)
+        return _disable(tx, webhook.number, webhook.id, "every attempt failed for five days", now=now)
     return None
 
 
-def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> str | None:
+def _disable(tx: Transaction, number: int, webhook_id: str, reason: str, *, now: int) -> str | None:
     """Disable the webhook and return the reason; None if it was disabled before."""
-    if not tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
+    if not tx.run(_SQL["disable"], {"number": number, "reason": reason, "now": now}):
         return None
-    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
+    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook_id), now=now)
     return reason
 
 

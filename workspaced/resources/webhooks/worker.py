@@ -19,8 +19,7 @@ from workspaced.core.problems import Problem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.attempt import Attempts
-from workspaced.resources.webhooks.delivery_store import Claimed, DeliveryClaim, RecordedAttempt
-from workspaced.resources.webhooks.values import StoredWebhook
+from workspaced.resources.webhooks.delivery_store import Claimed, DeliveryClaim, DisabledWebhook, RecordedAttempt
 from workspaced.security.egress.backend import Resolver, system_resolver
 from workspaced.security.egress.client import Bounds, EgressClient
 from workspaced.security.egress.rules import EgressRules
@@ -186,7 +185,8 @@ class Worker:
         if problem is not None:
             log.warning("deliveries_postponed", reason=problem.detail)
         if recorded.disabled is not None:
-            _log_disabled(claimed.webhook, recorded.disabled)
+            webhook = claimed.webhook
+            _log_disabled(DisabledWebhook(webhook.id, webhook.owner, recorded.disabled))
         self._log_unusable(claimed_next)
         for delivery, status in zip(claimed.deliveries, recorded.statuses, strict=True):
             self._observer(status or "lease_lost", outcome.milliseconds / 1_000)
@@ -206,8 +206,8 @@ class Worker:
         return claimed_next.claims[0] if claimed_next.claims else None
 
     def _log_unusable(self, claimed: Claimed) -> None:
-        for webhook, reason in claimed.disabled:
-            _log_disabled(webhook, reason)
+        for one in claimed.disabled:
+            _log_disabled(one)
         if claimed.postponed and claimed.postponed != self._last_postponed:
             structlog.get_logger().warning("deliveries_postponed", reason=claimed.postponed)
             self._last_postponed = claimed.postponed
@@ -229,5 +229,7 @@ class Worker:
             structlog.get_logger().warning("leases_not_released", count=len(left), reason=problem.detail)
 
 
-def _log_disabled(webhook: StoredWebhook, reason: str) -> None:
-    structlog.get_logger().warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=reason)
+def _log_disabled(disabled: DisabledWebhook) -> None:
+    structlog.get_logger().warning(
+        "webhook_disabled", webhook=disabled.id, owner=disabled.owner, reason=disabled.reason
+    )

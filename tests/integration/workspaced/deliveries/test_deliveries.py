@@ -798,6 +798,24 @@ async def test_a_webhook_with_secrets_of_another_key_is_disabled_and_the_others_
             assert (await http.get(sealed)).json()["enabled"] is True
 
 
+async def test_a_damaged_webhook_is_disabled_and_the_others_go_on(rig: Rig) -> None:
+    with WebhookReceiver() as damaged, WebhookReceiver() as other:
+        first = await rig.webhook(damaged.url, dataEvents=["data_sink.created"])
+        await rig.webhook(other.url, dataEvents=["data_sink.created"])
+        transact(
+            rig.settings.database,
+            lambda tx: tx.run(
+                "UPDATE webhook SET headers = :damage WHERE id = :id", {"damage": b"\0{", "id": first[-36:]}
+            ),
+        )
+        with capture_logs() as lines:
+            await rig.sink()
+            await arrival(other)
+        (reason,) = [line["reason"] for line in lines if line["event"] == "webhook_disabled"]
+        assert "is damaged" in reason
+        assert damaged.received == []
+
+
 async def test_nothing_more_is_sent_to_a_webhook_of_an_owner_without_a_valid_key(
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
