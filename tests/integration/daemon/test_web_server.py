@@ -47,6 +47,12 @@ async def connect(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     return await asyncio.open_connection(parts.hostname, parts.port)
 
 
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
 async def test_a_handler_that_fails_is_reported_once_and_gets_a_status() -> None:
     reported: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
@@ -99,7 +105,7 @@ async def test_clients_that_have_got_their_response_or_do_not_read_it_keep_no_ot
     async with serving(large, max_connections=2) as address, contextlib.AsyncExitStack() as stack:
         for _ in range(5):
             reader, writer = await connect(address)
-            stack.callback(writer.transport.abort)
+            stack.push_async_callback(_abort, writer)
             writer.write(request_head)
             assert await reader.readexactly(13) == b"HTTP/1.1 " + status + b" "
             writer.transport.pause_reading()  # type: ignore[attr-defined]
