@@ -265,6 +265,19 @@ def test_slow_clients_keep_no_other_out(bench: Callable[..., Bench], part: str) 
         assert response.status_code == 204
 
 
+def test_refused_clients_with_a_body_that_does_not_end_keep_no_other_out(bench: Callable[..., Bench]) -> None:
+    pushed = bench()
+    host, port = pushed.address.split(":")
+    with ExitStack() as stack:
+        for _ in range(140):
+            slow = stack.enter_context(socket.create_connection((host, int(port)), timeout=SECONDS))
+            slow.sendall(b"POST /bench HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            assert slow.recv(12) == b"HTTP/1.1 401"
+        with httpx.Client(timeout=SECONDS) as other:
+            response = other.post(f"http://{pushed.address}/bench", content=b"[]", headers=bearer())
+        assert response.status_code == 204
+
+
 def test_two_sources_share_an_address_and_not_a_path(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
