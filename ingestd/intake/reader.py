@@ -55,6 +55,12 @@ _TOGETHER_SECONDS = 0.05
 _TOGETHER_RECORDS = 5_000
 """So many records of small partitions are in memory before they are stored, the size of a request."""
 
+_STOPPED = "the reading was stopped before the partition's end"
+_NO_END = (
+    "The connector did not mark the end of the reading: no batch has last=True. What it yielded is stored. Report this to the"
+    " author of the connector."
+)
+
 _NOTICES = 5
 """Maximum number of different reasons that are reported in full; the others are counted."""
 
@@ -538,7 +544,8 @@ class Reader:
             run.fail(str(error), broken=True)
             raise
         if summary is None:
-            run.fail("the reading was stopped before the partition's end", broken=False)
+            why = _STOPPED if self._stopped.is_set() else _NO_END
+            run.fail(why, broken=False)
             return None
         if not summary.collided:
             times = _RunTimes(

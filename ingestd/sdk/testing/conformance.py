@@ -48,15 +48,14 @@ class ConnectorConformance:
                 check(len(batch.positions) == batch.records.height, "The numbers of positions and records differ.")
                 check(all(isinstance(fact, str) for fact in batch.facts.values()), "A fact is not text.")
 
-    def test_only_the_last_batch_of_a_snapshot_is_marked_as_last(self, rig: Rig) -> None:
-        """A record that is missing in a snapshot was removed, so the end of the snapshot must be certain."""
+    def test_only_the_last_batch_of_a_reading_is_marked_as_last(self, rig: Rig) -> None:
+        """The end of a reading must be certain. Without it, the daemon records the reading as interrupted."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             marks = [batch.last for batch in read(connector, partition)]
             check(True not in marks[:-1], f"A batch of {partition.name} before the last one is marked as last.")
-            if partition.snapshot:
-                check(marks, f"The snapshot {partition.name} was never read, but read() yields no batch.")
-                check(marks[-1:] == [True], f"The last batch of the snapshot {partition.name} is not marked as last.")
+            check(marks, f"{partition.name} was never read, but read() yields no batch.")
+            check(marks[-1:] == [True], f"The last batch of {partition.name} is not marked as last.")
 
     def test_two_readings_of_an_unchanged_source_are_equal(self, rig: Rig) -> None:
         """A reading is repeated after a crash and must then yield the same records."""
