@@ -84,23 +84,23 @@ class ObjectStore(RemoteStore):
         async def work() -> Identity:
             options: GetOptions = {}
             if expected is not None and expected.version:
-                options["if_match"] = expected.version
+                options["if_match"] = f'"{expected.version}"'
             try:
                 result = await obstore.get_async(self._store, path, options=options)
             except exceptions.PreconditionError:
                 raise RemoteChanged(self._shown(path)) from None
             identity = _identity(result.meta)
-            if expected is not None and not identity.has_same_content(expected):
+            if expected is not None and not _has_same_content(identity, expected):
                 raise RemoteChanged(self._shown(path))
             received = 0
             async for data in result.stream(min_chunk_size=_BLOCK_BYTES):
                 target.write(data)
                 received += len(data)
                 if most is not None and received >= most:
-                    return identity
+                    return expected or identity
             if received != identity.size:
                 raise SourceUnavailable(f"{self._shown(path)} was cut at {received} of {identity.size} bytes.")
-            return identity
+            return expected or identity
 
         return self._run(work, path)
 
@@ -178,7 +178,7 @@ class ObjectStore(RemoteStore):
 
     async def _is_same(self, path: str, identity: Identity) -> bool:
         found = await self._identity_of(path)
-        return found is not None and found.has_same_content(identity)
+        return found is not None and _has_same_content(found, identity)
 
     async def _is_copied(self, target: str, identity: Identity, sha256: str) -> bool:
         """Return True if the copy has the content that was read. Of a large object a copy has another ETag."""
@@ -263,10 +263,19 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
 
 
 def _identity(meta: ObjectMeta) -> Identity:
-    written = meta["last_modified"]
-    return Identity(
-        0, 0, meta["size"], int(written.timestamp()) * 10**9 + written.microsecond * 1000, 0, meta["e_tag"] or ""
-    )
+    """Return what a listing or a response states, in the form that both have.
+
+    Some listings lack the quotes of the ETag, or state fractions of a second, which headers can't.
+    """
+    version = (meta["e_tag"] or "").removeprefix("W/").strip('"')
+    return Identity(0, 0, meta["size"], int(meta["last_modified"].timestamp()) * 10**9, 0, version)
+
+
+def _has_same_content(found: Identity, expected: Identity) -> bool:
+    """Return whether an object has the content of an identity. Its ETag decides; only without one its time does."""
+    if expected.version:
+        return found.size == expected.size and found.version == expected.version
+    return found.has_same_content(expected)
 
 
 def _detail(error: Exception) -> str:

@@ -19,7 +19,7 @@ from ingestd.sdk.testing.source_checks import (
     future_cursors,
     sentences_of,
 )
-from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, rejects_of, skip
+from ingestd.sdk.testing.source_reader import check, partitions_of, read, read_next, records_of, rejects_of, skip
 
 
 class ConnectorConformance:
@@ -105,7 +105,7 @@ class ConnectorConformance:
         known = records_of(batches)
         for change, verb in ((rig.add, "added"), (rig.change, "changed")):
             change()
-            later = read(connector, partition, batches[-1].cursor)
+            later = read_next(connector, partition, batches[-1].cursor)
             check(later, f"A record was {verb}, but a reading of {partition.name} yields nothing.")
             found = [fields for _, fields in records_of(later)]
             check([f for f in found if f not in [old for _, old in known]], f"The record that was {verb} is missing.")
@@ -113,7 +113,7 @@ class ConnectorConformance:
         if partition.snapshot:
             before = len(records_of(batches))
             rig.remove()
-            after = len(records_of(read(connector, partition, batches[-1].cursor)))
+            after = len(records_of(read_next(connector, partition, batches[-1].cursor)))
             check(after == before - 1, f"A record was removed; {partition.name} had {before} records and has {after}.")
 
     def test_an_unreadable_record_is_rejected_and_the_others_are_read(self, rig: Rig) -> None:
@@ -123,7 +123,7 @@ class ConnectorConformance:
         before = read(connector, partition)
         if not rig.add_unreadable():
             return
-        rejects = rejects_of(read(connector, partition, before[-1].cursor))
+        rejects = rejects_of(read_next(connector, partition, before[-1].cursor))
         check(len(rejects) == 1, f"One record is unreadable, but {len(rejects)} are rejected.")
         reason = rejects[0].reason
         check(reason.endswith((".", "?", "!")) and reason.count(" ") > 2, f"The reason is not a sentence: {reason!r}.")
