@@ -54,7 +54,9 @@ class FileReader:
             raise
         with opened.file:
             if not self._state.is_as_scanned(opened):
-                self._note_missed(name, "When it is opened, it has another size, time or version than in the folder's list.")
+                self._note_missed(
+                    name, "When it is opened, it has another size, time or version than in the folder's list."
+                )
                 return
             known.begin(name, opened.identity)
             try:

@@ -14,6 +14,7 @@ import httpx
 
 from connectors.http.credentials import RequestCredentials
 from connectors.http.options import HttpOptions
+from connectors.tls import classify, describe, find_tls_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 PAGE_BYTES = 64 * 2**20
@@ -125,10 +126,8 @@ class PageExchange:
             raise SourceUnavailable(f"{shown} did not send a page within {timeout * _SLOW_TIMES:g} seconds.") from None
         except httpx.TimeoutException:
             raise SourceUnavailable(f"{shown} did not respond within {timeout:g} seconds (timeout_seconds).") from None
-        except ssl.SSLError as error:
-            raise SourceUnavailable(f"{shown} can't be trusted: {error.reason or error}.") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise SourceUnavailable(f"{shown} can't be reached: {_words(error)}.") from None
+            raise SourceUnavailable(f"{shown} can't be reached: {_words(error)}") from None
         return PageResponse(url=shown, status=response.status_code, headers=headers, body=body)
 
     def _opened(self) -> httpx.AsyncClient:
@@ -229,4 +228,7 @@ def _retry_after(response: PageResponse) -> float | None:
 
 
 def _words(error: Exception) -> str:
-    return (str(error) or type(error).__name__).rstrip(".")
+    if (of_tls := find_tls_error(error)) is not None:
+        detail = getattr(of_tls, "verify_message", "") or of_tls.reason or ""
+        return describe(classify(of_tls), detail=detail, trust="name its file as ca_file")
+    return f"{(str(error) or type(error).__name__).rstrip('.')}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from connectors.files.identity import Identity
+from connectors.remote.object_failure import explain_failure
 from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
@@ -29,9 +29,6 @@ _PAGE = 1_000
 _BLOCK_BYTES = 2**20
 _RETRIES = 2
 _LONGEST_TRANSFER = timedelta(hours=6)
-_DENIED = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError)
-_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
-_STATUS = re.compile(r"\b(?:status|code)\D{0,20}([45]\d\d)\b", re.IGNORECASE)
 
 
 class ObjectStore(RemoteStore):
@@ -205,13 +202,7 @@ class ObjectStore(RemoteStore):
                     " listed: // or .. in it. Rename it; nothing is read until then."
                 ) from None
             except exceptions.BaseError as error:
-                detail = _detail(error)
-                if isinstance(error, _DENIED) or detail in {" (status 401)", " (status 403)"}:
-                    raise SourceUnavailable(
-                        f"{self._shown(path)}: access is denied{detail}. Check access_key, secret_key and what they permit: to"
-                        " list and read, with after: archive or delete also to write and delete."
-                    ) from None
-                raise SourceUnavailable(f"{self._shown(path)} can't be used now{detail}.") from None
+                raise SourceUnavailable(f"{self._shown(path)} {explain_failure(error)}") from None
 
         return self._loop.run(translated)
 
@@ -276,13 +267,3 @@ def _has_same_content(found: Identity, expected: Identity) -> bool:
     if expected.version:
         return found.size == expected.size and found.version == expected.version
     return found.has_same_content(expected)
-
-
-def _detail(error: Exception) -> str:
-    """Return what is certain about an error, for a sentence. Its text may hold a signed address, so it is not shown."""
-    text = str(error)
-    if found := _CODE.search(text):
-        return f" ({found[1]})"
-    if found := _STATUS.search(text):
-        return f" (status {found[1]})"
-    return ""

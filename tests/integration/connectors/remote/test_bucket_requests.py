@@ -1,4 +1,4 @@
-"""How many requests a bucket gets, and servers whose listings state ETags and times in other forms than their headers."""
+"""How many requests a bucket gets, and servers with listings that state ETags and times in other forms than their headers."""
 
 from __future__ import annotations
 
@@ -126,3 +126,29 @@ def test_an_object_that_is_listed_and_can_not_be_requested_is_a_notice(
     clock[0] += 60
     (notice,) = connector.notices()
     assert "there is no such file when it is opened" in notice
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (403, "SignatureDoesNotMatch", "secret_key does not belong to access_key. Correct it."),
+        (403, "InvalidAccessKeyId", "The server does not know access_key."),
+        (403, "AccessDenied", "what they permit: to list and read"),
+        (403, "RequestTimeTooSkewed", "The clock of this machine is wrong."),
+        (400, "AuthorizationHeaderMalformed", "Correct region"),
+        (301, "PermanentRedirect", "Correct region"),
+        (403, "SomethingNew", "access is denied (SomethingNew)"),
+    ],
+)
+def test_an_error_of_a_server_names_what_to_do(
+    bucket: ScriptedBucket, connect: Open, status: int, code: str, remedy: str
+) -> None:
+    bucket.fault = (status, f"<Error><Code>{code}</Code><Message>SECRET-SIGNATURE</Message></Error>")
+    step = next(step for step in connect().verify() if step.outcome == "failed")
+    assert remedy in step.sentence
+    assert "SECRET" not in step.sentence
+
+
+def test_a_server_that_is_not_there_is_named_with_its_reason(connect: Open) -> None:
+    step = next(step for step in connect(endpoint="http://127.0.0.1:1", timeout_seconds=0.2).verify())
+    assert "can't be reached: Connection refused. Check endpoint" in step.sentence
