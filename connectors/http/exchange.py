@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import email.utils
 import ssl
 import zlib
@@ -53,7 +54,7 @@ class PageExchange:
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
-        """Request ``url``, without the configured parameters, which are added. ``conditions``: headers such as If-None-Match.
+        """Request ``url``. The configured parameters that it lacks are added. ``conditions``: headers such as If-None-Match.
 
         Waits at most a minute, three times, if the service asks for that.
 
@@ -99,7 +100,9 @@ class PageExchange:
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
         headers |= {"accept": "application/json", "accept-encoding": "gzip", **conditions}
         headers |= await self._credentials.headers()
-        params = httpx.URL(url).params.merge({name: value.get_secret_value() for name, value in options.params.items()})
+        # A link to the next page may have another value of a configured parameter, such as a number of a page.
+        configured = httpx.QueryParams({name: value.get_secret_value() for name, value in options.params.items()})
+        params = configured.merge(httpx.URL(url).params)
         request = self._opened().build_request("GET", httpx.URL(url).copy_with(params=params), headers=headers)
         return await self._send(request, display(url), PAGE_BYTES)
 
@@ -163,7 +166,7 @@ def origin(url: str) -> tuple[str, str, int]:
 
 
 async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
-    """Return the body, unpacked a piece at a time, so that a small packed body can't fill the memory.
+    """Return the body without a byte order mark, unpacked a piece at a time, so that a small packed body can't fill the memory.
 
     Raises:
         SourceBroken: it has more than ``most`` bytes, or is packed in an unknown way.
@@ -187,7 +190,7 @@ async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
             raise SourceBroken(f"{shown} sends a page with more than {most} bytes. Request smaller pages (page: size).")
     if unpacking is not None and not unpacking.eof:
         raise SourceUnavailable(f"{shown} sent a packed page that ends early.")
-    return bytes(body)
+    return bytes(body.removeprefix(codecs.BOM_UTF8))
 
 
 def _checked(response: PageResponse) -> PageResponse:
