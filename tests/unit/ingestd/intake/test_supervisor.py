@@ -22,6 +22,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.intake import (
+    PartitionParked,
     PartitionRead,
     PartitionSettled,
     SettlingFailed,
@@ -238,10 +239,30 @@ async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
             for _ in range(3):
                 connector.wake()
                 await turned.get()
-            supervisor.retry_now()
-            await turned.get()
+            retried = supervisor.retry_now()
+        assert (retried.now, list(retried.later)) == ((), ["p"])
+        assert 3500 < retried.later["p"] <= 3600
         with pytest.raises(asyncio.QueueEmpty):
             events.events.get_nowait()
+
+
+@pytest.mark.parametrize("where", ["listing", "reading"])
+async def test_a_source_that_can_not_be_used_is_read_at_once_on_request(tmp_path: Path, where: str) -> None:
+    script = Script()
+    connector = WatchedConnector(script)
+    refused = SourceBroken("The server refuses the user.")
+    if where == "listing":
+        connector.failure = refused
+    else:
+        script.write("a", [{"k": "x", "v": "1"}])
+        script.contents["a"].error, script.contents["a"].fails_after = refused, 0
+    async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
+        await events.next(SourceStopped if where == "listing" else PartitionParked)
+        connector.failure = None
+        script.write("a", [{"k": "x", "v": "2"}])
+        await supervisor.between_passes("p", lambda: None)  # until the pass has ended
+        assert supervisor.retry_now().now == ("p",)
+        await events.next(PartitionRead)
 
 
 async def test_a_broken_source_is_reported_once_and_read_when_it_is_corrected(tmp_path: Path) -> None:
