@@ -19,6 +19,7 @@ from typing import ClassVar, Protocol
 import h11
 import msgspec
 
+from connectors.push.authentication import SIGNATURE_HEADERS
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.streams import LoopThread
 
@@ -288,7 +289,7 @@ class _Connection:
             raise PushRefused(PushResponse(status=405, sentence=sentence, headers=(("Allow", "POST"),)))
         names = [name for name, _ in head.headers]
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
-        once = {b"authorization", b"webhook-id", b"webhook-timestamp", b"webhook-signature", b"idempotency-key"}
+        once = {b"authorization", b"idempotency-key", *(name.encode() for name in SIGNATURE_HEADERS)}
         if any(names.count(name) > 1 for name in once):
             raise PushRefused(PushResponse(status=400, sentence="A header that identifies the request occurs twice."))
         endpoint.check(headers)
