@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 import io
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from connectors.formats import Format
 from connectors.remote.address import join
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteEntry, RemoteStore, find_name_fault
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
 T = TypeVar("T")
 
@@ -211,11 +212,13 @@ class _Listing:
         self._folder = folder
         self._has_rules = bool(folder.options.ready)
         self._count = 0
+        self._caller = threading.get_ident()
         self.found = ScanResult()
         self.companions: dict[str, Identity] = {}
 
     def take(self, listed: RemoteEntry) -> None:
         self._count += 1
+        note_progress(self._caller)
         if self._count > self._folder.options.max_files:
             raise SourceBroken(
                 f"{self._folder.root} has more than {self._folder.options.max_files} files (max_files). Move old ones away, or"

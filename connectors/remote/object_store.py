@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from connectors.remote.object_failure import explain_failure
 from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -77,6 +78,7 @@ class ObjectStore(RemoteStore):
         self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
     ) -> Identity:
         """See `RemoteStore.fetch`. The request has If-Match, and every continuation of a cut response, too."""
+        caller = threading.get_ident()
 
         async def work() -> Identity:
             options: GetOptions = {}
@@ -92,6 +94,7 @@ class ObjectStore(RemoteStore):
             received = 0
             async for data in result.stream(min_chunk_size=_BLOCK_BYTES):
                 target.write(data)
+                note_progress(caller)
                 received += len(data)
                 if most is not None and received >= most:
                     return expected or identity

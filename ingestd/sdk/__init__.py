@@ -63,6 +63,7 @@ from ingestd.core.record import (
     Section,
 )
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
+from ingestd.process.progress import note_progress
 from ingestd.sdk.batches import mark_last, pack
 from ingestd.sdk.connector import (
     CONTRACT,
@@ -148,6 +149,7 @@ __all__ = [
     "limit_work",
     "mark_last",
     "moment",
+    "note_progress",
     "pack",
     "reports_no_memory",
 ]

@@ -478,10 +478,10 @@ def test_a_server_that_is_too_old_is_named_with_the_oldest_version(
 ) -> None:
     scalar = MariadbSession.scalar
 
-    def answered(session: MariadbSession, sql: str, parameters: Any = ()) -> str | None:
+    def of_version(session: MariadbSession, sql: str, parameters: Any = ()) -> str | None:
         return version if "VERSION()" in sql else scalar(session, sql, parameters)
 
-    monkeypatch.setattr(MariadbSession, "scalar", answered)
+    monkeypatch.setattr(MariadbSession, "scalar", of_version)
     *_, step = mariadb.connector(query="SELECT 1 AS id").verify()
     assert step.outcome == "failed"
     assert words in step.sentence

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from ingestd.intake import Reader, SourceSupervisor, thread_pool
 from ingestd.intake import supervisor as supervisor_module
 from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.process.progress import note_progress, progress_of
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
@@ -478,7 +480,7 @@ async def test_hanging_sources_are_reported_and_do_not_delay_the_others(
     while len(slow) < len(hanging):
         event = await events.next(SourceSlow)
         assert isinstance(event, SourceSlow)
-        assert "has not returned for" in event.sentence
+        assert "has made no progress for" in event.sentence
         slow.append(event.pipeline)
     assert sorted(slow) == sorted(hanging)
     while mirror.status.pending() != 1:
@@ -487,6 +489,53 @@ async def test_hanging_sources_are_reported_and_do_not_delay_the_others(
     running.cancel()
     await asyncio.wait([running])
     mirror.close()
+
+
+async def test_a_call_that_takes_long_and_makes_steps_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 0.01)
+    events = EventRecorder()
+    threads = thread_pool.SourceThreads(emit=events.emit)
+    looks: list[bool] = []
+    monkeypatch.setattr(thread_pool, "progress_of", lambda _: len(looks))  # another step at each look
+    look_at = thread_pool.SourceThreads._look_at
+    seen = asyncio.Event()
+
+    def looked(threads: thread_pool.SourceThreads, call: Any) -> None:
+        looks.append(True)
+        look_at(threads, call)
+        if len(looks) == 5:
+            seen.set()
+
+    monkeypatch.setattr(thread_pool.SourceThreads, "_look_at", looked)
+    free = threading.Event()
+    future = await threads.start(lambda: "p", lambda: free.wait(DEADLINE))
+    async with asyncio.timeout(DEADLINE):
+        await seen.wait()
+    assert threads.slow() == []
+    monkeypatch.setattr(thread_pool, "progress_of", lambda _: 0)  # and then none
+    await events.next(SourceSlow)
+    assert threads.slow() == ["p"]
+    monkeypatch.setattr(thread_pool, "progress_of", lambda _: len(looks))
+    async with asyncio.timeout(DEADLINE):
+        while threads.slow():
+            seen.clear()
+            del looks[:]
+            await seen.wait()
+    free.set()
+    await future
+    await threads.close()
+
+
+def test_a_step_of_one_thread_is_no_step_of_another() -> None:
+    here = threading.get_ident()
+    before = progress_of(here)
+    other = threading.Thread(target=note_progress)
+    other.start()
+    other.join()
+    assert progress_of(here) == before
+    note_progress()
+    note_progress(here)
+    assert progress_of(here) == before + 2
 
 
 async def test_rescans_of_idle_sources_are_distributed_and_share_their_due_seconds(
