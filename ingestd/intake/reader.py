@@ -32,6 +32,7 @@ from ingestd.intake.run import Run
 from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary, WriteBatch
+from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
 from ingestd.sdk import Backfills, ConnectionHealth, Connector, Holds, Notices, ReadsSections
@@ -215,6 +216,7 @@ class Reader:
         Raises:
             MirrorError: the state file failed; committed batches stay.
         """
+        note_progress()  # several passes may be one call
         began = self._now()
         try:
             report = self._read_partitions(began)
