@@ -345,11 +345,11 @@ class RunFinisher:
         while True:
             with self._state.reading() as reader:
                 rows = reader.execute(SQL["entries_of_partition"], (run.sink, after, run.partition, PAGE)).fetchall()
-            if not rows:
-                return
-            after = rows[-1][0]
             known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
             self._remove(run, known.filter(seen.mask_absent(known["row_hash"]))["key"].to_list())
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
 
     def _remove_left_over(self, run: RunState, deletes: Deletes) -> None:
         """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
