@@ -76,6 +76,8 @@ def _explain_waiting(state: FolderState, name: str) -> str:
         return f"{name} has just arrived; the next scan considers it."
     if left > 0:
         return f"{name} must be unchanged for {left:.1f} more seconds (settle_seconds)."
+    if missed := state.read_files.missed(state.context.elapsed()).get(name):
+        return missed
     if rejection := state.readiness.rejection_reason(name):
         return f"{name} is about to be rejected. {rejection}"
     if reason := state.readiness.waiting_reason(name):

@@ -42,14 +42,21 @@ class FileReader:
                 return
             opened = file.open()
         except FileNotFoundError:
+            self._note_missed(name, "It is listed, and there is no such file when it is opened.")
             return  # removed since the scan, so nothing was read
         except OSError as error:
             raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
+        except SourceUnavailable as error:
+            self._note_missed(name, str(error))
+            raise
         except SourceBroken as error:
             known.mark_broken(name, self._state.found.files.get(name), str(error))
             raise
         with opened.file:
             if not self._state.is_as_scanned(opened):
+                self._note_missed(
+                    name, "When it is opened, it has another size, time or version than in the folder's list."
+                )
                 return
             known.begin(name, opened.identity)
             try:
@@ -61,6 +68,9 @@ class FileReader:
                 raise
             except OSError as error:
                 raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
+
+    def _note_missed(self, name: str, reason: str) -> None:
+        self._state.read_files.mark_missed(name, self._state.context.elapsed(), reason)
 
     def _check_readable(self, opened: OpenFile) -> None:
         if not opened.identity.size:

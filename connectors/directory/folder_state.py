@@ -50,7 +50,8 @@ class FolderState:
     @property
     def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
         """The files that the last scan left unread, and those that could not be read since, by reason. Thread-safe."""
-        return {**self._waiting, "unreadable": self.read_files.broken}
+        known = self.read_files
+        return {**self._waiting, "unreadable": [*known.broken, *known.missed(self.context.elapsed())]}
 
     def update(self) -> list[str]:
         """Scan the folder and return the names of the files to read, the oldest first.

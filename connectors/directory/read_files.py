@@ -6,6 +6,9 @@ from collections.abc import Container, Iterable, Mapping
 
 from connectors.files.identity import Identity
 
+MISSED_SECONDS = 60.0
+"""A file that a scan finds, and that can't be acquired for so long, is reported: a moment later it often can."""
+
 
 class ReadFiles:
     """Which files were read, acknowledged or found broken.
@@ -20,11 +23,12 @@ class ReadFiles:
         self._unreadable: dict[str, Identity] = {}
         self._begun: dict[str, Identity] = {}
         self._ended: dict[str, Identity] = {}
+        self._missed: dict[str, tuple[float, str]] = {}
 
     def keep_only(self, names: Container[str]) -> None:
         """Forget every file that is not among ``names``."""
         self._begun.clear()
-        for known in (self._broken, self._acknowledged, self._read, self._ended):
+        for known in (self._broken, self._acknowledged, self._read, self._ended, self._missed):
             for name in [name for name in list(known) if name not in names]:
                 del known[name]
 
@@ -38,10 +42,12 @@ class ReadFiles:
     def begin(self, name: str, identity: Identity) -> None:
         """Record that the file is being read, until `keep_only`."""
         self._begun[name] = identity
+        self._missed.pop(name, None)
 
     def mark_read(self, name: str, identity: Identity) -> None:
         """Record that the file was read as it is; whether its entries are acknowledged is not known."""
         self._read[name] = identity
+        self._missed.pop(name, None)
 
     def mark_acknowledged(self, name: str, identity: Identity) -> None:
         """Record that everything from the file is acknowledged and the file stays in the folder."""
@@ -64,6 +70,7 @@ class ReadFiles:
         """Record that the file can't be read as it is."""
         if identity is not None:
             self._broken[name] = (identity, reason)
+            self._missed.pop(name, None)
 
     def mark_unreadable(self, name: str, identity: Identity) -> None:
         """Record that the content of the file can't be read, until `take_unreadable`."""
@@ -79,6 +86,19 @@ class ReadFiles:
         The mapping may have rejected it, not the connector.
         """
         self.mark_broken(name, self._begun.get(name), reason)
+
+    def mark_missed(self, name: str, elapsed: float, reason: str) -> None:
+        """Record that a file of the scan could not be acquired, until it is; ``elapsed`` as of `SourceContext.elapsed`."""
+        since, _ = self._missed.get(name, (elapsed, ""))
+        self._missed[name] = (since, reason)
+
+    def missed(self, elapsed: float) -> dict[str, str]:
+        """Return the files that could not be acquired for `MISSED_SECONDS`, each with a sentence. Thread-safe."""
+        return {
+            name: f"{name} has been in the folder for {elapsed - since:.0f} seconds and can't be read. {reason}"
+            for name, (since, reason) in list(self._missed.items())
+            if elapsed - since >= MISSED_SECONDS
+        }
 
     def clear_broken(self, name: str) -> None:
         """Allow another reading of a broken file, because something other than the file changed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -35,6 +34,7 @@ from ingestd.sdk import (
     SourceContext,
     SourceUnavailable,
     Step,
+    mark_last,
 )
 
 
@@ -82,6 +82,10 @@ class LogConnector(Connector):
         """Yield the whole records written since ``cursor``, first of rotated files, then of the current one."""
         log = partition.name
         self._pending.reset(log)
+        yield from mark_last(self._batches(log, cursor))
+
+    def _batches(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
+        """Yield what can be read now; what follows a file that changes meanwhile is read later."""
         try:
             yield from self._read(log, cursor)
         except FilesChanging:
@@ -98,16 +102,12 @@ class LogConnector(Connector):
         followed.keep_only({file.part.id for file in matched.files})
         if matched.lost is not None:
             self._report_lost(log, matched.lost)
-        held: Batch | None = None
         for batch, now in self._read_files(log, matched, log_cursor, followed):
             if batch is None:
-                self._cursors[log] = (held.cursor if held is not None else cursor, now)
-                break
-            if held is not None:
-                yield held
-            held = batch
-        if held is not None:
-            yield dataclasses.replace(held, last=True)
+                self._cursors[log] = (cursor, now)
+                return
+            cursor = batch.cursor
+            yield batch
 
     def _read_files(
         self, log: str, matched: LogFiles, log_cursor: LogCursor, followed: FollowedFiles

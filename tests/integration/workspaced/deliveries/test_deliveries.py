@@ -555,10 +555,10 @@ async def test_without_a_token_nothing_is_sent_and_the_log_has_the_reason(
         assert guarded.received == []
 
 
-@pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0"])
+@pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0", '"3600"', '"soon"', '"9999999999999999999"', "null"])
 async def test_a_token_with_any_expiry_is_sent(rig: Rig, receiver: WebhookReceiver, seconds: str) -> None:
     with WebhookReceiver(
-        StubResponse(body=b'{"access_token": "a", "expires_in": %s}' % seconds.encode())
+        StubResponse(body=b'\xef\xbb\xbf{"access_token": "a", "expires_in": %s}' % seconds.encode())
     ) as token_server:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
         webhook = await _one_event(rig, receiver.url, oauthConnection=oauth)
