@@ -67,7 +67,8 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.is_private:
             return
-        if not Identity.from_status(os.fstat(self.file.fileno())).has_same_content(self.identity):
+        # A file that is renamed or removed meanwhile is read as it was; its content is hashed on the way, too.
+        if not Identity.from_status(os.fstat(self.file.fileno())).is_renamed(self.identity):
             raise SourceUnavailable(
                 f"{self.name} was written to while it was read; it is read again once it is stable."
             )

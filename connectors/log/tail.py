@@ -136,8 +136,9 @@ class _TailPass:
                 break
         if part.packed:
             part = replace(part, done=True)
-        if part != first:
-            part = replace(part, size=self._identity.size, mtime_ns=self._identity.mtime_ns)
+        if part != first or part.ctime_ns != self._identity.ctime_ns:
+            _, _, size, mtime_ns, ctime_ns, _ = self._identity
+            part = replace(part, size=size, mtime_ns=mtime_ns, ctime_ns=ctime_ns)
         yield TailStep(part=part, row=row)
 
     def _fill(self) -> None:
