@@ -5,7 +5,7 @@ It rejects entities, which can make a small file endless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError
 
@@ -90,7 +90,7 @@ def read_elements(
         for one in _records(bounded, name, record, is_kept, discarded_restarts=discarded_restarts):
             buffered.append(one)
             bounded.restart()
-            if len(buffered) >= rows or len(buffered) * len(buffered[-1]) > CELLS:
+            if _is_full(buffered, rows):
                 row += len(buffered)
                 yield _chunk(buffered, row)
                 buffered = []
@@ -103,6 +103,22 @@ def read_elements(
         read = f"The records before that ({count}) were read" if count else "No record was read"
         raise SourceBroken(f"{name} is not well-formed XML: {error}. {read}.") from error
     yield _chunk(buffered, row + len(buffered))
+
+
+def make_chunks(records: Iterable[XmlRecord], row: int, *, rows: int = ROWS) -> Iterator[RecordChunk]:
+    """Yield records as chunks, at least one; ``row``: the number of the record before them."""
+    buffered: list[XmlRecord] = []
+    for one in records:
+        buffered.append(one)
+        if _is_full(buffered, rows):
+            row += len(buffered)
+            yield _chunk(buffered, row)
+            buffered = []
+    yield _chunk(buffered, row + len(buffered))
+
+
+def _is_full(records: Sequence[XmlRecord], rows: int) -> bool:
+    return len(records) >= rows or len(records) * len(records[-1]) > CELLS
 
 
 def _records(
