@@ -123,6 +123,8 @@ class Scanner:
                 elif self._matches(entry.name, name):
                     if _is_text(name, found):
                         self._add(entry, name, found)
+                elif self._recursive and entry.is_symlink() and entry.is_dir() and not entry.name.startswith("."):
+                    found.skipped[readable_name(name)] = "it is a link to a folder, which is not followed"
                 elif entry.is_file(follow_symlinks=False) and not self._belongs_to_others(entry.name, name):
                     found.count_unmatched(name)
         return below
