@@ -122,6 +122,7 @@ class LogConnector(Connector):
             self._format_for(log),
             idle_seconds=self.options.idle_seconds,
             is_overdue=self._is_overdue(log),
+            hold=lambda: self._pending.hold(log),
             columns=log_cursor.columns,
         )
         for at, file in enumerate(matched.files):

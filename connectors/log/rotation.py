@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from connectors.files import Identity
 from connectors.files.content_proof import COMPARED_BYTES, is_proof
-from connectors.formats.compression import UNPACKING_ERRORS, inner_name, open_unpacked, packed_suffix
+from connectors.formats.compression import UNPACKING_ERRORS, inner_name, is_disk_error, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
 from connectors.log.folder import LogFolder
 from connectors.log.followed_files import FollowedFiles
@@ -170,7 +170,7 @@ class FileMatcher:
             try:
                 return find_common_prefix(open_unpacked(file, name), part.offset, part.sha256, ())
             except UNPACKING_ERRORS as error:
-                if isinstance(error, OSError) and error.errno is not None:
+                if is_disk_error(error):
                     raise
                 return None
             except SourceBroken:
