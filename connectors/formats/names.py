@@ -12,7 +12,7 @@ _NO_DATA = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NO_DATA_FOLDER = re.compile(
-    r"\.|__macosx$|\$recycle\.bin$|recycler$|system volume information$|lost\+found$|@eadir$|@tmp$|#recycle$|#snapshot$",
+    r"\.(?!\.?$)|__macosx$|\$recycle\.bin$|recycler$|system volume information$|lost\+found$|@eadir$|@tmp$|#recycle$|#snapshot$",
     re.IGNORECASE,
 )
 _ANY_FOLDERS = re.compile(r"(?<![^/])\*\*/")
