@@ -116,7 +116,7 @@ class DropOptions(BaseModel):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs, always as a tuple; by default also those of the configured format. ``**/`` may stand for no folder."""
+        """The globs, always as a tuple; by default also those of the configured format. ``**/`` may match no folder."""
         globs = self._configured
         if self.pattern == PATTERNS and self.format is not None:
             globs = (*PATTERNS, *globs_of(self.format.suffixes))

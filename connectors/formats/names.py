@@ -29,7 +29,7 @@ def is_no_data_folder(base: str) -> bool:
 
 
 def expand_glob(glob: str) -> Iterator[str]:
-    """Yield the glob, and those in which ``**/`` stands for no folder; `fnmatch` knows only ``*``, for at least a slash."""
+    """Yield the glob, and those in which ``**/`` matches no folder; `fnmatch` knows only ``*``, for at least a slash."""
     first, *others = _ANY_FOLDERS.split(glob)
     variants = [first]
     for piece in others:

@@ -99,17 +99,17 @@ TOKENS = [
 ]  # fmt: skip
 
 
-def damaged(data: bytes, chance: random.Random) -> bytes:
+def damaged(data: bytes, generator: random.Random) -> bytes:
     """Return the data with one to four changes: replaced, removed, repeated or moved bytes, and tokens of the formats."""
     found = bytearray(data)
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(len(found) + 1)
-        end = min(len(found), at + chance.choice([0, 1, 1, 2, 4, 16, len(found)]))
-        match chance.randrange(6):
+    for _ in range(generator.randint(1, 4)):
+        at = generator.randrange(len(found) + 1)
+        end = min(len(found), at + generator.choice([0, 1, 1, 2, 4, 16, len(found)]))
+        match generator.randrange(6):
             case 0:
-                found[at:end] = chance.choice(TOKENS)
+                found[at:end] = generator.choice(TOKENS)
             case 1:
-                found[at:end] = bytes(chance.randrange(256) for _ in range(end - at))
+                found[at:end] = bytes(generator.randrange(256) for _ in range(end - at))
             case 2:
                 found[at:at] = found[at:end]
             case 3:
@@ -117,10 +117,10 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
             case 4:
                 piece = found[at:end]
                 del found[at:end]
-                place = chance.randrange(len(found) + 1)
+                place = generator.randrange(len(found) + 1)
                 found[place:place] = piece
             case _:
-                found[at:at] = chance.choice(TOKENS) * chance.choice([1, 2, 300])
+                found[at:at] = generator.choice(TOKENS) * generator.choice([1, 2, 300])
     return bytes(found)
 
 

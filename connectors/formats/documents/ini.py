@@ -30,7 +30,7 @@ def parse_ini(text: str) -> DocumentValue:
 
 
 class _IniReader:
-    """What was read up to a line: the present section, and the name whose value may continue."""
+    """What was read up to a line: the present section, and the name with a value that may continue."""
 
     def __init__(self) -> None:
         self._found: dict[str, DocumentValue] = {}

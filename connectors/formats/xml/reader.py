@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError
 
-import polars as pl
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.xml.record import XmlRecord, flatten_element, local_name
 from ingestd.sdk import SourceBroken
-from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 
 ROWS = 10_000
 CELLS = 4_000_000
@@ -177,10 +176,10 @@ class _BoundedXml:
 
 
 def _chunk(records: Sequence[XmlRecord], row: int) -> RecordChunk:
-    positions = pl.Series("position", range(row - len(records) + 1, row + 1), dtype=pl.Int64)
+    """Return the chunk of records, the last of which has the number ``row``. An element without content has the empty text."""
+    records = [record or {"text": ""} for record in records]
     return RecordChunk(
         records=records_to_frame(records, field_names(records)),
-        positions=positions,
-        rejects=(),
+        positions=row_positions(range(row - len(records) + 1, row + 1)),
         end=RecordLocation(row=row),
     )
