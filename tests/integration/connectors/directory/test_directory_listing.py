@@ -252,7 +252,7 @@ def test_many_patterns_are_reported_in_a_short_form(drop: Any) -> None:
         ("**/x/*.csv", ["x/b.csv", "x/y/c.csv"]),
     ],
 )
-def test_two_asterisks_stand_for_any_number_of_folders(
+def test_two_asterisks_match_any_number_of_folders(
     drop: Any, ready_names: ReadyNames, pattern: str, found: list[str]
 ) -> None:
     for name in ("a.csv", "x/b.csv", "x/y/c.csv", "x/d.txt"):
@@ -283,6 +283,7 @@ def test_files_of_the_system_and_of_editors_are_never_read_nor_counted(drop: Any
 def test_a_link_to_a_folder_is_reported(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("x/a.csv")
     (drop.folder / "y").symlink_to("x")
+    (drop.folder / "itself").symlink_to("itself")
     connector = drop.connector(after="keep", recursive=True)
     assert ready_names(connector) == ["x/a.csv"]
     assert ["y" in notice and "a link to a folder" in notice for notice in connector.notices()] == [True]

@@ -134,7 +134,7 @@ def test_a_zip_with_a_wrong_offset_is_rejected_and_does_not_wait(tmp_path: Path,
     path = tmp_path / "x.zip"
     path.write_bytes(data)
     with path.open("rb", buffering=0) as file:
-        chunks = resolve_format("x.zip", None).read(file, "x.zip")  # type: ignore[arg-type]
+        chunks = resolve_format("x.zip", None).read(file, "x.zip")
         with pytest.raises(SourceBroken, match=r"^x\.zip can't be unpacked: .* Pack it again\.$"):
             list(chunks)
 
