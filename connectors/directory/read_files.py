@@ -24,13 +24,16 @@ class ReadFiles:
         self._begun: dict[str, Identity] = {}
         self._ended: dict[str, Identity] = {}
         self._missed: dict[str, tuple[float, str]] = {}
+        self._contents: dict[str, str] = {}
+        self._replaced: set[str] = set()
 
     def keep_only(self, names: Container[str]) -> None:
         """Forget every file that is not among ``names``."""
         self._begun.clear()
-        for known in (self._broken, self._acknowledged, self._read, self._ended, self._missed):
+        for known in (self._broken, self._acknowledged, self._read, self._ended, self._missed, self._contents):
             for name in [name for name in list(known) if name not in names]:
                 del known[name]
+        self._replaced = {name for name in self._replaced if name in names}
 
     def forget(self) -> None:
         """Forget everything, so that every file is read again."""
@@ -61,10 +64,30 @@ class ReadFiles:
     def end(self, name: str, identity: Identity) -> None:
         """Record that this process read the content of the file to its end; whether that was stored is not known."""
         self._ended[name] = identity
+        self._replaced.discard(name)
 
     def has_ended(self, name: str, identity: Identity) -> bool:
         """Return True if this process read the content of the file to its end, and did not remove the file since then."""
         return name in self._ended and identity.has_same_content(self._ended[name])
+
+    def remember_content(self, name: str, sha256: str) -> None:
+        """Record the hash of the content that was read, of a file that its status does not identify."""
+        self._contents[name] = sha256
+
+    @property
+    def contents(self) -> Mapping[str, str]:
+        """The hashes of `remember_content`, by name."""
+        return self._contents
+
+    def mark_replaced(self, name: str) -> None:
+        """Forget a file: another one has its status, so that is read, whatever a cursor says."""
+        self._replaced.add(name)
+        for known in (self._broken, self._acknowledged, self._read, self._ended, self._contents):
+            known.pop(name, None)
+
+    def is_replaced(self, name: str) -> bool:
+        """Return True if another file took the place of the one that was read, and was not read to its end yet."""
+        return name in self._replaced
 
     def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
         """Record that the file can't be read as it is."""

@@ -20,6 +20,7 @@ from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.formats import Format
+from connectors.formats.names import is_no_data_folder
 from connectors.remote.address import join
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteEntry, RemoteStore, find_name_fault
@@ -132,7 +133,7 @@ class RemoteFolder:
 
     def _enters(self, name: str) -> bool:
         base = name.rpartition("/")[2]
-        return self.options.recursive and not base.startswith(".") and not self._is_excluded(self.path(name))
+        return self.options.recursive and not is_no_data_folder(base) and not self._is_excluded(self.path(name))
 
     def _is_excluded(self, path: str) -> bool:
         return path in self._excluded
