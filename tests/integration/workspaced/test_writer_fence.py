@@ -15,11 +15,8 @@ import pytest
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage import writers
-from workspaced.storage.factory import create_store, transact
+from workspaced.storage.factory import transact
 from workspaced.storage.port import Transaction
-
-_DAY_MS = 86_400_000
 
 
 def by(rank: str, name: str = "daemon") -> dict[str, str]:
@@ -38,7 +35,7 @@ def counted_writers(tx: Transaction) -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("newer, late", [("1;2", "1;1"), ("2;1", "1;9"), ("1;10", "1;9")])
+@pytest.mark.parametrize(("newer", "late"), [("1;2", "1;1"), ("2;1", "1;9"), ("1;10", "1;9")])
 async def test_a_late_request_changes_nothing_and_learns_the_newest_rank(
     http: httpx.AsyncClient, sink: str, newer: str, late: str
 ) -> None:
@@ -93,18 +90,19 @@ async def test_every_write_below_a_workspace_is_fenced(http: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize(
-    "method, path, body, status",
+    ("request_line", "body", "status"),
     [
-        ("DELETE", "/absent", None, 404),
-        ("PATCH", "/absent", {"value": "1"}, 404),
-        ("PATCH", "/k", {"value": 1}, 400),
-        ("POST", "/mass", {"key": "", "value": "1"}, 400),
-        ("POST", "", {"key": "k", "value": "1", "dataType": "scalar"}, 409),
+        ("DELETE /absent", None, 404),
+        ("PATCH /absent", {"value": "1"}, 404),
+        ("PATCH /k", {"value": 1}, 400),
+        ("POST /mass", {"key": "", "value": "1"}, 400),
+        ("POST ", {"key": "k", "value": "1", "dataType": "scalar"}, 409),
     ],
 )
 async def test_a_refused_request_fences_those_that_were_sent_before_it(
-    http: httpx.AsyncClient, sink: str, method: str, path: str, body: Any, status: int
+    http: httpx.AsyncClient, sink: str, request_line: str, body: Any, status: int
 ) -> None:
+    method, _, path = request_line.partition(" ")
     await http.post(f"{sink}/mass", json={"key": "k", "value": "0"}, headers=by("1;1"))
     assert (await http.request(method, f"{sink}{path}", json=body, headers=by("1;2"))).status_code == status
     late = await http.post(f"{sink}/mass", json={"key": "absent", "value": "old"}, headers=by("1;1"))
@@ -158,23 +156,22 @@ async def test_of_requests_that_share_a_commit_only_the_late_ones_are_refused(
         assert late.status_code == 409
 
 
-async def test_writers_that_did_not_rise_for_long_are_dropped_and_those_of_a_removed_workspace_too(
-    http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
+async def test_writers_that_did_not_rise_for_long_are_dropped_and_those_of_a_purged_workspace_too(
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
-    for name in ("first", "second"):
-        await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers=by("1;2", name))
-    transact(settings.database, lambda tx: tx.run("UPDATE writer SET raised_at = 5 WHERE name = 'first'"))
-    store = create_store(settings)
-    await store.start()
-    try:
-        assert await writers.drop_older(store, before=5) == 0
-        assert await writers.drop_older(store, before=6) == 1
-    finally:
-        await store.stop()
-    assert transact(settings.database, counted_writers) == 1
-    transact(settings.database, lambda tx: tx.run("DELETE FROM data_sink"))
-    transact(settings.database, lambda tx: tx.run("DELETE FROM block"))
-    transact(settings.database, lambda tx: tx.run("DELETE FROM workspace"))
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with running(settings) as app:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+            workspace = f"/v1/workspace/{(await http.post('/v1/workspace', json={'label': 'Rocket'})).json()['id']}"
+            for name in ("first", "second"):
+                await http.post(f"{workspace}/data-sink", json={"label": "Sink"}, headers=by("1;2", name))
+            transact(settings.database, lambda tx: tx.run("UPDATE writer SET raised_at = 5 WHERE name = 'first'"))
+            await app.run_maintenance()
+            assert transact(settings.database, counted_writers) == 1
+            await http.delete(workspace)
+            transact(settings.database, lambda tx: tx.run("UPDATE workspace SET deleted_at = 5"))
+            await app.run_maintenance()
     assert transact(settings.database, counted_writers) == 0
 
 
