@@ -7,6 +7,7 @@ Programs use `ingestd.client.AsyncClient`: its methods raise errors.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -224,6 +225,14 @@ class ServiceClient:
             ),
             self._exchange,
         )
+
+    async def fence(self, workspace: str) -> ServiceResponse[None]:
+        """Have a service with a writer fence refuse every earlier request to the workspace (service contract M11).
+
+        The request is a write that changes nothing: the outcome has the remedy "missing".
+        """
+        path = {"workspace": workspace, "sink": str(uuid.UUID(int=0))}
+        return await self._write(Request(operation=operations.UPDATE_SINK, read=read_nothing, path=path, body=b"{}"))
 
     # --------------------------------------------------------------------------------------------- entries
 

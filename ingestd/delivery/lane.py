@@ -80,6 +80,7 @@ class Lane:
             keys=self._keys,
             limiter=limiter,
             limits=limits,
+            read_back=self._read_back,
         )
         self._sender: BulkSender | SingleSender | None = None
         self._sink: ResolvedSink | None = None

@@ -46,6 +46,11 @@ class ReadBack:
         if may_take_effect(response.facts):
             self.note(segments)
 
+    @property
+    def has_unknown_outcomes(self) -> bool:
+        """Whether a request of this lane or of an earlier process may still take effect."""
+        return self._unknown[self._lane] > 0
+
     def is_needed(self, oldest: int, response: ServiceResponse[Any]) -> bool:
         """Return whether entries that were pending since the segment ``oldest`` must be read after this success."""
         return not response.fenced and oldest <= self._unknown[self._lane]
