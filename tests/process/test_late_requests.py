@@ -1,0 +1,147 @@
+"""The real daemon and the real service: a request that arrives after a newer one never wins."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.daemon_process import Daemon, running_daemon
+from tests.support.keeping_relay import KeepingRelay
+from tests.support.postgres_databases import Databases, databases
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+ROUNDS = int(os.environ.get("INGESTD_LATE_ROUNDS", "20"))
+
+
+@pytest.fixture(scope="module")
+def postgres_databases() -> Iterator[Databases]:
+    with databases() as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    made: Databases = request.getfixturevalue("postgres_databases")
+    with made.migrated() as url:
+        monkeypatch.setenv("WORKSPACED_DATABASE_URL", url)
+        yield "postgres"
+
+
+def configure(folder: Path, url: str, key: str) -> None:
+    """Write a configuration with one drop folder, whose requests time out soon."""
+    (folder / "drop").mkdir()
+    source = {
+        "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": 0,
+        "after": "archive", "archive": "done",
+    }  # fmt: skip
+    pipeline = {
+        "name": "parts",
+        "source": source,
+        "entries": {"key": "{part}", "value": "{mass}"},
+        "sink": {"workspace": "Bench", "label": "Parts"},
+    }
+    service = {"url": url, "api_key": key, "read_timeout_seconds": 0.5}
+    settings = {"service": service, "state": "ingestd.db", "pipelines": [pipeline]}
+    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is valid YAML.
+
+
+def drop(folder: Path, file: str, value: str) -> None:
+    written = folder / "being-written"
+    written.write_text(f"part,mass\nk,{value}\n")
+    written.rename(folder / "drop" / file)
+
+
+def delivered(daemon: Daemon, file: str) -> None:
+    daemon.wait_for("partition_settled", partition=file)
+
+
+class Bench:
+    """The workspace, seen through one host."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
+        made = http.post("/v1/workspace", json={"label": "Bench"})
+        self._sinks = f"/v1/workspace/{made.json()['id']}/data-sink"
+
+    def value(self) -> str:
+        (sink,) = self._http.get(self._sinks).json()
+        return str(next(entry["value"] for entry in sink["entries"] if entry["key"] == "k"))
+
+
+@contextmanager
+def frozen(service: WorkspaceService) -> Iterator[None]:
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+
+
+def delays(daemon: Daemon) -> int:
+    return sum(event.get("event") == "delivery_delayed" for event in daemon.events)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_request_in_a_frozen_host_changes_nothing_after_a_newer_one(tmp_path: Path) -> None:
+    # contract M11
+    key = new_key(tmp_path / "service")
+    with (
+        WorkspaceService(tmp_path / "service") as first,
+        WorkspaceService(tmp_path / "service") as second,
+        first.client(key) as http,
+        KeepingRelay(first.url) as relay,
+    ):
+        bench = Bench(http)
+        configure(tmp_path, relay.url, key)
+        with running_daemon(tmp_path, "run") as (daemon, _):
+            drop(tmp_path, "first.csv", "first")
+            delivered(daemon, "first.csv")
+            for number in range(ROUNDS):
+                ice, other = (first, second) if number % 2 else (second, first)
+                relay.route_to(ice.url)
+                with frozen(ice):
+                    before = delays(daemon)
+                    drop(tmp_path, f"old-{number}.csv", f"old {number}")
+                    daemon.wait_for("delivery_delayed", nth=before + 1)
+                    relay.route_to(other.url)
+                    drop(tmp_path, f"new-{number}.csv", f"new {number}")
+                    delivered(daemon, f"new-{number}.csv")
+                assert set(relay.late_statuses()) == {409}, f"round {number}"
+                assert bench.value() == f"new {number}"
+            assert daemon.stop() == 0
+
+
+def test_a_request_of_a_killed_daemon_changes_nothing_after_it_has_started_again(tmp_path: Path) -> None:
+    # contract M11
+    key = new_key(tmp_path / "service")
+    with (
+        WorkspaceService(tmp_path / "service") as service,
+        service.client(key) as http,
+        KeepingRelay(service.url) as relay,
+    ):
+        bench = Bench(http)
+        configure(tmp_path, relay.url, key)
+        with running_daemon(tmp_path, "run") as (daemon, _):
+            drop(tmp_path, "first.csv", "first")
+            delivered(daemon, "first.csv")
+            relay.hold_writes()
+            drop(tmp_path, "next.csv", "old")
+            relay.wait_for_held()
+            daemon.stop(signal.SIGKILL)
+        drop(tmp_path, "next.csv", "new")
+        with running_daemon(tmp_path, "run") as (daemon, _):
+            delivered(daemon, "next.csv")
+            relay.pass_on()
+            assert set(relay.late_statuses()) == {409}
+            assert bench.value() == "new"
+            assert daemon.stop() == 0
