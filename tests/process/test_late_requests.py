@@ -6,13 +6,13 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.support.daemon_process import Daemon, running_daemon
+from tests.support.daemon_process import Daemon, environment
 from tests.support.keeping_relay import KeepingRelay
 from tests.support.postgres_databases import Databases, databases
 from tests.support.workspaced_process import WorkspaceService, new_key
@@ -65,6 +65,13 @@ def delivered(daemon: Daemon, file: str) -> None:
     daemon.wait_for("partition_settled", partition=file)
 
 
+@contextmanager
+def running(folder: Path) -> Iterator[Daemon]:
+    """Run a daemon without a service manager: a test that reads no messages would fill its socket."""
+    with closing(Daemon(["ingestd", "run"], env=environment(folder), cwd=folder)) as daemon:
+        yield daemon
+
+
 class Bench:
     """The workspace, seen through one host."""
 
@@ -103,7 +110,7 @@ def test_a_request_in_a_frozen_host_changes_nothing_after_a_newer_one(tmp_path: 
     ):
         bench = Bench(http)
         configure(tmp_path, relay.url, key)
-        with running_daemon(tmp_path, "run") as (daemon, _):
+        with running(tmp_path) as daemon:
             drop(tmp_path, "first.csv", "first")
             delivered(daemon, "first.csv")
             for number in range(ROUNDS):
@@ -131,7 +138,7 @@ def test_a_request_of_a_killed_daemon_changes_nothing_after_it_has_started_again
     ):
         bench = Bench(http)
         configure(tmp_path, relay.url, key)
-        with running_daemon(tmp_path, "run") as (daemon, _):
+        with running(tmp_path) as daemon:
             drop(tmp_path, "first.csv", "first")
             delivered(daemon, "first.csv")
             relay.hold_writes()
@@ -139,7 +146,7 @@ def test_a_request_of_a_killed_daemon_changes_nothing_after_it_has_started_again
             relay.wait_for_held()
             daemon.stop(signal.SIGKILL)
         drop(tmp_path, "next.csv", "new")
-        with running_daemon(tmp_path, "run") as (daemon, _):
+        with running(tmp_path) as daemon:
             delivered(daemon, "next.csv")
             relay.pass_on()
             assert set(relay.late_statuses()) == {409}
