@@ -41,7 +41,6 @@ from ingestd.client.writer import RisingWriter
 from ingestd.core.clock import Now
 from ingestd.core.outcome import may_take_effect
 from ingestd.wire import names
-from ingestd.wire.writer import FENCED
 from ingestd.wire.writer import HEADER as WRITER
 
 T = TypeVar("T")
@@ -51,6 +50,7 @@ _SINK = reader(SinkSummary)
 _SINKS = reader(tuple[SinkSummary, ...])
 _WORKSPACE = reader(WorkspaceSummary)
 _WORKSPACES = one_or_many(WorkspaceSummary)
+_FENCED = "writer_fenced"
 _MAX_LIST_BYTES = 64 * 1024 * 1024
 """The longest list of workspaces or sinks: some hundred thousand of them."""
 
@@ -321,7 +321,7 @@ class ServiceClient:
                     writer.raise_past(sent)
             if response.ok:
                 writer.accept(workspace)
-            if response.facts.code != FENCED or not await writer.is_newer_now(sent, response.writer, workspace):
+            if response.facts.code != _FENCED or not await writer.is_newer_now(sent, response.writer, workspace):
                 return response
 
     def _exchange_for(self, request: Request[Any]) -> Exchange:

@@ -14,7 +14,7 @@ async def _ignore(_: Writer) -> None:
 
 
 class RisingWriter:
-    """A writer whose attempt rises when a request with it may take effect later.
+    """A writer with an attempt that rises when a request may take effect later.
 
     ``on_behind`` is called with the newest rank of the service before the first write to a workspace is repeated, if that rank
     is not from this process: the caller's state is older than what the service has received. All methods belong to the event

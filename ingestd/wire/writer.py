@@ -10,11 +10,8 @@ HEADER = "X-Writer"
 FENCE_HEADER = "X-Writer-Fence"
 FENCE = "epoch, attempt"
 """The announcement of a service that refuses requests with an older epoch or attempt."""
-FENCED = "writer_fenced"
-"""The code of that refusal."""
 
-PATTERN = r"(?P<name>[A-Za-z0-9._-]{1,64});(?P<epoch>[0-9]{1,18});(?P<attempt>[0-9]{1,18})"
-_FORM = re.compile(PATTERN)
+_FORM = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,64});(?P<epoch>[0-9]{1,18});(?P<attempt>[0-9]{1,18})")
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def configure(folder: Path, url: str, key: str) -> None:
-    """Write a configuration with one drop folder, whose requests time out soon."""
+    """Write a configuration with one drop folder; requests time out soon."""
     (folder / "drop").mkdir()
     source = {
         "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": 0,

@@ -1,4 +1,4 @@
-"""A TCP relay that keeps a request whose client has left, as a proxy in front of a frozen host does."""
+"""A TCP relay that keeps a request after its client has left, as a proxy in front of a frozen host does."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class KeepingRelay:
         self._passed_on.set()
 
     def late_statuses(self) -> list[int]:
-        """Return the status of every request whose client had left, since the last call; wait for their responses."""
+        """Return the status of every request that its client gave up on since the last call; wait for their responses."""
         with self._changed:
             assert self._changed.wait_for(lambda: 0 < self._abandoned <= len(self._late), DEADLINE_SECONDS)
             found, self._late, self._abandoned = self._late, [], 0

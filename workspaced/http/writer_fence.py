@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from ingestd.wire.writer import FENCED, HEADER, Writer, parse_writer
+from ingestd.wire.writer import HEADER, Writer, parse_writer
 from workspaced.core.problems import ConflictProblem, Invalid, Problem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Response
@@ -26,7 +26,8 @@ class WriterFencedProblem(ConflictProblem):
     def __init__(self, newest: Writer) -> None:
         self._newest = newest
         super().__init__(
-            FENCED, f"A newer request of this writer was accepted: epoch {newest.epoch}, attempt {newest.attempt}."
+            "writer_fenced",
+            f"A newer request of this writer was accepted: epoch {newest.epoch}, attempt {newest.attempt}.",
         )
 
     @property
