@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -37,16 +38,15 @@ def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         yield "postgres"
 
 
-def configure(folder: Path, url: str, key: str) -> None:
+ARCHIVE = {"after": "archive", "archive": "done"}
+
+
+def configure(folder: Path, url: str, key: str, after: Mapping[str, str] = ARCHIVE) -> None:
     """Write a configuration with one drop folder; requests time out soon."""
     (folder / "drop").mkdir()
-    source = {
-        "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": 0,
-        "after": "archive", "archive": "done",
-    }  # fmt: skip
     pipeline = {
         "name": "parts",
-        "source": source,
+        "source": {"connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": 0, **after},
         "entries": {"key": "{part}", "value": "{mass}"},
         "sink": {"workspace": "Bench", "label": "Parts"},
     }
@@ -55,9 +55,9 @@ def configure(folder: Path, url: str, key: str) -> None:
     (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is valid YAML.
 
 
-def drop(folder: Path, file: str, value: str) -> None:
+def drop(folder: Path, file: str, value: str, part: str = "k") -> None:
     written = folder / "being-written"
-    written.write_text(f"part,mass\nk,{value}\n")
+    written.write_text(f"part,mass\n{part},{value}\n")
     written.rename(folder / "drop" / file)
 
 
@@ -81,8 +81,16 @@ class Bench:
         self._sinks = f"/v1/workspace/{made.json()['id']}/data-sink"
 
     def value(self) -> str:
-        (sink,) = self._http.get(self._sinks).json()
+        sink = self._sink()
         return str(next(entry["value"] for entry in sink["entries"] if entry["key"] == "k"))
+
+    def _sink(self) -> Any:
+        (sink,) = self._http.get(self._sinks).json()
+        return sink
+
+    def write(self, value: str, headers: Mapping[str, str]) -> None:
+        path = f"{self._sinks}/{self._sink()['id']}/k"
+        self._http.patch(path, json={"value": value}, headers=headers).raise_for_status()
 
 
 @contextmanager
@@ -152,3 +160,26 @@ def test_a_request_of_a_killed_daemon_changes_nothing_after_it_has_started_again
             assert set(relay.late_statuses()) == {409}
             assert bench.value() == "new"
             assert daemon.stop() == 0
+
+
+def test_a_state_file_that_is_behind_the_service_says_so_and_is_compared_with_it(tmp_path: Path) -> None:
+    # contract M11
+    key = new_key(tmp_path / "service")
+    with WorkspaceService(tmp_path / "service") as service, service.client(key) as http:
+        bench = Bench(http)
+        configure(tmp_path, service.url, key, after={"after": "keep"})
+        with running(tmp_path) as daemon:
+            drop(tmp_path, "first.csv", "first")
+            delivered(daemon, "first.csv")
+            assert daemon.stop() == 0
+        # A later copy of the state file has written on a machine with a clock that is ahead.
+        name = json.loads((tmp_path / ".ingestd.db.sequence").read_text().split("\n", 1)[1])["writer"]
+        bench.write("later", {"X-Writer": f"{name};1;{10**17}"})
+        with running(tmp_path) as daemon:
+            drop(tmp_path, "second.csv", "second", part="m")
+            doubted = daemon.wait_for("state_doubted")
+            assert (doubted["sinks"], "older copy" in doubted["sentence"]) == (1, True)
+            delivered(daemon, "second.csv")
+            daemon.wait_for("drift_repaired")
+            assert daemon.stop() == 0
+        assert bench.value() == "first"
