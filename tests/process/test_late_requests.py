@@ -19,6 +19,7 @@ from tests.support.postgres_databases import Databases, databases
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 ROUNDS = int(os.environ.get("INGESTD_LATE_ROUNDS", "20"))
+"""`INGESTD_LATE_ROUNDS=200` runs more."""
 
 
 @pytest.fixture(scope="module")
