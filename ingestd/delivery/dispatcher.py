@@ -53,6 +53,7 @@ class Dispatcher:
         self._next: tuple[ServiceClient, DeliveryLimits] | None = None
         self._is_running = False
         self._lanes: dict[int, Lane] = {}
+        self._unknown: dict[int, int] = {}
         self._wakeups = ChangeSignal()
         self._checked_at = -1
         """The generation of the wake-ups when the mirror was last asked for lanes."""
@@ -127,6 +128,7 @@ class Dispatcher:
                             limits=self.limits,
                             limiter=self.limiter,
                             nonce=self._nonce,
+                            unknown=self._unknown,
                             on_acknowledged=partial(self._on_acknowledged, state.address),
                             on_report=self.changes.notify,
                         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, Literal
 
 from ingestd.client.service import ServiceClient
@@ -20,6 +20,7 @@ from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter, Permit
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleSender
@@ -35,6 +36,7 @@ class Lane:
     """Delivers the pending entries of one sink.
 
     ``on_report`` is called when the report changes, ``on_acknowledged`` after entries are acknowledged in the mirror.
+    ``unknown``: see `ReadBack`.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Lane:
         limits: DeliveryLimits,
         limiter: Limiter,
         nonce: str,
+        unknown: MutableMapping[int, int],
         on_acknowledged: Callable[[], None],
         on_report: Callable[[], None],
     ) -> None:
@@ -64,6 +67,7 @@ class Lane:
         self._on_acknowledged = on_acknowledged
         self._on_report = on_report
         self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
+        self._read_back = ReadBack(state, client=client, keys=self._keys, unknown=unknown)
         self._results = ClaimResults(
             mirror=mirror, sink=state.id, address=state.address, emit=emit, on_progress=self._on_progress
         )
@@ -76,6 +80,7 @@ class Lane:
             keys=self._keys,
             limiter=limiter,
             limits=limits,
+            read_back=self._read_back,
         )
         self._sender: BulkSender | SingleSender | None = None
         self._sink: ResolvedSink | None = None
@@ -187,6 +192,7 @@ class Lane:
                 keys=self._keys,
                 limiter=self._limiter,
                 limits=self._limits,
+                read_back=self._read_back,
                 on_blocked=self._on_blocked,
             )
         else:
@@ -196,6 +202,7 @@ class Lane:
                 results=self._results,
                 keys=self._keys,
                 limiter=self._limiter,
+                read_back=self._read_back,
                 on_too_large=self._on_too_large,
                 on_blocked=self._on_blocked,
             )
@@ -291,6 +298,7 @@ class Lane:
         sender = self._sender
         size = sum(len(part.body) for part in claim.parts)
         self._unacknowledged_bytes += size
+        is_over = False
         try:
             if isinstance(sender, BulkSender) and permit is not None:
                 await sender.send(claim, permit)
@@ -298,8 +306,11 @@ class Lane:
                 await sender.send(claim)
             else:
                 raise AssertionError("a lane sends only after its sink is resolved, and in bulk with a permit")
+            is_over = True
         finally:
             self._unacknowledged_bytes -= size
+            if not is_over:
+                self._read_back.note(part.segment for part in claim.parts)
         if isinstance(sender, SingleSender) and sender.is_bulk_announced and self._blocker is None:
             # The service offers bulk now: resolve the sink again to learn its limits.
             self._sink = None

@@ -22,6 +22,7 @@ from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_creation import SinkCreation
 from ingestd.mirror.port import Deliverable, LaneState
@@ -49,7 +50,9 @@ class SinkResolver:
         keys: IdempotencyKeys,
         limiter: Limiter,
         limits: DeliveryLimits,
+        read_back: ReadBack,
     ) -> None:
+        self._read_back = read_back
         self._mirror = mirror
         self._client = client
         self._address = address
@@ -67,6 +70,7 @@ class SinkResolver:
             keys=keys,
             limiter=limiter,
             limits=limits,
+            read_back=read_back,
         )
 
     @property
@@ -79,18 +83,36 @@ class SinkResolver:
         workspace = await self._find_workspace()
         if isinstance(workspace, Blocker):
             return workspace
-        listed = self._record(await self._client.list_sinks(workspace))
-        if listed.value is None:
-            await self._results.record_attempt(listed)
-            if listed.outcome.remedy in {"missing", "reject"}:
-                return self._unknown_workspace(listed.outcome.sentence)
-            return blocker_of(listed.outcome)
-        sink = await self._find_remembered(workspace, state, listed.value) or self._find_addressed(listed.value)
+        listed = await self._list(workspace)
+        if isinstance(listed, Blocker):
+            return listed
+        sink = await self._find_remembered(workspace, state, listed.value or ()) or self._find_addressed(
+            listed.value or ()
+        )
+        if sink is None and listed.fenced and self._read_back.has_unknown_outcomes:
+            # A late request must not create the sink between this list and the next creation.
+            fenced = self._record(await self._client.fence(workspace))
+            if fenced.outcome.remedy != "missing":
+                await self._results.record_attempt(fenced)
+                return blocker_of(fenced.outcome)
+            listed = await self._list(workspace)
+            if isinstance(listed, Blocker):
+                return listed
+            sink = self._find_addressed(listed.value or ())
         if sink is None:
             return await self._creation.create(state.id, workspace, listed.bulk)
         if isinstance(sink, SinkSummary) and (sink.id != state.sink_id or not state.adopted):
             sink = await self._adopt(state.id, workspace, sink)
         return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed.bulk)
+
+    async def _list(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]] | Blocker:
+        listed = self._record(await self._client.list_sinks(workspace))
+        if listed.value is not None:
+            return listed
+        await self._results.record_attempt(listed)
+        if listed.outcome.remedy in {"missing", "reject"}:
+            return self._unknown_workspace(listed.outcome.sentence)
+        return blocker_of(listed.outcome)
 
     def _record(self, response: ServiceResponse[T]) -> ServiceResponse[T]:
         self._limiter.record_response(response)

@@ -323,7 +323,8 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the mirror.
 
     ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its
-    entries have been read into the mirror.
+    entries have been read into the mirror. ``claimed_before``: the newest segment of any sink that an earlier
+    process has claimed.
     """
 
     id: int
@@ -332,19 +333,22 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     sink_id: str
     adopted: bool
     pending: int
+    claimed_before: int = 0
 
 
 class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     """The live items of one segment: ``body`` is the JSON array of items for the request.
 
     An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are
-    all live items of the segment; False if the limits of the claim cut it.
+    all live items of the segment; False if the limits of the claim cut it. ``oldest``: the oldest segment that had one of their
+    keys while it was pending.
     """
 
     segment: int
     kind: Kind
     items: int
     body: bytes
+    oldest: int
     whole: bool = True
 
 

@@ -143,6 +143,7 @@ class DeliveryStore:
                 sink_id=sink_id,
                 adopted=bool(adopted),
                 pending=pending,
+                claimed_before=self._sequence.claimed_before,
             )
             for identity, workspace, by, name, workspace_id, sink_id, adopted, pending in self._reader.execute(
                 *((SQL["lanes"],) if sink is None else (SQL["lane"], (sink,)))
@@ -154,8 +155,8 @@ class DeliveryStore:
         self._sequence.hand_out(chosen)
         parts = []
         # Bodies are read after the segments are marked as claimed, so that later changes wait for this claim.
-        for segment in chosen:
-            part = self._part(sink, segment, max_items, max_bytes)
+        for segment, oldest in chosen.items():
+            part = self._part(sink, segment, max_items, max_bytes, oldest=oldest)
             if part is None:
                 self._claimed.release([segment])
             else:
@@ -163,9 +164,9 @@ class DeliveryStore:
         is_complete = is_complete and len(parts) == len(chosen) and all(part.whole for part in parts)
         return Claim(sink=sink, parts=tuple(parts), is_complete=is_complete) if parts else None
 
-    def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[list[int], bool]:
-        """Return the claimed segments, and whether these are all of the sink."""
-        chosen: list[int] = []
+    def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[dict[int, int], bool]:
+        """Return the claimed segments, each with `ClaimPart.oldest`, and whether these are all of the sink."""
+        chosen: dict[int, int] = {}
         is_complete = True
         items, size, after = 0, 2, 0
         with self._claiming:
@@ -174,7 +175,8 @@ class DeliveryStore:
             while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
                 for segment, live, length, over in rows:
                     after = segment
-                    if segment in elsewhere or not elsewhere.isdisjoint(json.loads(over)):
+                    older = json.loads(over)
+                    if segment in elsewhere or not elsewhere.isdisjoint(older):
                         is_complete = False
                         continue
                     if chosen and (items + live > max_items or size + length > max_bytes):
@@ -182,11 +184,11 @@ class DeliveryStore:
                     if not self._claimed.claim(segment):
                         is_complete = False
                         continue  # the end of the batch announces its sink
-                    chosen.append(segment)
+                    chosen[segment] = min((segment, *older))
                     items, size = items + live, size + length
         return chosen, is_complete
 
-    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int) -> ClaimPart | None:
+    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int, *, oldest: int) -> ClaimPart | None:
         row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
         if row is None:
             return None
@@ -196,7 +198,7 @@ class DeliveryStore:
         if not live:
             return None
         if live <= max_items and len(body) <= max_bytes:
-            return ClaimPart(segment=segment, kind=kind, items=live, body=body)
+            return ClaimPart(segment=segment, kind=kind, items=live, body=body, oldest=oldest)
         head: list[msgspec.Raw] = []
         size = 2
         for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
@@ -204,7 +206,8 @@ class DeliveryStore:
             if head and (len(head) == max_items or size > max_bytes):
                 break
             head.append(item)
-        return ClaimPart(segment=segment, kind=kind, items=len(head), body=msgspec.json.encode(head), whole=False)
+        body = msgspec.json.encode(head)
+        return ClaimPart(segment=segment, kind=kind, items=len(head), body=body, oldest=oldest, whole=False)
 
     def _release(self, segments: Iterable[int]) -> None:
         with self._claiming:

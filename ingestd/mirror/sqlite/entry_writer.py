@@ -336,7 +336,10 @@ def _store(
     over: dict[int, list[int]] = {}
     if lost:
         rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
-        over = {segment: [older for older in json.loads(text) if older in claimed_segments] for segment, text in rows}
+        for segment, text in rows:
+            older = json.loads(text)
+            # The oldest one stays, because a request with it may still take effect (`ClaimPart.oldest`).
+            over[segment] = [one for one in older if one in claimed_segments or one == min(older)]
     for segment, piece in queue(connection, sink=sink, partition=partition, kind=kind, entries=entries, over=over):
         write_rows(
             connection, piece, sink=sink, segment=segment, removed=kind == "delete", partition=partition, run=run
