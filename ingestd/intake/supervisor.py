@@ -184,7 +184,7 @@ class SourceSupervisor:
             task.wake(read=True)
 
     def retry_now(self) -> None:
-        """End the delay of every source that is unavailable; a wait that the source asked for continues."""
+        """Read every source that is unavailable or can't be used as configured; a wait that a source asked for continues."""
         for task in self._tasks.values():
             task.retry_now()
 
@@ -284,6 +284,7 @@ class _ReaderTask:
         self._wakeup = ChangeSignal()
         self._to_read = watched
         self._failures = 0
+        self._is_broken = False
         self._not_before = 0.0
         self._has_jitter = True
         self._rescan_at: float | None = None
@@ -306,8 +307,8 @@ class _ReaderTask:
         self._wakeup.notify()
 
     def retry_now(self) -> None:
-        """Read now if the source was unavailable at its last pass."""
-        if self._failures:
+        """Read now if the source was unavailable at its last pass, or could not be used as configured."""
+        if self._failures or self._is_broken:
             self.wake(read=True)
 
     async def run(self) -> None:
@@ -444,6 +445,7 @@ class _ReaderTask:
             self._to_read = True
             raise
         report = made.report
+        self._is_broken = bool(report.broken or report.rejected)
         if report.away:
             self._failures += 1
             asked = min(report.retry_after, _LONGEST_RETRY_SECONDS)

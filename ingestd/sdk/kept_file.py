@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import MutableMapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 MAX_BYTES = 1024 * 1024
 """The largest content of a kept file."""
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class KeptFile:
@@ -61,6 +65,60 @@ class KeptFile:
                 self._unsaved[self._name] = content
             return
         write_kept(self._folder, self._name, content)
+
+    def write_first(self, content: bytes) -> bytes:
+        """Store the content if there is none, and return what is stored.
+
+        Also a process that only looks, such as `ingestd check`, stores it: for what the other side must know before the source is
+        used first, such as a certificate. The owner of the folder of the state file owns it.
+
+        Raises:
+            OSError: the file can't be written, or is larger than `MAX_BYTES`.
+        """
+        if self._folder is not None and self.read() is None:
+            write_first(self._folder, self._name, content)
+        stored = self.read()
+        return content if stored is None else stored
+
+
+def write_first(folder: Path, name: str, content: bytes) -> None:
+    """Write a kept file durably, unless there is one.
+
+    It follows no link below the folder of the state file, because root may call it in folders of the daemon's account.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    with ExitStack() as stack:
+        parent = os.open(folder.parent.parent, _FOLDER)
+        stack.callback(os.close, parent)
+        owner = os.fstat(parent)
+        for part in (folder.parent.name, folder.name):
+            is_new = _make_folder(part, parent)
+            parent = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+            stack.callback(os.close, parent)
+            if is_new and os.geteuid() == 0:
+                os.fchown(parent, owner.st_uid, owner.st_gid)
+        hidden = f".{name}.{secrets.token_hex(8)}.part"
+        handle = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=parent)
+        stack.callback(os.unlink, hidden, dir_fd=parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            if os.geteuid() == 0:
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+        with suppress(FileExistsError):  # another process was first
+            os.link(hidden, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+        os.fsync(parent)
+
+
+def _make_folder(name: str, parent: int) -> bool:
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
 
 
 def write_kept(folder: Path, name: str, content: bytes) -> None:
