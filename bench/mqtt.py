@@ -45,7 +45,7 @@ def measure(options: Options) -> Report:
     return _report(options, figures)
 
 
-def _ours(
+def _ours(  # noqa: PLR0917 - what a round has
     figures: Rounds, in_flight: int, folder: Path, counting: Counting, broker: Mosquitto, lines: list[bytes]
 ) -> None:
     source = {"connector": "mqtt", "url": broker.url, "topics": [{"filter": _TOPIC}]}
