@@ -252,7 +252,8 @@ class MqttConnector(Connector):
             try:
                 with self._failing(connection) if client_id else nullcontext():
                     connection.open()
-            except (BrokerVersionRefused, SourceUnavailable) as error:
+            except SourceError as error:
+                connection.close()
                 is_refused = isinstance(error, BrokerVersionRefused) or (
                     connection.is_unanswered and not self._has_spoken
                 )

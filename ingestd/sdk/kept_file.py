@@ -89,6 +89,7 @@ def write_first(folder: Path, name: str, content: bytes) -> None:
     Raises:
         OSError: the file can't be written.
     """
+    _make_parents(folder.parent.parent)
     with ExitStack() as stack:
         parent = os.open(folder.parent.parent, _FOLDER)
         stack.callback(os.close, parent)
@@ -111,6 +112,17 @@ def write_first(folder: Path, name: str, content: bytes) -> None:
         with suppress(FileExistsError):  # another process was first
             os.link(hidden, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
         os.fsync(parent)
+
+
+def _make_parents(folder: Path) -> None:
+    """Create a folder and those above it, each for the owner of the one above."""
+    if folder.is_dir():
+        return
+    _make_parents(folder.parent)
+    folder.mkdir()
+    if os.geteuid() == 0:
+        owner = folder.parent.stat()
+        os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _make_folder(name: str, parent: int) -> bool:

@@ -32,7 +32,7 @@ class _Users:
 
 
 class _Distrust:
-    """Answers the opening of a secure channel with a fault while ``is_on``, as node-opcua does with an unknown certificate."""
+    """Sends a fault when a secure channel is opened while ``is_on``, as node-opcua does with an unknown certificate."""
 
     def __init__(self) -> None:
         self.is_on = False

@@ -16,12 +16,12 @@ class ScriptedBroker:
     """Sends ``waiting`` messages to a client that has connected, and SUBACK only after all of them were acknowledged.
 
     ``levels``: the protocol levels of the clients that have connected: 4 is MQTT 3.1.1, 5 is MQTT 5. ``subscribed``: the
-    number of subscriptions of each accepted client. ``answers``: another version is refused, not only disconnected.
+    number of subscriptions of each accepted client. ``responds``: another version is refused, not only disconnected.
     """
 
-    def __init__(self, waiting: Sequence[tuple[str, bytes]], *, answers: bool) -> None:
+    def __init__(self, waiting: Sequence[tuple[str, bytes]], *, responds: bool) -> None:
         self._waiting = list(waiting)
-        self._answers = answers
+        self._responds = responds
         self.levels: list[int] = []
         self.subscribed: list[int] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -60,7 +60,7 @@ class ScriptedBroker:
             return
         self.levels.append(body[6])
         if body[6] != 4:
-            if self._answers:
+            if self._responds:
                 connection.sendall(b"\x20\x02" + bytes([0, _REFUSED_VERSION]))
             return
         is_present = bool(self.subscribed)
@@ -106,9 +106,9 @@ def _read(connection: socket.socket, count: int) -> bytes:
 
 
 @contextmanager
-def scripted_broker(*waiting: tuple[str, bytes], answers: bool = True) -> Iterator[ScriptedBroker]:
+def scripted_broker(*waiting: tuple[str, bytes], responds: bool = True) -> Iterator[ScriptedBroker]:
     """Run a broker."""
-    broker = ScriptedBroker(waiting, answers=answers)
+    broker = ScriptedBroker(waiting, responds=responds)
     try:
         yield broker
     finally:

@@ -250,11 +250,11 @@ def test_a_retained_message_does_not_replace_a_newer_value_at_the_next_connectio
         assert reader.until_read(1) == ["1"]
 
 
-@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("responds", [True, False])
 def test_a_broker_that_speaks_only_3_1_1_is_used_with_that_and_check_says_what_is_lost(
-    tmp_path: Path, answers: bool
+    tmp_path: Path, responds: bool
 ) -> None:
-    with scripted_broker(("bench/n/a", b"7"), answers=answers) as broker, Reader(tmp_path, broker.url) as reader:
+    with scripted_broker(("bench/n/a", b"7"), responds=responds) as broker, Reader(tmp_path, broker.url) as reader:
         assert reader.until_read(1) == ["7"]
         assert broker.levels == [5, 4]
         connection, topics = reader.connector.verify()

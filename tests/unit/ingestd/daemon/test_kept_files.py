@@ -101,7 +101,7 @@ def test_a_process_that_only_looks_reads_a_kept_file_and_writes_none(tmp_path: P
 
 
 def test_a_file_of_the_first_use_is_written_once_by_any_process(tmp_path: Path) -> None:
-    folder = tmp_path / "state.db.connectors" / "line"
+    folder = tmp_path / "var" / "state.db.connectors" / "line"
     kept = KeptFile(folder, "certificate.pem", unsaved={})
     assert kept.write_first(b"one") == b"one"
     assert KeptFile(folder, "certificate.pem", unsaved=None).write_first(b"two") == b"one"

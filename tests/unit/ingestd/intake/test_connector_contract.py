@@ -129,10 +129,10 @@ def test_the_state_of_a_connection_is_in_the_status(tmp_path: Path) -> None:
         }
     ]  # fmt: skip
     assert health_sentence(replace(found, connected_since=None)).startswith("not connected, 3 s behind, ")
-    connector.state = ConnectionHealth(sentence="The last request was answered.", stays_connected=False)
+    connector.state = ConnectionHealth(sentence="The last request succeeded.", stays_connected=False)
     between = reader.health()
     assert between is not None
-    assert health_sentence(between) == "The last request was answered."
+    assert health_sentence(between) == "The last request succeeded."
     connector.failure = ValueError("no state")
     failed = reader.health()
     assert failed is not None
