@@ -34,6 +34,9 @@ from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Pos
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
 
+Removal: TypeAlias = Deletes | Literal["defer"]
+"""What a complete reading does with entries that none of its records names: `Deletes`, or leave that to the next reading."""
+
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """The change that the service probably needs: a new entry, a changed entry, a removal."""
 
@@ -127,12 +130,14 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a partial reading.
 
     ``positions``: those of the records that were read or found removed; None: there are too many. ``keys``: the entries that the
-    records produce now. ``is_complete``: it and the readings before it have found every change.
+    records produce or name now. ``kept``: positions of rejected records with unknown keys; the entries there stay.
+    ``is_complete``: it and the readings before it have found every change.
     """
 
     positions: pl.Series | None
     keys: pl.Series
     is_complete: bool
+    kept: Sequence[str] = ()
 
 
 class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +212,8 @@ class Intake(Protocol):
         """Commit one batch and return the number of changed entries.
 
         ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
-        the order of the records; of equal keys the last wins. A column ``deadband`` (String, null: none) may state how far the
+        the order of the records; of equal keys the last wins. An entry without a value belongs to a rejected record: it keeps the
+        value that the mirror has, and is not created. A column ``deadband`` (String, null: none) may state how far the
         value may be from that of the mirror without being sent; see `is_within_band`. ``rejects``: each with its row hash,
         None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
         rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
@@ -219,7 +225,7 @@ class Intake(Protocol):
         *,
         cursor: Cursor,
         seen: Snapshot | None,
-        deletes: Deletes,
+        deletes: Removal,
         partial: bool = False,
         reasons: Sequence[str] = (),
         amendment: Amendment | None = None,
@@ -228,7 +234,8 @@ class Intake(Protocol):
 
         ``seen``: all records of a snapshot reading; with ``deletes`` "remove", entries of missing records are removed.
         None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
-        that ``collided`` nothing is recorded as read.
+        that ``collided`` nothing is recorded as read. "defer": a rejected record may name any entry, so none is removed, and the
+        next reading of the partition maps all records.
 
         ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry passes all the same.
 

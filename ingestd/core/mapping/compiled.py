@@ -41,6 +41,7 @@ from ingestd.core.mapping.rule_group import (
     RuleGroup,
     compile_group,
     map_groups,
+    name_keys,
 )
 from ingestd.core.mapping.small_batch import is_small, map_small
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
@@ -63,6 +64,16 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: pl.DataFrame
     rejects: tuple[tuple[Reject, int], ...]
+
+
+class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries of rejected records, which keep the values that they have.
+
+    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each of them is known.
+    """
+
+    entries: pl.DataFrame
+    is_complete: bool
 
 
 class _Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,12 +283,48 @@ class Mapping:
         found += [one for child in children for one in child.rejected if one[0] not in bad]
         return self._mapped(entries, found, records, hashes)
 
+    def name_entries(
+        self,
+        records: pl.DataFrame,
+        positions: pl.Series,
+        hashes: pl.Series,
+        facts: MappingOf[str, str],
+        *,
+        unknown: frozenset[str] = frozenset(),
+    ) -> NamedEntries:
+        """Return the entries that some rejected records name. The first three arguments have the same height.
+
+        ``unknown``: fields that do not have the text of the source, because the source could not read it.
+        """
+        groups = self._groups_in(records)
+        frame = self._frame(records, positions, hashes, facts)
+        found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
+        is_complete = True
+        for each in self._each:
+            children, faults = _expanded(each, groups, frame, facts)
+            has_list = not unknown or (each[0] in records.columns and each[0] not in unknown)
+            is_complete = is_complete and has_list and not faults
+            found += [name_keys(group, children, facts, unknown) for group in groups if group.each == each]
+        if self._each:
+            found = [one.with_columns(position_text(one["position"])) for one in found]
+        named = pl.concat(found)
+        nothing = pl.lit(None, dtype=pl.String)
+        entries = named.filter(pl.col("key").is_not_null()).with_columns(
+            nothing.alias("value"), pl.lit("").alias("data_type"), *(nothing.alias(name) for name in self._extra)
+        )
+        return NamedEntries(
+            entries=entries[list(self._members)], is_complete=is_complete and not named["key"].null_count()
+        )
+
+    @property
+    def _members(self) -> tuple[str, ...]:
+        return (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
+
     def _mapped(
         self, entries: pl.DataFrame, found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series
     ) -> Mapped:
         # Unlike `select`, this evaluates no expressions.
-        names = (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
-        return Mapped(entries=entries[list(names)], rejects=tuple(_rejects(found, records, hashes)))
+        return Mapped(entries=entries[list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
         """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children."""

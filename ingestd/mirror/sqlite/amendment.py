@@ -34,7 +34,8 @@ def find_unnamed(reader: sqlite3.Connection, run: RunState, end: EndOfRun) -> li
     if amendment is None or amendment.positions is None or end.deletes != "remove" or not run.positions_exact:
         return []
     found: set[str] = set()
-    for page in pages(amendment.positions.to_list(), PAGE):
+    positions = {*amendment.positions.to_list()}.difference(amendment.kept)
+    for page in pages(sorted(positions), PAGE):
         row = {"partition": run.partition, "sink": run.sink, "positions": json.dumps(page)}
         found.update(key for (key,) in reader.execute(SQL["entries_at_positions"], row))
     return sorted(found.difference(amendment.keys))

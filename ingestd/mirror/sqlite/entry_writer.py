@@ -9,6 +9,7 @@ from itertools import chain, islice, repeat
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.deadband import is_within_band
 from ingestd.mirror.former_values import Ending
@@ -70,6 +71,20 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
         return self.created + self.updated
 
 
+_NO_HASHES = pl.Series("old_hash", [], dtype=pl.Int64)
+
+NOTHING_WRITTEN = Written(
+    created=0,
+    updated=0,
+    unchanged=0,
+    replaced=_NO_HASHES,
+    replaced_before=_NO_HASHES,
+    moved=False,
+    took_over=False,
+    foreign=(),
+)
+
+
 def write_entries(
     connection: sqlite3.Connection,
     entries: pl.DataFrame,
@@ -101,11 +116,7 @@ def write_entries(
         if not inserted:
             _store(connection, entries, "create", **location, claimed_segments=claimed_segments)
         _resolve(connection, sink, partition, entries)  # a rejected removal has no row
-        nothing = pl.Series("old_hash", [], dtype=pl.Int64)
-        return Written(
-            created=entries.height, updated=0, unchanged=0, replaced=nothing, replaced_before=nothing, moved=False,
-            took_over=False, foreign=(),
-        )  # fmt: skip
+        return replace(NOTHING_WRITTEN, created=entries.height)
     claimed_segments.keep_unclaimed(_pending_segments(known))
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     foreign = _foreign(connection, joined, pipeline)
@@ -163,6 +174,36 @@ def write_entries(
         took_over=bool(changed.filter(exists & (pl.col("partition") != partition)).height),
         foreign=foreign,
     )
+
+
+def keep_entries(
+    connection: sqlite3.Connection, named: pl.DataFrame, *, sink: int, partition: int, run: int
+) -> Written:
+    """Note that rejected records name entries: those of the partition keep their values and belong to these records now."""
+    kept = find_kept(connection, named, sink=sink, partition=partition)
+    columns = (kept[name] for name in ("row_hash", "position"))
+    connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), kept["key"], strict=False))
+    replaced = kept.filter(pl.col("old_hash") != pl.col("row_hash"))
+    return replace(
+        NOTHING_WRITTEN,
+        replaced=replaced["old_hash"],
+        replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
+        moved=bool(kept["moves"].any()),
+    )
+
+
+def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
+    """Return those of ``entries`` without values that the partition has from another record, with the columns of ``_KNOWN``.
+
+    ``moves``: that record had another position that is a key.
+    """
+    named = entries.filter(pl.col("value").is_null())
+    known = known_entries(connection, sink, named["key"].to_list())
+    has_keys = named["position"].dtype == pl.String  # and not row numbers
+    moves = pl.col("old_position").ne_missing(pl.col("position")) if has_keys else pl.lit(value=False)
+    joined = named.join(known, on="key", how="inner").with_columns(moves.alias("moves"))
+    own = (pl.col("partition") == partition) & (pl.col("removed") == 0)
+    return joined.filter(own & ((pl.col("old_hash") != pl.col("row_hash")) | pl.col("moves")))
 
 
 def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,16 @@ import polars as pl
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
-from ingestd.mirror.port import Amendment, HeldRun, PartitionState, RetriedRecord, RunSummary, Snapshot, WriteBatch
+from ingestd.mirror.port import (
+    Amendment,
+    HeldRun,
+    PartitionState,
+    Removal,
+    RetriedRecord,
+    RunSummary,
+    Snapshot,
+    WriteBatch,
+)
 from ingestd.mirror.sqlite.acknowledgement import acknowledgement_of, resolve
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
@@ -257,6 +266,10 @@ class IntakeStore:
     ) -> int:
         """See `Intake.commit`."""
         current = self._runs[run]
+        if entries["value"].null_count():  # of equal keys, one with a value wins
+            entries = pl.concat(
+                [entries.filter(pl.col("value").is_null()), entries.filter(pl.col("value").is_not_null())]
+            )
         ordered = _by_key(entries)
         unique = ordered
         if ordered["key"].n_unique() < ordered.height:
@@ -300,7 +313,7 @@ class IntakeStore:
         *,
         cursor: Cursor,
         seen: Snapshot | None,
-        deletes: Deletes,
+        deletes: Removal,
         partial: bool = False,
         reasons: Sequence[str] = (),
         amendment: Amendment | None = None,

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entry_writer import Written, write_entries
+from ingestd.mirror.sqlite.entry_writer import NOTHING_WRITTEN, Written, keep_entries, write_entries
 from ingestd.mirror.sqlite.json_rows import json_rows
 from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
@@ -82,7 +83,18 @@ class RunWriter:
         return self.write(connection, run, entries) if entries.height else None
 
     def write(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written:
-        """Write entries, and store the conflicts with other pipelines."""
+        """Write entries, and store the conflicts with other pipelines. Entries without a value stay as they are."""
+        if entries["value"].null_count():
+            location = {"sink": run.sink, "partition": run.partition, "run": run.id}
+            kept = keep_entries(connection, entries, **location)
+            entries = entries.filter(pl.col("value").is_not_null())
+            written = self.write(connection, run, entries) if entries.height else NOTHING_WRITTEN
+            return replace(
+                written,
+                replaced=pl.concat([written.replaced, kept.replaced]),
+                replaced_before=pl.concat([written.replaced_before, kept.replaced_before]),
+                moved=written.moved or kept.moved,
+            )
         written = write_entries(
             connection,
             entries,

@@ -263,6 +263,7 @@ SELECT e.key FROM json_each(:positions) j CROSS JOIN entry e INDEXED BY entry_by
   ON e.partition = :partition AND e.position = j.value AND typeof(e.position) = 'text'
 WHERE e.sink = :sink AND NOT e.removed
 
+-- A row without a value is of a rejected record: it replaces no other one.
 -- name: staging_write
 INSERT INTO staging (run, key, value, data_type, row_hash, position, deadband)
 SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> 'row_hash', value ->> 'position',
@@ -270,12 +271,14 @@ SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> '
 FROM json_each(?) WHERE true
 ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, row_hash = excluded.row_hash,
   position = excluded.position, deadband = excluded.deadband
+WHERE excluded.value IS NOT NULL
 
 -- name: staging_read
 SELECT key, value, data_type, row_hash, position, deadband FROM staging WHERE run = ? AND key > ? ORDER BY key LIMIT ?
 
 -- name: staging_of_keys
 SELECT s.key, s.value, s.data_type, s.position FROM json_each(?) j CROSS JOIN staging s ON s.run = ? AND s.key = j.value
+WHERE s.value IS NOT NULL
 
 -- name: staging_clear
 DELETE FROM staging WHERE run = ?
