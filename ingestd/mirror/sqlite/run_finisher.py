@@ -22,7 +22,7 @@ from ingestd.mirror.port import Amendment, HeldRun, RunSummary
 from ingestd.mirror.sqlite.amendment import find_unnamed, is_undecided
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import remove_entries
+from ingestd.mirror.sqlite.entry_writer import pass_on, remove_entries
 from ingestd.mirror.sqlite.held_runs import EndOfRun, decision_about, drop_content, drop_hold, hold, hold_of, read_hold
 from ingestd.mirror.sqlite.ownership import disown, left_over
 from ingestd.mirror.sqlite.pages import pages
@@ -31,6 +31,7 @@ from ingestd.mirror.sqlite.rejected_store import reopen
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.run_effect import PAGE, STAGED, measure_effect
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
+from ingestd.mirror.sqlite.shared_keys import drop_names, left_over_names
 from ingestd.mirror.sqlite.snapshots import (
     RUNS_APART,
     drop_old_snapshots,
@@ -285,6 +286,8 @@ class RunFinisher:
         """Remove what the records of a partial reading do not produce any more: entries, and earlier rejections."""
         with self._state.reading() as reader:
             unnamed = find_unnamed(reader, run, end)
+            names = find_unnamed(reader, run, end, statement="also_named_at_positions")
+        self._drop_names(run, names)
         self._remove(run, unnamed)
         if run.has_rejected and amendment.positions is not None:
             for page in pages(amendment.positions.to_list(), PAGE):
@@ -296,8 +299,8 @@ class RunFinisher:
         """Remove or release the entries that a whole reading with these row hashes does not name."""
         if run.remapped and run.whole:
             self._remove_left_over(run, deletes)
-        elif deletes == "remove":
-            self._remove_vanished(run, hashes)
+        elif deletes == "remove" or run.has_rejected:  # without removals, only a conflict has a name besides the entry
+            self._remove_vanished(run, hashes, deletes)
 
     def _delete_rejections(self, run: RunState, seen: pl.Series | None, *, partial: bool) -> None:
         """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
@@ -335,27 +338,54 @@ class RunFinisher:
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
-    def _remove_vanished(self, run: RunState, hashes: pl.Series) -> None:
-        """Remove the partition's entries without a record, in pages.
+    def _remove_vanished(self, run: RunState, hashes: pl.Series, deletes: Deletes) -> None:
+        """Remove the partition's names and, if so configured, its entries without a record, in pages.
 
         A read connection lists them, because a sink may be large. After a crash the next reading continues with the rest.
         """
+
+        def vanished(rows: list[tuple[str, int]]) -> list[str]:
+            known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
+            return known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list()
+
+        of_partition = {"sink": run.sink, "partition": run.partition}
         with self._state.reading() as reader:
-            rows = reader.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
-        known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-        self._remove(run, known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list())
+            names = reader.execute(SQL["also_named_hashes"], of_partition).fetchall()
+            rows = reader.execute(SQL["entries_of_partition"], of_partition).fetchall() if deletes == "remove" else []
+        self._drop_names(run, vanished(names))
+        self._remove(run, vanished(rows))
 
     def _remove_left_over(self, run: RunState, deletes: Deletes) -> None:
         """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
         with self._state.reading() as reader:
             entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
+            names = left_over_names(reader, sink=run.sink, partition=run.partition, run=run.id)
+        self._drop_names(run, names)
         if deletes == "remove":
             self._remove(run, entries["key"].to_list())
             return
         keys = entries.filter(~pl.col("pending"))["key"].to_list()
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
-                disown(connection, run.sink, page)
+                passed, updated = pass_on(
+                    connection,
+                    page,
+                    sink=run.sink,
+                    partition=run.partition,
+                    ended_by=run.id,
+                    claimed_segments=self._claimed,
+                    at=self._now(),
+                )
+                self._writer.count(connection, run, None, updated=updated)
+                disown(connection, run.sink, sorted({*page}.difference(passed)))
+            if updated:
+                self._announce(run.sink)
+
+    def _drop_names(self, run: RunState, keys: list[str]) -> None:
+        """Delete names of the partition that its records do not produce any more."""
+        for page in pages(keys, PAGE):
+            with self._state.writing() as connection:
+                drop_names(connection, run.sink, run.partition, page)
 
     def _remove(self, run: RunState, keys: list[str]) -> None:
         """Queue removals in pages, so that other writers can run between two."""
@@ -370,8 +400,8 @@ class RunFinisher:
                     claimed_segments=self._claimed,
                     at=self._now(),
                 )
-                self._writer.count(connection, run, None, removed=removed)
-            if removed:
+                self._writer.count(connection, run, None, removed=removed.removed, updated=removed.updated)
+            if removed.removed or removed.updated:
                 self._announce(run.sink)
 
 
