@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
+
+from ingestd.core.normal_form import nfc
 
 
 class UnreadableBody(ValueError):
@@ -20,7 +21,7 @@ def check_key(key: str, sent: str) -> None:
     Raises:
         ResponseMismatch: the keys differ.
     """
-    if key != sent and _nfc(key) != _nfc(sent):
+    if nfc(key) != nfc(sent):
         raise ResponseMismatch("It names another key.")
 
 
@@ -51,8 +52,8 @@ def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
     Raises:
         ResponseMismatch: keys are missing.
     """
-    known = {_nfc(key) for key in listed}
-    if missing := sum(_nfc(key) not in known for key in keys):
+    known = {nfc(key) for key in listed}
+    if missing := sum(nfc(key) not in known for key in keys):
         raise ResponseMismatch(f"It lacks {missing} of {len(keys)} entries.")
 
 
@@ -64,7 +65,3 @@ def check_sha256(sha256: str | None, sent: str) -> None:
     """
     if sha256 != sent:
         raise ResponseMismatch("It has bytes of another SHA-256 than were sent.")
-
-
-def _nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)

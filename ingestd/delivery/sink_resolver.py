@@ -17,6 +17,7 @@ from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.client.sink_stream import Row, row_of
 from ingestd.core.address import SinkAddress
+from ingestd.core.normal_form import nfc
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
@@ -102,7 +103,7 @@ class SinkResolver:
 
     async def _find_workspace(self) -> str | Blocker:
         """Return the id of the workspace, which may be configured by its label."""
-        wanted = self._address.workspace.strip()
+        wanted = nfc(self._address.workspace.strip())
         if _UUID.fullmatch(wanted):
             return wanted.lower()
         response = self._record(await self._client.list_workspaces())
@@ -110,7 +111,7 @@ class SinkResolver:
             await self._results.record_attempt(response)
             is_rejected = response.outcome.remedy in {"missing", "reject"}
             return blocker_of(response.outcome, reaction="pause" if is_rejected else None)
-        found = [workspace for workspace in response.value if wanted in {workspace.label.strip(), workspace.id}]
+        found = [workspace for workspace in response.value if wanted in {nfc(workspace.label.strip()), workspace.id}]
         if len(found) == 1:
             return found[0].id
         if found:
@@ -159,13 +160,13 @@ class SinkResolver:
 
     def _find_addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """Return the sink with the configured address; None if it must be created."""
-        name = self._address.name.strip()
+        name = nfc(self._address.name.strip())
         if self._address.by == "label":
-            found = [sink for sink in listed if sink.label.strip() == name]
+            found = [sink for sink in listed if nfc(sink.label.strip()) == name]
         elif self._address.by == "id":
             found = [sink for sink in listed if sink.id.lower() == name.lower()]
         else:
-            found = [sink for sink in listed if (sink.visible_id or "").lower() == name.lower()]
+            found = [sink for sink in listed if nfc(sink.visible_id or "").lower() == name.lower()]
         if len(found) == 1:
             return found[0]
         if found:

@@ -206,9 +206,10 @@ class Intake(Protocol):
     ) -> int:
         """Commit one batch and return the number of changed entries.
 
-        ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
-        the order of the records; of equal keys the last wins. A column ``deadband`` (String, null: none) may state how far the
-        value may be from that of the mirror without being sent; see `is_within_band`. ``rejects``: each with its row hash,
+        ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
+        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. A column
+        ``deadband`` (String, null: none) may state how far the value may be from that of the mirror without being sent; see
+        `is_within_band`. ``rejects``: each with its row hash,
         None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
         rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
         """

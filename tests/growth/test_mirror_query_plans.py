@@ -135,7 +135,6 @@ READS_ALL = {
     "gone_clear": "deletes what it reads, a page of what one check of the sink has noted",
     "check_compare": "compares a whole sink",
     "check_added": "compares a whole sink",
-    "check_same_key": "compares a whole sink: keys beyond ASCII",
     "check_unnamed": "compares a whole sink",
     "check_findings": "what a comparison has found",
     "check_unnamed_changed": "what a comparison has found",
@@ -204,7 +203,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.create_function("nfc", 1, lambda text: text, deterministic=True)
     for name in [name for name, text in SQL.items() if text.startswith("CREATE")]:
         connection.execute(SQL[name])
 

@@ -297,8 +297,9 @@ def pass_on(
 ) -> tuple[list[str], int]:
     """Pass entries whose ``partition`` no longer names them to other partitions that do; return their keys.
 
-    ``keys`` are sorted; ``partition`` 0: no source explains the entries. The value is that of the partition that was read last. The second result is the number of entries that
-    became pending. Partitions that will name a key again only if they are configured again are then read from their start.
+    ``keys`` are sorted; ``partition`` 0: no source explains their entries. The value is that of the partition that was read
+    last. The second result is the number of entries that became pending. Partitions that name a key again only if they are
+    configured again are then read from their start.
     """
     names = names_of(connection, sink, keys) if keys else []
     if not names:
