@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from ingestd.core.normal_form import nfc
@@ -15,14 +16,22 @@ class ResponseMismatch(ValueError):
     """The body of a success has the right shape, but does not match the request."""
 
 
+class KeyChanged(ResponseMismatch):
+    """The service keeps the entry under another key than was sent, such as one in lower case."""
+
+
 def check_key(key: str, sent: str) -> None:
-    """Compare the key of a response with the key that was sent; both in NFC, because services may normalize.
+    """Compare the key of a response with the key that was sent; both in NFC, because services normalize.
 
     Raises:
-        ResponseMismatch: the keys differ.
+        KeyChanged: the keys differ, but the service has made one of the other.
+        ResponseMismatch: they are different keys.
     """
-    if nfc(key) != nfc(sent):
-        raise ResponseMismatch("It names another key.")
+    if nfc(key) == nfc(sent):
+        return
+    if _folded(key) == _folded(sent):
+        raise KeyChanged(f"It has '{key}' in the place of '{sent}'.")
+    raise ResponseMismatch("It names another key.")
 
 
 def check_count(accounted: int, items: int) -> None:
@@ -55,6 +64,11 @@ def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
     known = {nfc(key) for key in listed}
     if missing := sum(nfc(key) not in known for key in keys):
         raise ResponseMismatch(f"It lacks {missing} of {len(keys)} entries.")
+
+
+def _folded(key: str) -> str:
+    """Return what is left of a key when case, compatible forms and the space around it do not count."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold()).strip()
 
 
 def check_sha256(sha256: str | None, sent: str) -> None:
