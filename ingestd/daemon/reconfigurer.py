@@ -106,7 +106,7 @@ class Reconfigurer:
             raise
         if client is not None:
             await self._dispatcher.use_service(client, self._create.limits(found.settings))
-            await self._checker.use_client(client)
+            await self._checker.use_client(client, missing_sink=found.settings.service.missing_sink)
         # From here to the end nothing waits, so that no other part sees half of the change.
         settings = found.settings
         self.configuration = found

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.client.records.summaries import SinkSummary
 from ingestd.client.response import ServiceResponse
@@ -23,6 +24,7 @@ from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter
+from ingestd.delivery.lost_sink import find_sink, is_lost, stopped_by
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_creation import SinkCreation
 from ingestd.mirror.port import Deliverable, LaneState
@@ -136,24 +138,29 @@ class SinkResolver:
         """Return the sink that the mirror remembers; None if the service no longer has it, and the mirror forgets it."""
         if not state.sink_id:
             return None
-        found = next((sink for sink in listed if sink.id == state.sink_id), None)
-        if found is not None:
+        found = await find_sink(self._client, replace(state, workspace_id=workspace), listed)
+        if isinstance(found, SinkSummary):
             return found
-        # A list alone is no proof. To forget the sink means to write every entry again, so the sink itself is requested.
-        response = self._record(await self._client.get_sink(workspace, state.sink_id))
-        if response.value is not None:
-            return response.value
-        await self._results.record_attempt(response)
-        if response.outcome.remedy != "missing":
-            return blocker_of(response.outcome)
+        await self._results.record_attempt(self._record(found))
+        if found.outcome.remedy != "missing":
+            return blocker_of(found.outcome)
+        return await self._lose(state)
+
+    async def check(self, state: LaneState) -> Blocker | None:
+        """Look whether the service still has the remembered sink; if it has lost it, its entries are pending again.
+
+        A blocker says that the sink is not created again. A service that is away shows nothing, so its failures do not count.
+        """
+        response = await self._client.get_sink(state.workspace_id, state.sink_id)
+        if response.outcome.remedy != "missing" or not await is_lost(self._client, state):
+            return None
+        return await self._lose(state)
+
+    async def _lose(self, state: LaneState) -> Blocker | None:
+        """Forget a sink that the service has lost, unless the configuration forbids it."""
         if self._missing_sink == "stop":
-            return Blocker(
-                reaction="pause",
-                sentence=f"The service no longer has the sink {state.sink_id} of {self._address}. It is not created again, "
-                "because service.missing_sink is 'stop'. Restore the sink, or set it to 'create' to write all its entries "
-                "again.",
-            )
-        await self._mirror.forget_sink(state.id)
+            return stopped_by(self._address, state.sink_id)
+        await self._mirror.forget_sink(state.id, lost=state.sink_id)
         self._keys.record_refusal()
         self._emit(SinkLost(sink=str(self._address), sink_id=state.sink_id))
         return None

@@ -419,8 +419,12 @@ class Deliverable(Protocol):
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
         """Store the service's ids of a sink."""
 
-    async def forget_sink(self, sink: int) -> None:
-        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates."""
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
+
+        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
+        sink was forgotten.
+        """
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.

@@ -129,6 +129,7 @@ async def rig(
     timeouts: Timeouts | None = None,
     seed: int = 1,
     keep_running: KeepRunning = unsupervised,
+    checks_sinks: bool = False,
 ) -> AsyncIterator[Rig]:
     """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
     events: list[Event] = []
@@ -146,6 +147,7 @@ async def rig(
             on_acknowledged=lambda _: acknowledgements(),
             keep_running=keep_running,
             limits=limits,
+            checks_sinks=checks_sinks,
         )
         running = Rig(
             mirror=state, client=client, dispatcher=dispatcher, events=events, acknowledgements=acknowledgements

@@ -275,6 +275,9 @@ SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pendin
 -- name: sink_remember
 UPDATE sink SET workspace_id = ?, sink_id = ?, adopted = ? WHERE id = ?
 
+-- name: sink_remembered
+SELECT sink_id FROM sink WHERE id = ?
+
 -- name: sink_forget_segments
 DELETE FROM segment WHERE sink = ?
 
