@@ -219,6 +219,28 @@ class OwnershipSuite:
         assert one.pipeline == "two"
         assert "The value of 'three' is kept." in one.reason
 
+    async def test_an_entry_stays_with_its_pipeline_if_another_partition_of_it_names_the_key(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1")], pipeline="one", name="p")
+        stage.read_as([("a", "2"), ("q", "1")], pipeline="one", name="q")
+        stage.read_as([("a", "3")], pipeline="two")
+        await stage.deliver_all()
+        stage.read_as([("q", "1")], pipeline="one", name="q", version=2)
+        assert await stage.deliver_all() == [("update", "a", "1")]
+        assert [one.pipeline for one in stage.status.rejections(limit=9)] == ["two"]
+
+    async def test_partitions_of_a_pipeline_that_gets_the_key_do_not_conflict(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1"), ("b", "1")], pipeline="one")
+        stage.read_as([("a", "2")], pipeline="two", name="p")
+        stage.read_as([("a", "3")], pipeline="two", name="q")
+        assert stage.status.rejected() == 2
+        stage.read_as([("b", "1")], pipeline="one", version=2)
+        assert stage.status.rejected() == 0
+        assert ("create", "a", "3") in await stage.deliver_all()
+
     async def test_a_later_name_of_a_pipeline_that_does_not_own_the_key_is_what_the_entry_becomes(
         self, stage: OwnershipStage
     ) -> None:

@@ -4,7 +4,7 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 * A record without a field (null or empty) that the *key* or the *type* needs, or with an empty key, is rejected. It is
   unknown which entry the record is about.
-* A key is in the Unicode form NFC, as the service stores it. Records whose keys differ only in the form make one entry.
+* A key is in the Unicode form NFC, as the service stores it. Keys that differ only in the form are one key.
 * A record without a field (null) that the *value* needs makes no entry. Empty text is a value and makes an entry.
 * A record with the character U+0000 in its key, value or type is rejected, because no service and no database accepts it.
 * If the header of the partition lacks a name of the mapping, the whole partition is rejected (`SourceBroken`).

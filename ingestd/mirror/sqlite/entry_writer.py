@@ -24,6 +24,7 @@ from ingestd.mirror.sqlite.shared_keys import (
     add_names,
     by_reading,
     describe_conflicts,
+    drop_conflicts,
     drop_names,
     keep_names,
     keys_lacking,
@@ -126,7 +127,9 @@ def write_entries(
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     own = pl.col("partition") == partition
     exists = (pl.col("removed") == 0).fill_null(value=False)
-    owners = _owners_of(connection, joined.filter(exists & ~own), sink=sink, pipeline=pipeline, succeeds=succeeds)
+    has_others = bool(known.filter((pl.col("removed") == 0) & (pl.col("partition") != partition)).height)
+    others = joined.filter(exists & ~own) if has_others else joined.clear()
+    owners = _owners_of(connection, others, sink=sink, pipeline=pipeline, succeeds=succeeds)
     if owners.theirs.height:
         joined = joined.join(owners.theirs.select("key"), on="key", how="anti", maintain_order="left")
     joined = compare_with_known(connection, sink, joined)
@@ -141,16 +144,15 @@ def write_entries(
     has_keys = joined["position"].dtype == pl.String  # and not row numbers
     moves = pl.col("old_position").ne_missing(pl.col("position")) if has_keys else pl.lit(value=False)
     touched = same.filter(own & ((pl.col("old_hash") != pl.col("row_hash")) | moves))
-    if touched.height:
-        columns = (touched[name] for name in ("row_hash", "position"))
-        connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), touched["key"], strict=False))
-    reread = same.filter(pl.col("last_read").ne_missing(pl.col("within")))
-    connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
+    _set_records(connection, sink, touched, same.filter(pl.col("last_read").ne_missing(pl.col("within"))))
     if not succeeds:
         _begin_again(connection, sink, owners.unexplained)
-    named = _share(connection, owners, same.filter(exists & ~own), changed.filter(exists & ~own), **location)
-    # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
-    _set_owner(connection, same.filter(is_taken | (own & pl.lit(dated))), **location)
+    named = None
+    if has_others:
+        named = _share(connection, owners, same.filter(exists & ~own), changed.filter(exists & ~own), **location)
+    if has_others or dated:
+        # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
+        _set_owner(connection, same.filter(is_taken | (own & pl.lit(dated))), **location)
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
@@ -165,19 +167,10 @@ def write_entries(
         ending=ending,
         claimed_segments=claimed_segments,
     )
-    # A pending create remains a create. The service knows every other entry that has a row in the mirror.
-    is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
-    pending = changed.with_columns(
-        pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"), is_new.alias("new")
-    )
-    parts: dict[Kind, pl.DataFrame] = {"create": pending.filter("new"), "update": pending.filter(~pl.col("new"))}
-    for kind, part in parts.items():
-        if part.height:
-            _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
+    _store_changed(connection, changed, **location, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, changed)
-    of_partition = [
-        one.select("old_hash", "old_run", "row_hash") for one in (touched, changed.filter(exists & own), named)
-    ]
+    hashes = ["old_hash", "old_run", "row_hash"]
+    of_partition = [one[hashes] for one in (touched, changed.filter(exists & own), named) if one is not None]
     replaced = pl.concat(of_partition).filter(pl.col("old_hash") != pl.col("row_hash"))
     created = changed.filter(pl.col("partition").is_null()).height
     return Written(
@@ -186,8 +179,8 @@ def write_entries(
         unchanged=same.height,
         replaced=replaced["old_hash"],
         replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
-        moved=bool(joined.filter(exists & own & moves).height or named.filter(moves).height),
-        took_over=bool(changed.filter(exists & ~own).height),
+        moved=bool(joined.filter(exists & own & moves).height or (named is not None and named.filter(moves).height)),
+        took_over=has_others and bool(changed.filter(exists & ~own).height),
         foreign=owners.conflicts(),
     )
 
@@ -295,13 +288,13 @@ def pass_on(
     claimed_segments: ClaimedSegments,
     at: float,
 ) -> tuple[list[str], int]:
-    """Pass entries whose ``partition`` no longer names them to other partitions that do; return their keys.
+    """Pass entries that their ``partition`` no longer names to other partitions that do; return their keys.
 
-    ``keys`` are sorted; ``partition`` 0: no source explains their entries. The value is that of the partition that was read
-    last. The second result is the number of entries that became pending. Partitions that name a key again only if they are
-    configured again are then read from their start.
+    ``keys`` are sorted; ``partition`` 0: no source explains their entries. Another partition of the same pipeline precedes those
+    of other pipelines, and of several the one that was read last. The second result is the number of entries that became
+    pending. Partitions that name a key again only if they are configured again are then read from their start.
     """
-    names = names_of(connection, sink, keys) if keys else []
+    names = names_of(connection, sink, keys, partition) if keys else []
     if not names:
         return [], 0
     chosen: dict[str, Name] = {}
@@ -312,6 +305,10 @@ def pass_on(
     _begin_again(connection, sink, {name.partition for name in unread if name.partition != partition})
     for name, entries in by_reading([*chosen.values(), *unread]):
         drop_names(connection, sink, name.partition, entries["key"].to_list())
+    # Partitions of one pipeline do not conflict.
+    owned = [name for name in names if name.key in chosen and name.pipeline == chosen[name.key].pipeline]
+    for name, entries in by_reading(owned):
+        drop_conflicts(connection, sink, name.partition, entries["key"].to_list())
     updated = 0
     for name, entries in by_reading(list(chosen.values())):
         written = write_entries(
@@ -406,7 +403,7 @@ class _Owners(msgspec.Struct, frozen=True, kw_only=True):
     """The other owners of some entries.
 
     ``theirs``: the entries of other pipelines, which keep them; ``pipelines``: these pipelines, by partition. ``removes``:
-    partitions of this pipeline whose vanished records are removed. ``unexplained``: owners that no longer name anything.
+    partitions of this pipeline with removal of vanished records. ``unexplained``: owners that no longer name anything.
     """
 
     theirs: pl.DataFrame
@@ -460,11 +457,40 @@ def _share(
     return add_names(connection, added, sink=sink, partition=partition, run=run)
 
 
+def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFrame, reread: pl.DataFrame) -> None:
+    """Store other records of equal entries (``touched``), and values within the dead-band that were read (``reread``)."""
+    if touched.height:
+        columns = (touched[name] for name in ("row_hash", "position"))
+        connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), touched["key"], strict=False))
+    connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
+
+
 def _set_owner(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int, run: int) -> None:
     """Make equal entries those of the partition, the run and their records."""
     columns = (entries[name] for name in ("row_hash", "position"))
     fixed = (repeat(partition), repeat(run), repeat(sink))
     connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, entries["key"], strict=False))
+
+
+def _store_changed(
+    connection: sqlite3.Connection,
+    changed: pl.DataFrame,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    claimed_segments: ClaimedSegments,
+) -> None:
+    """Write and queue entries that must be sent; ``changed`` are joined with `known_entries`."""
+    # A pending create remains a create. The service knows every other entry that has a row in the mirror.
+    is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
+    pending = changed.with_columns(
+        pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"), is_new.alias("new")
+    )
+    parts: dict[Kind, pl.DataFrame] = {"create": pending.filter("new"), "update": pending.filter(~pl.col("new"))}
+    for kind, part in parts.items():
+        if part.height:
+            _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
 
 
 def _store(

@@ -62,14 +62,22 @@ def keep_names(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -
 
 def drop_names(connection: sqlite3.Connection, sink: int, partition: int, keys: Sequence[str]) -> None:
     """Delete names of a partition, and its conflicts about them: it owns these entries now, or no longer names them."""
-    row = (sink, partition, json.dumps(list(keys)))
-    connection.execute(SQL["also_named_drop"], row)
-    connection.execute(SQL["rejected_conflicts_before"], row).fetchall()
+    connection.execute(SQL["also_named_drop"], (sink, partition, json.dumps(list(keys))))
+    drop_conflicts(connection, sink, partition, keys)
 
 
-def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> list[Name]:
-    """Return all names of the keys (sorted) besides those of the owners, the newest of each key first."""
-    rows = connection.execute(SQL["also_named_of_keys"], {"sink": sink, "keys": json.dumps(list(keys))})
+def drop_conflicts(connection: sqlite3.Connection, sink: int, partition: int, keys: Sequence[str]) -> None:
+    """Delete the conflicts of a partition about these keys."""
+    connection.execute(SQL["rejected_conflicts_before"], (sink, partition, json.dumps(list(keys)))).fetchall()
+
+
+def names_of(connection: sqlite3.Connection, sink: int, keys: Sequence[str], partition: int) -> list[Name]:
+    """Return all names of the keys (sorted) besides those of the owners, the newest of each key first.
+
+    Those of the pipeline of ``partition`` precede them.
+    """
+    parameters = {"sink": sink, "keys": json.dumps(list(keys)), "partition": partition}
+    rows = connection.execute(SQL["also_named_of_keys"], parameters)
     return [
         Name(
             key=key, value=value, data_type=data_type, row_hash=row_hash, position=position, partition=partition, run=run,
@@ -98,7 +106,7 @@ def left_over_names(connection: sqlite3.Connection, *, sink: int, partition: int
 
 
 def freed_keys(connection: sqlite3.Connection) -> Iterator[tuple[int, list[str]]]:
-    """Yield by sink the sorted keys with names whose entry no source explains now."""
+    """Yield by sink the sorted keys with names and an entry that no source explains now."""
     yield from _by_sink(connection.execute(SQL["also_named_freed"]).fetchall())
 
 
@@ -131,7 +139,7 @@ def describe_conflicts(connection: sqlite3.Connection, sink: int, keys: Sequence
 
 
 def keys_lacking(connection: sqlite3.Connection, sink: int, keys: Sequence[str]) -> list[str]:
-    """Return those of ``keys`` whose value the service lacks: it refused it, or another program removed it."""
+    """Return those of ``keys`` that the service lacks: it refused the value, or another program removed the entry."""
     parameters = {"sink": sink, "keys": json.dumps(list(keys))}
     return [key for (key,) in connection.execute(SQL["keys_lacking"], parameters)]
 

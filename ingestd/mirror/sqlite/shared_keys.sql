@@ -20,13 +20,14 @@ DELETE FROM also_named WHERE sink = ? AND partition = ? AND key IN (SELECT value
 SELECT c.key, c.row_hash, c.run, CAST(c.position AS TEXT)
 FROM json_each(:keys) j CROSS JOIN also_named c ON c.sink = :sink AND c.key = j.value AND c.partition = :partition
 
--- All names of the given keys (a JSON list), the newest of each key first, with the pipeline, and whether it still reads them.
+-- All names of the given keys (a JSON list), those of the pipeline of `:partition` first and then the newest of each key, with
+-- the pipeline, and whether it still reads them.
 -- name: also_named_of_keys
 SELECT c.key, c.value, c.data_type, c.row_hash, c.position, c.partition, c.run, l.name,
   p.sink = c.sink AND l.active AND NOT p.retired AND (p.gone IS NULL OR p.deletes <> 'remove')
 FROM json_each(:keys) j CROSS JOIN also_named c ON c.sink = :sink AND c.key = j.value
 CROSS JOIN partition p ON p.id = c.partition CROSS JOIN pipeline l ON l.id = p.pipeline
-ORDER BY j.key, c.run DESC, c.partition
+ORDER BY j.key, p.pipeline IS (SELECT q.pipeline FROM partition q WHERE q.id = :partition) DESC, c.run DESC, c.partition
 
 -- The names of a partition, with the hash of the record of each.
 -- name: also_named_hashes
@@ -66,7 +67,7 @@ WHERE r.subject = 'conflict'
 -- name: conflict_describe
 UPDATE rejected SET reason = ? WHERE sink = ? AND subject = 'conflict' AND partition = ? AND key = ?
 
--- Those of the given keys (a JSON list) whose value the service lacks, as far as the mirror knows.
+-- Those of the given keys (a JSON list) that the service lacks, as far as the mirror knows. codespell:ignore answer
 -- name: keys_lacking
 SELECT j.value FROM json_each(:keys) j
 WHERE EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = j.value AND r.subject = 'entry')
