@@ -67,10 +67,10 @@ WHERE r.subject = 'conflict'
 -- name: conflict_describe
 UPDATE rejected SET reason = ? WHERE sink = ? AND subject = 'conflict' AND partition = ? AND key = ?
 
--- Those of the given keys (a JSON list) that the service lacks, as far as the mirror knows. codespell:ignore answer
+-- Those of the given keys (a JSON list) that the service lacks, as far as the mirror knows.
 -- name: keys_lacking
 SELECT j.value FROM json_each(:keys) j
 WHERE EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = j.value AND r.subject = 'entry')
-  OR EXISTS (SELECT 1 FROM dropped d WHERE d.sink = :sink AND d.key = j.value)
-  OR EXISTS (SELECT 1 FROM drift f CROSS JOIN entry e ON e.sink = f.sink AND e.key = f.key AND e.segment = f.segment
-    WHERE f.sink = :sink AND f.key = j.value AND f.what = 'removed' AND f.answer = '')
+  OR EXISTS (SELECT 1 FROM dropped x WHERE x.sink = :sink AND x.key = j.value)
+  OR EXISTS (SELECT 1 FROM drift d CROSS JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment
+    WHERE d.sink = :sink AND d.key = j.value AND d.what = 'removed' AND d.answer = '')
