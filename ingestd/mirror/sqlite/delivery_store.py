@@ -34,7 +34,7 @@ class DeliveryStore:
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
     after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
-    recorded. ``announce`` is called with the id of a sink whose entries are pending again because the service lost it.
+    recorded. ``announce`` is called with the id of a sink that the service lost: its entries are pending again.
 
     On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
     and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
