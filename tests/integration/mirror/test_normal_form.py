@@ -115,12 +115,7 @@ def test_an_entry_and_its_rejection_are_found_by_any_form_of_the_key(flow: Flow)
     flow.mirror.intake.activate(["pipe", "other"])
     flow.read(("e\u0301", "1"))
     assert [one.key for one in flow.mirror.status.origins("\u00e9")] == ["\u00e9"]
-    other = Script()
-    other.write("o", [{"k": "\u00e9", "v": "2"}])
-    Reader(
-        pipeline="other", connector=ScriptedConnector(other), sink=SINK, mirror=flow.mirror.intake,
-        mapping=Mapping([EntrySpec(key="{k}", value="{v}")]), emit=lambda event: None,
-    ).read_pass()  # fmt: skip
+    _read_other(flow, "\u00e9")
     assert flow.mirror.status.count(Selection(key="e\u0301*")) == 1
 
 
@@ -155,3 +150,26 @@ def test_a_state_file_with_other_forms_is_migrated(flow: Flow) -> None:
     flow.read(("\u00e9", "1"), ("x", "2"), ("z", "4"))
     flow.deliver()
     assert flow.service == {"\u00e9": "1", "x": "2", "z": "4"}
+
+
+def test_conflicts_of_an_older_state_file_become_names(flow: Flow) -> None:
+    flow.mirror.intake.activate(["pipe", "other"])
+    flow.read(("a", "1"))
+    _read_other(flow, "a")
+    flow.mirror.close()
+    with closing(sqlite3.connect(flow.path)) as connection:
+        connection.executescript("DROP TABLE also_named; PRAGMA user_version = 16;")
+    flow.mirror = SqliteMirror.open(flow.path)
+    flow.mirror.intake.activate(["other"])
+    assert [one.value for one in flow.mirror.status.origins("a")] == ["2"]
+    assert flow.mirror.status.rejected() == 0
+
+
+def _read_other(flow: Flow, key: str) -> None:
+    """Read a key with the value 2 in another pipeline."""
+    other = Script()
+    other.write("o", [{"k": key, "v": "2"}])
+    Reader(
+        pipeline="other", connector=ScriptedConnector(other), sink=SINK, mirror=flow.mirror.intake,
+        mapping=Mapping([EntrySpec(key="{k}", value="{v}")]), emit=lambda event: None,
+    ).read_pass()  # fmt: skip
