@@ -105,7 +105,7 @@ class OutcomeParser:
     ) -> ServiceResponse[Any]:
         """Return the response for one of `faults.transport_errors` or `faults.CONTENT_ERRORS`."""
         fault = fault_of(error, by_proxy=self._by_proxy)
-        words = str(error) if fault is Fault.MISMATCH else ""
+        words = str(error) if fault in {Fault.MISMATCH, Fault.KEY_CHANGED} else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
 
     def _refused(

@@ -43,6 +43,7 @@ class Fault(Enum):
     UNREADABLE = "unreadable"
     """A 2xx with a body that the operation cannot have: HTML of a proxy, truncated, no JSON."""
     MISMATCH = "mismatch"
+    KEY_CHANGED = "key_changed"
     """A 2xx with a body about other entries than were sent."""
 
 
@@ -172,6 +173,12 @@ FAULTS: dict[Fault, OutcomeRule] = {
         remedy="retry",
         sentence="The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "
         "If this continues, report it to the service's operator.",
+    ),
+    Fault.KEY_CHANGED: OutcomeRule(
+        word="rejected",
+        remedy="reject",
+        sentence="The service keeps this entry under another key (status {status}). {words} Other entries may have the same key "
+        "there, so it cannot be followed. Make a key that the service does not change.",
     ),
 }
 

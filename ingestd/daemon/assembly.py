@@ -123,7 +123,13 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
         on_behind = partial(_note_behind, mirror, lambda event: emit_and_note(event))  # noqa: PLW0108 - it is made below
         writer = RisingWriter(mirror.sequence.writer, on_behind=on_behind)
         client = connect_service(settings, emit=emit, counts=request_counts, writer=writer)
-        checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
+        checker = DriftChecker(
+            mirror=mirror.delivery,
+            drift=mirror.drift,
+            client=client,
+            emit=emit,
+            missing_sink=settings.service.missing_sink,
+        )
         stack.push_async_callback(checker.aclose)
         retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
         part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
@@ -180,6 +186,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             on_acknowledged=supervisor.on_acknowledged,
             keep_running=part_supervisor,
             limits=delivery_limits(settings),
+            checks_sinks=True,
         )
         schedule = Schedule(
             reading_timings(settings),

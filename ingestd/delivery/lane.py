@@ -35,8 +35,8 @@ from ingestd.telemetry.event import Emit
 class Lane:
     """Delivers the pending entries of one sink.
 
-    ``on_report`` is called when the report changes, ``on_acknowledged`` after entries are acknowledged in the mirror.
-    ``unknown``: see `ReadBack`.
+    ``checks_sink``: the first turn looks whether the service still has the sink. ``on_report`` is called when the report changes,
+    ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Lane:
         unknown: MutableMapping[int, int],
         on_acknowledged: Callable[[], None],
         on_report: Callable[[], None],
+        checks_sink: bool = False,
     ) -> None:
         self.id = state.id
         self._address = state.address
@@ -94,6 +95,7 @@ class Lane:
         self._all_claimed: tuple[int, int] | None = None
         """The wake-ups and releases before the last claim, if that took all that was pending; None: it left something."""
         self._retry = ChangeSignal()
+        self._is_check_due = checks_sink
         self._failures = 0
         self._reason = ""
         """Why the lane is blocked; empty: it is not."""
@@ -108,12 +110,18 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up."""
+        """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up or check."""
         status = self._report.status
-        return status == "paused" or (status == "idle" and self._checked_at == self._wakeups.generation)
+        is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
+        return status == "paused" or (status == "idle" and is_handled)
 
     def wake(self) -> None:
         """Notify the lane of pending entries. An idle lane checks at once; a blocked lane completes its wait."""
+        self._wakeups.notify()
+
+    def check_sink(self) -> None:
+        """Look whether the service still has the sink, also without pending entries."""
+        self._is_check_due = True
         self._wakeups.notify()
 
     def retry_now(self) -> None:
@@ -171,6 +179,9 @@ class Lane:
 
     async def _resolve_and_deliver(self) -> Blocker | None:
         """Deliver until no pending entry is left or the lane is blocked."""
+        if self._is_check_due and (blocker := await self._find_loss()) is not None:
+            return blocker
+        self._is_check_due = False
         if self._sink is None:
             state = await self._mirror.lane(self.id)
             if state is None or not state.pending:
@@ -181,6 +192,16 @@ class Lane:
                 return resolved
             self._use_sink(resolved)
         return await self._deliver()
+
+    async def _find_loss(self) -> Blocker | None:
+        """Have the entries of a lost sink pending again. A delivery of pending entries finds the loss itself."""
+        state = await self._mirror.lane(self.id)
+        if state is None or state.pending or not state.adopted:
+            return None
+        blocker = await self._resolver.check(state)
+        if blocker is None and (known := await self._mirror.lane(self.id)) is not None and not known.adopted:
+            self._sink = None
+        return blocker
 
     def _use_sink(self, sink: ResolvedSink) -> None:
         self._sink = sink

@@ -211,10 +211,11 @@ class Intake(Protocol):
     ) -> int:
         """Commit one batch and return the number of changed entries.
 
-        ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
-        the order of the records; of equal keys the last wins. An entry without a value belongs to a rejected record: it keeps the
-        value that the mirror has, and is not created. A column ``deadband`` (String, null: none) may state how far the
-        value may be from that of the mirror without being sent; see `is_within_band`. ``rejects``: each with its row hash,
+        ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
+        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An entry
+        without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
+        ``deadband`` (String, null: none) may state how far the value may be from that of the mirror without being sent; see
+        `is_within_band`. ``rejects``: each with its row hash,
         None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
         rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
         """
@@ -429,8 +430,12 @@ class Deliverable(Protocol):
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
         """Store the service's ids of a sink."""
 
-    async def forget_sink(self, sink: int) -> None:
-        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates."""
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
+
+        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
+        sink was forgotten.
+        """
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.

@@ -82,7 +82,7 @@ class _Reconfigurable:
         if changes.service:
             client = self._create(found.settings.service.api_key.get_secret_value())
             await self._dispatcher.use_service(client, self._dispatcher.limits)
-            await self._checker.use_client(client)
+            await self._checker.use_client(client, missing_sink="create")
         self.configuration = found
         return ()
 

@@ -132,6 +132,7 @@ async def rig(
     seed: int = 1,
     keep_running: KeepRunning = unsupervised,
     writer: RisingWriter | None = None,
+    checks_sinks: bool = False,
 ) -> AsyncIterator[Rig]:
     """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
     events: list[Event] = []
@@ -150,6 +151,7 @@ async def rig(
             on_acknowledged=lambda _: acknowledgements(),
             keep_running=keep_running,
             limits=limits,
+            checks_sinks=checks_sinks,
         )
         running = Rig(
             mirror=state, client=client, dispatcher=dispatcher, events=events, acknowledgements=acknowledgements

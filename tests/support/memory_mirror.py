@@ -180,7 +180,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         known = self._sinks[sink]
         known.state = replace(known.state, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
 
-    async def forget_sink(self, sink: int) -> None:
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        if lost and self._sinks[sink].state.sink_id != lost:
+            return False
         await self.remember_sink(sink, workspace_id="", sink_id="", adopted=False)
         rows = self._sinks[sink].rows
         for check in self._checks.values():
@@ -192,6 +194,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 del rows[key]
             else:
                 row.version, row.segment = next(self._versions), next(self._segments)
+        return True
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         rows, equal = self._sinks[sink].rows, 0

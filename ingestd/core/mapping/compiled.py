@@ -4,6 +4,7 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 * A record without a field (null or empty) that the *key* or the *type* needs, or with an empty key, is rejected. It is
   unknown which entry the record is about.
+* A key is in the Unicode form NFC, as the service stores it. Keys that differ only in the form are one key.
 * A record without a field (null) that the *value* needs makes no entry. Empty text is a value and makes an entry.
 * A record with the character U+0000 in its key, value or type is rejected, because no service and no database accepts it.
 * If the header of the partition lacks a name of the mapping, the whole partition is rejected (`SourceBroken`).
@@ -46,6 +47,7 @@ from ingestd.core.mapping.rule_group import (
 from ingestd.core.mapping.small_batch import is_small, map_small
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
+from ingestd.core.normal_form import nfc, nfc_texts
 from ingestd.core.record import Batch, Position, Reject, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
@@ -276,6 +278,7 @@ class Mapping:
         if children:
             entries = entries.with_columns(position_text(entries["position"]))
             entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
+        entries = entries.with_columns(nfc_texts(entries["key"]))
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
@@ -327,7 +330,10 @@ class Mapping:
         return Mapped(entries=entries[list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
-        """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children."""
+        """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children.
+
+        ``key`` is in NFC.
+        """
         nothing = pl.Series([0], dtype=pl.Int64)
         frame, groups = self._frame(record, nothing, nothing, facts), self._groups_in(record)
         children = {each: _expanded(each, groups, frame, facts)[0] for each in self._each}
@@ -447,7 +453,7 @@ def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> s
     pattern = ""
     for part in parts:
         if isinstance(part, Literal):
-            pattern += re.escape(part.text)
+            pattern += re.escape(nfc(part.text))
         elif part.name != COLUMN:
             pattern += f"(?:{other})"
         else:
@@ -483,7 +489,7 @@ def _combined(hashes: Sequence[pl.Expr]) -> pl.Expr:
 
 def _matches(template: Template, text: str) -> bool:
     """Return whether a template can result in ``text``; a field has at least one character."""
-    pattern = "".join(re.escape(part.text) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
+    pattern = "".join(re.escape(nfc(part.text)) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
     return re.fullmatch(pattern, text) is not None
 
 

@@ -34,7 +34,7 @@ class DeliveryStore:
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
     after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
-    recorded.
+    recorded. ``announce`` is called with the id of a sink that the service lost: its entries are pending again.
 
     On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
     and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
@@ -49,6 +49,7 @@ class DeliveryStore:
         claimed_segments: ClaimedSegments,
         watched: set[int],
         sequence: SequenceFile,
+        announce: Callable[[int], None],
         on_written: Callable[[], None] = lambda: None,
     ) -> None:
         self._state = state
@@ -56,6 +57,7 @@ class DeliveryStore:
         self._claimed = claimed_segments
         self._watched = watched
         self._sequence = sequence
+        self._announce = announce
         self.columns_of: ColumnsOf = lambda *_: ()
         self._claiming = threading.Lock()
         self._reader = state.reader()
@@ -75,9 +77,9 @@ class DeliveryStore:
         """See `Deliverable.remember_sink`."""
         await in_thread(self._writes, self._remember_sink, sink, workspace_id, sink_id, adopted)
 
-    async def forget_sink(self, sink: int) -> None:
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         """See `Deliverable.forget_sink`."""
-        await in_thread(self._writes, self._forget_sink, sink)
+        return await in_thread(self._writes, self._forget_sink, sink, lost)
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         """See `Deliverable.adopt`."""
@@ -228,12 +230,17 @@ class DeliveryStore:
         if adopted:
             self._sequence.add_sink(sink_id)
 
-    def _forget_sink(self, sink: int) -> None:
+    def _forget_sink(self, sink: int, lost: str) -> bool:
         self._deferred.write_all()
         with self._state.writing() as connection:
+            (remembered,) = connection.execute(SQL["sink_remembered"], (sink,)).fetchone()
+            if lost and remembered != lost:
+                return False
             self._watched.discard(sink)
             forget_entries(connection, sink)
             connection.execute(SQL["sink_remember"], ("", "", 0, sink))
+        self._announce(sink)
+        return True
 
     def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
         self._deferred.write_all()

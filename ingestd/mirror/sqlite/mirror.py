@@ -52,6 +52,7 @@ class SqliteMirror:
             claimed_segments=claimed_segments,
             watched=watched,
             sequence=sequence,
+            announce=self._announce,
             on_written=self._report_acknowledged,
         )
         self.rejected = RejectedStore(state, now=now, announce=self._announce)

@@ -122,21 +122,25 @@ class RunWriter:
         records: int = 0,
         rejected: int = 0,
         removed: int = 0,
+        updated: int = 0,
         facts: Mapping[str, str] | None = None,
     ) -> None:
-        """Add to the counts of the run, and record that the pipeline has changed entries."""
+        """Add to the counts of the run, and record that the pipeline has changed entries.
+
+        ``updated``: entries that got the value of another partition.
+        """
         numbers = {
             "run": run.id,
             "records": records,
             "created": written.created if written else 0,
-            "updated": written.updated if written else 0,
+            "updated": updated + (written.updated if written else 0),
             "unchanged": written.unchanged if written else 0,
             "removed": removed,
             "rejected": rejected + (len(written.foreign) if written else 0),
             "facts": json.dumps(dict(facts)) if facts else None,
         }
         connection.execute(SQL["run_count"], numbers)
-        if removed or (written and written.changed):
+        if removed or updated or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
         if written and written.replaced.len():
             # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.
