@@ -16,6 +16,8 @@ _REASON_CHARACTERS = 300
 def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[RecordChunk]:  # noqa: A002 - as the setting
     """Yield the records of ``stream`` in any configured format; at least one chunk, in the memory bounds of the format.
 
+    Every column counts as used: a record with an unreadable value is among the rejects, and an unreadable column raises.
+
     ``name`` names the bytes in errors, such as the topic of a message. `RecordChunk.to_batch` makes a batch of a chunk.
 
     Raises:
@@ -24,7 +26,8 @@ def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[R
     """
     file = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     try:
-        yield from format.read(file, name)
+        for chunk in format.read(file, name):
+            yield chunk.without_unreadable()
     except SourceError:
         raise
     except Exception as error:  # a format may be foreign code

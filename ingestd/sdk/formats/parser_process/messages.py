@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 import polars as pl
 
-from ingestd.sdk import Reject
+from ingestd.sdk import Reject, UnreadableColumn
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation
 
 _SIZES = struct.Struct("!IQ")
@@ -44,6 +44,7 @@ class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
     row: int
     header: bool
     facts: dict[str, str]
+    unreadable: list[UnreadableColumn]
 
 
 class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +136,7 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
         row=chunk.end.row,
         header=chunk.header,
         facts=dict(chunk.facts),
+        unreadable=list(chunk.unreadable),
     )
     _send(channel, msgspec.json.encode(header), records + positions)
 
@@ -161,6 +163,7 @@ def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
         end=RecordLocation(offset=message.offset, row=message.row),
         header=message.header,
         facts=message.facts,
+        unreadable=tuple(message.unreadable),
     )
 
 
