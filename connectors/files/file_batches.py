@@ -23,6 +23,7 @@ from connectors.files.read_ahead import read_ahead
 from connectors.files.resubmission import is_resubmitted, split_by_origin
 from connectors.formats import Format, RecordChunk
 from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
+from ingestd.sdk.formats import check_count
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 
 _BLOCK_BYTES = 2**20
@@ -126,6 +127,7 @@ def read_batches(
             chunks = file_format.read(cast("BinaryIO", part), opened.name)
         else:
             chunks = file_format.read_sections(cast("BinaryIO", part), opened.name, known())
+        chunks = check_count(chunks, opened.name)
         if opened.identity.size > BLOCK_BYTES:  # a smaller file is one chunk
             chunks = read_ahead(chunks)
         for following in split_by_origin(chunks, opened.name):

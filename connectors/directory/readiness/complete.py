@@ -12,6 +12,7 @@ from pydantic import Field
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats import check_count
 
 _ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods", ".reqifz")
 _MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
@@ -63,7 +64,7 @@ def _missing_end(view: FileView) -> str:
 
 def _parse(view: FileView, path: Path) -> None:
     with path.open("rb") as file:
-        for _ in view.format.read(file, view.name):
+        for _ in check_count(view.format.read(file, view.name), view.name):
             pass
 
 

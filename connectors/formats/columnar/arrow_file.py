@@ -90,14 +90,21 @@ class ArrowFile:
         if head.startswith(_FEATHER_1):
             raise ArrowDamaged("it is of version 1 of Feather, which is not supported. Save it as Feather 2")
         self._is_file = head.startswith(_MAGIC)
+        if not self._is_file and self._kind_of_first() != _SCHEMA:
+            raise ArrowDamaged("it begins neither as a file nor as a stream; it is damaged or of another format")
         found = self._of_footer() if self._is_file else list(self._from(0, self._size))
-        if not found or found[0].kind != _SCHEMA:
-            raise ArrowDamaged("it does not begin with a schema; it is damaged or of another format")
         self._schema, *self._messages = found
         if any(one.kind == _SCHEMA for one in self._messages):
             raise ArrowDamaged("it has a second schema")
         self.columns = read_arrow_columns(self._schema.header)
         self.rows = sum(one.rows for one in self._messages)
+
+    def _kind_of_first(self) -> int:
+        try:
+            message = self._message(0, self._size)
+        except (ArrowDamaged, NotFlatbuffer):
+            return 0
+        return message.kind if message is not None else 0
 
     def _of_footer(self) -> list[Message]:
         """Return the schema and the messages that the footer lists; they must fill the file."""
@@ -131,6 +138,8 @@ class ArrowFile:
             if rest.strip(b"\0"):
                 raise ArrowDamaged("its footer lists fewer batches than it has") from None
             kind = Table.root(metadata).scalar(_HEADER_TYPE, "<B")
+            if kind != _SCHEMA:
+                raise NotFlatbuffer from None
             message = Message(start=_FILE_START, kind=kind, metadata=metadata, body_start=end, body_bytes=0)
         return message
 

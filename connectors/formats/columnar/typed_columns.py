@@ -59,16 +59,8 @@ class ColumnsRead:
             yield self._chunk(frame[start : start + ROWS])
 
     def end(self) -> Iterator[RecordChunk]:
-        """Yield an empty chunk if the file has no rows.
-
-        Raises:
-            SourceBroken: fewer or more rows were read than the file says that it has.
-        """
-        if self._location.row != self._rows:
-            raise SourceBroken(
-                f"{self._name} is damaged: it says that it has {self._rows} rows, and {self._location.row} were read."
-            )
-        if not self._rows:
+        """Yield an empty chunk if no rows were read."""
+        if not self._location.row:
             names = [self._columns[number] for number in self._required()]
             yield self._built(pl.DataFrame(schema=dict.fromkeys(names, pl.String)), ())
 
@@ -154,6 +146,7 @@ class ColumnsRead:
             positions=row_positions(range(start.row + 1, self._location.row + 1)),
             end=self._location,
             header=True,
+            total=self._rows,
             unreadable=(*refused, *values),
         )
 
@@ -171,7 +164,7 @@ def _frame(load: Load, numbers: Sequence[int], rows: int) -> pl.DataFrame:
 
 
 def _value_reason(values: pl.Series) -> str:
-    return "it holds bytes that are no UTF-8 text" if values.dtype == pl.Binary else "it has no text form"
+    return "it holds bytes that are no UTF-8 text" if "Binary" in str(values.dtype) else "it has no text form"
 
 
 def _clause(error: BaseException) -> str:

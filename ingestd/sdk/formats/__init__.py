@@ -23,6 +23,7 @@ from ingestd.sdk.formats.format import FORMAT_CONTRACT, Format
 from ingestd.sdk.formats.installed import FormatSetting, configured_format, format_class, format_names
 from ingestd.sdk.formats.parser_process import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
+from ingestd.sdk.formats.record_count import check_count
 
 __all__ = [
     "FORMAT_CONTRACT",
@@ -31,6 +32,7 @@ __all__ = [
     "IsolatedFormat",
     "RecordChunk",
     "RecordLocation",
+    "check_count",
     "configured_format",
     "decode",
     "format_class",

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from ingestd.core.errors import SourceBroken, SourceError
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.record_count import check_count
 
 _REASON_CHARACTERS = 300
 
@@ -26,7 +27,7 @@ def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[R
     """
     file = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     try:
-        for chunk in format.read(file, name):
+        for chunk in check_count(format.read(file, name), name):
             yield chunk.without_unreadable()
     except SourceError:
         raise

@@ -36,6 +36,8 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read.
     ``end``: where reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
     ``facts``: what was found out about the file, such as ``file.encoding``.
+    ``total``: how many records the whole file has, with rejected ones, if the format knows that from elsewhere, such as a footer.
+    All chunks have the same one. Another number of records that were read rejects the file.
     ``partial`` and ``resolves``: as of `Batch`, set for resubmitted rows. ``sections`` and ``unreadable``: as of `Batch`.
     """
 
@@ -44,6 +46,7 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     rejects: tuple[Reject, ...] = ()
     end: RecordLocation
     header: bool = False
+    total: int | None = None
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     partial: bool = False
     resolves: tuple[str, ...] = ()

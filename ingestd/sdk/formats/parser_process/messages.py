@@ -43,6 +43,7 @@ class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
     offset: int
     row: int
     header: bool
+    total: int | None
     facts: dict[str, str]
     unreadable: list[UnreadableColumn]
 
@@ -135,6 +136,7 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
         offset=chunk.end.offset,
         row=chunk.end.row,
         header=chunk.header,
+        total=chunk.total,
         facts=dict(chunk.facts),
         unreadable=list(chunk.unreadable),
     )
@@ -162,6 +164,7 @@ def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
         ),
         end=RecordLocation(offset=message.offset, row=message.row),
         header=message.header,
+        total=message.total,
         facts=message.facts,
         unreadable=tuple(message.unreadable),
     )

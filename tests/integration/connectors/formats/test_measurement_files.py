@@ -226,9 +226,8 @@ def test_mixed_records_in_compressed_blocks_need_the_memory_for_all_of_them(tmp_
 def test_an_mf4_file_with_fewer_samples_than_it_states_is_rejected() -> None:
     data = mf4_file({"Run": {"v": LARGE}})
     short = data.replace((100_000).to_bytes(8, "little"), (100_001).to_bytes(8, "little"))
-    assert (
-        sentence_of(Mf4(), short)
-        == "a: Run/v has 100000 samples, and the file states 100001. It is damaged or incomplete."
+    assert sentence_of(Mf4(), short) == (
+        "a can't be read as MF4: Run/v has 100000 samples, and the file states 100001. It is damaged, incomplete or of another format."
     )
     small = mf4_file(MF4_GROUPS)
     assert all(sentence_of(Mf4(), small[:end]) for end in range(0, len(small), 50))
