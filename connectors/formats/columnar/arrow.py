@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -15,7 +14,7 @@ from connectors.formats.columnar.typed_columns import ColumnsRead, Load
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
-_NO_END = "The stream has no mark of its end, so it can't be told whether it is complete."
+_NO_END = "The stream has no mark of its end, so it may be incomplete."
 
 
 def read_arrow(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
@@ -45,7 +44,7 @@ def read_arrow(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
 
 
 def _loader(arrow: ArrowFile, part: ArrowPart) -> Load:
-    return lambda numbers: pl.read_ipc_stream(io.BytesIO(arrow.stream(part, numbers)))
+    return lambda numbers: pl.read_ipc_stream(arrow.stream(part, numbers))
 
 
 def _noted(chunks: Iterator[RecordChunk], arrow: ArrowFile) -> Iterator[RecordChunk]:

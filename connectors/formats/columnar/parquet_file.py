@@ -212,7 +212,7 @@ def _column_chunk(fields: Fields, end: int) -> ColumnChunk:
     starts = [int(meta[number][1]) for number in (_DATA_OFFSET, _DICTIONARY_OFFSET) if number in meta]
     start, size = min(one for one in starts if one > 0), int(meta[_COMPRESSED][1])
     fault = "its values are in another file" if _FILE_PATH in fields else ""
-    if size < 0 or start + size > end:
+    if max(starts) >= start + size or start + size > end:
         fault = fault or "its values are beyond the end of the file"
     return ColumnChunk(start=start, size=size, values=int(meta[_VALUES][1]), meta=meta, fault=fault)
 
