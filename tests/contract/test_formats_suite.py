@@ -22,7 +22,7 @@ KNOWN = {"parquet", "arrow", "tdms", "hdf5", "mf4", "mat"}
 def workbook() -> bytes:
     book, out = openpyxl.Workbook(), io.BytesIO()
     for row in (FRAME.columns, *FRAME.rows()):
-        book.worksheets[0].append(row)
+        book.worksheets[0].append(list(row))
     book.save(out)
     return out.getvalue()
 

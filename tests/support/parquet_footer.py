@@ -13,7 +13,7 @@ NAME, CONVERTED, LOGICAL = 4, 6, 10
 CHUNKS, CHUNK_PATH, META, VALUES, COMPRESSED, DATA_OFFSET = 1, 1, 3, 5, 7, 9
 
 
-def edit_footer(data: bytes, edit: Callable[[Fields], None]) -> bytes:
+def edit_footer(data: bytes, edit: Callable[[Fields], object]) -> bytes:
     """Return a Parquet file with the footer as ``edit`` left it."""
     (length,) = struct.unpack("<I", data[-8:-4])
     start = len(data) - 8 - length

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import tempfile
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,6 @@ from connectors.formats import RecordChunk, resolve_format
 from connectors.formats.compression import Packed
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import IsolatedFormat
-from ingestd.sdk.formats.parser_process import isolated
 
 CSV = b"part,mass\nA,0.10\nB\n"
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -89,7 +89,7 @@ def test_no_format_unpacks_more_than_its_limit_to_the_disk_of_temporary_files(
             most = max(most, self.tell() + len(data))
             return super().write(data)
 
-    monkeypatch.setattr(isolated.tempfile, "TemporaryFile", Watched)
+    monkeypatch.setattr(tempfile, "TemporaryFile", Watched)
     bomb = bytes(3 * 2**20)
     data = zipped(**{f"a{inner}": bomb}) if suffix == ".zip" else PACKERS[suffix](bomb)
     with pytest.raises(SourceBroken, match=rf"^a\{inner} is larger than 1 MiB once unpacked\. Drop it unpacked\.$"):

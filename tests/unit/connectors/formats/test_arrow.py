@@ -57,9 +57,7 @@ def test_a_stream_without_the_mark_of_its_end_is_read_with_a_notice() -> None:
     assert whole.endswith(END)
     chunks = read(whole.removesuffix(END))
     assert [row for one in chunks for row in one.records.rows()] == ROWS
-    assert chunks[-1].facts[NOTICE] == (
-        "The stream has no mark of its end, so it may be incomplete."
-    )
+    assert chunks[-1].facts[NOTICE] == ("The stream has no mark of its end, so it may be incomplete.")
     assert NOTICE not in read(whole)[-1].facts
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import random
+from typing import Any
 
 import polars as pl
 import pytest
@@ -30,31 +31,31 @@ FRAME = pl.DataFrame(
 )
 
 
-def written(kind: str, compression: str) -> bytes:
+def written(kind: str, compression: Any) -> bytes:
     out = io.BytesIO()
     if kind == "parquet":
-        FRAME.write_parquet(out, row_group_size=100, compression=compression)  # type: ignore[arg-type]
+        FRAME.write_parquet(out, row_group_size=100, compression=compression)
     elif kind == "arrow":
-        FRAME.write_ipc(out, record_batch_size=100, compression=compression)  # type: ignore[arg-type]
+        FRAME.write_ipc(out, record_batch_size=100, compression=compression)
     else:
-        FRAME.write_ipc_stream(out, compression=compression)  # type: ignore[arg-type]
+        FRAME.write_ipc_stream(out, compression=compression)
     return out.getvalue()
 
 
-def damaged(data: bytes, chance: random.Random) -> bytes:
+def damaged(data: bytes, generator: random.Random) -> bytes:
     """Return the data cut, with a hole, or with other bytes, often in its last part, where the metadata is."""
     changed = bytearray(data)
-    kind = chance.random()
+    kind = generator.random()
     if kind < 0.15:
-        return data[: chance.randrange(len(data))]
+        return data[: generator.randrange(len(data))]
     if kind < 0.25:
-        at = chance.randrange(len(data))
-        del changed[at : at + chance.randrange(1, 64)]
+        at = generator.randrange(len(data))
+        del changed[at : at + generator.randrange(1, 64)]
         return bytes(changed)
-    for _ in range(chance.choice([1, 1, 1, 3])):
-        first = max(0, len(data) - 1500) if chance.random() < 0.4 else 0
-        at = chance.randrange(first, len(data))
-        changed[at] = chance.choice([changed[at] ^ (1 << chance.randrange(8)), chance.randrange(256), 0, 255])
+    for _ in range(generator.choice([1, 1, 1, 3])):
+        first = max(0, len(data) - 1500) if generator.random() < 0.4 else 0
+        at = generator.randrange(first, len(data))
+        changed[at] = generator.choice([changed[at] ^ (1 << generator.randrange(8)), generator.randrange(256), 0, 255])
     return bytes(changed)
 
 
@@ -69,11 +70,11 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     ],
 )
 def test_a_damaged_file_is_rejected_or_has_all_its_rows(kind: str, compression: str) -> None:
-    whole, chance = written(kind, compression), random.Random(f"{kind} {compression}")
+    whole, generator = written(kind, compression), random.Random(f"{kind} {compression}")
     file_format = Parquet() if kind == "parquet" else Arrow()
     outcomes = {"rejected": 0, "complete": 0, "flagged": 0}
     for number in range(DAMAGES):
-        data = damaged(whole, chance)
+        data = damaged(whole, generator)
         try:
             chunks = list(check_count(file_format.read(io.BytesIO(data), "a"), "a"))  # in the parser process
         except SourceBroken:

@@ -99,7 +99,7 @@ def test_a_footer_that_contradicts_a_column_costs_that_column(edit: Callable[[An
         (lambda one: one.pop(META), "it is encrypted"),
     ],
 )
-def test_a_column_whose_values_are_elsewhere_or_encrypted_is_left_out(edit: Callable[[Any], None], reason: str) -> None:
+def test_a_column_with_values_elsewhere_or_encrypted_is_left_out(edit: Callable[[Any], None], reason: str) -> None:
     chunks = read(edit_footer(parquet_file(rows=4), lambda footer: edit(chunk(footer, 0, 1))))
     assert records(chunks) == [{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}]
     assert refused(chunks) == {"b": reason}
