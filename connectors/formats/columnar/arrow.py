@@ -33,9 +33,8 @@ def read_arrow(file: BinaryIO, name: str) -> Iterator[RecordChunk]:
             if column.refusal:
                 read.refuse(number, f"it holds {column.refusal}, which can't be read")
         for part in arrow.parts():
-            for number in range(len(columns)):
-                if fault := arrow.find_fault(number, part):
-                    read.refuse(number, fault)
+            for number, fault in arrow.find_faults(part):
+                read.refuse(number, fault)
             yield from _noted(read.read(_loader(arrow, part), part.rows), arrow)
         yield from _noted(read.end(), arrow)
     except (ArrowDamaged, NotFlatbuffer) as error:

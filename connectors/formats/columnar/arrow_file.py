@@ -211,16 +211,17 @@ class ArrowFile:
             known = [one for one in known if is_delta or one.header.scalar(0, "<q") != number] + [message]
         yield from _parts(known, batches)
 
-    def find_fault(self, number: int, part: ArrowPart) -> str:
-        """Return why a column of some batches can't be read, as a clause; empty if nothing speaks against it."""
-        first = sum(column.nodes for column in self.columns[:number])
+    def find_faults(self, part: ArrowPart) -> Iterator[tuple[int, str]]:
+        """Yield the numbers of the columns of some batches that have another number of values than rows, with a clause."""
         for batch in part.batches:
             header = batch.header
             start, count = header.vector(_NODES, _PAIR)
-            values = int(header.number("<q", start + first * _PAIR)) if first < count else 0
-            if values != batch.rows:
-                return f"it has {values} values for {batch.rows} rows"
-        return ""
+            node = 0
+            for number, column in enumerate(self.columns):
+                values = int(header.number("<q", start + node * _PAIR)) if node < count else 0
+                if values != batch.rows:
+                    yield number, f"it has {values} values for {batch.rows} rows"
+                node += column.nodes
 
     def stream(self, part: ArrowPart, numbers: Sequence[int]) -> bytes:
         """Return some columns of some batches as a stream of their own.

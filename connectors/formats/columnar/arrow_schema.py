@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import count
 
 import msgspec
 import polars as pl
@@ -18,6 +19,7 @@ _FIXED_BYTES = 15
 _UNITS = ("s", "ms", "us", "ns")
 _DECIMAL_BITS = 128
 _DEPTH = 60
+_MOST_FIELDS = 100_000
 
 _BUFFERS = {
     **dict.fromkeys((2, 3, 6, 7, 8, 9, 10, 11, 15, 18), 2),
@@ -61,15 +63,17 @@ def read_arrow_columns(schema: Table) -> Sequence[ArrowColumn]:
     Raises:
         NotFlatbuffer: the schema is damaged.
     """
-    return [_column(field, 0) for field in schema.tables(_FIELDS)]
+    number = count()
+    return [_column(field, 0, number) for field in schema.tables(_FIELDS)]
 
 
-def _column(field: Table, depth: int) -> ArrowColumn:
-    if depth > _DEPTH:
+def _column(field: Table, depth: int, number: Iterator[int]) -> ArrowColumn:
+    """``number``: counts the fields; in a damaged schema a field may be in several others."""
+    if depth > _DEPTH or next(number) > _MOST_FIELDS:
         raise NotFlatbuffer
     kind, own = field.scalar(_TYPE, "<B"), field.table(_TYPE_TABLE)
     dictionary = field.table(_DICTIONARY)
-    children = [_column(child, depth + 1) for child in field.tables(_CHILDREN)]
+    children = [_column(child, depth + 1, number) for child in field.tables(_CHILDREN)]
     found = {one for child in children for one in child.dictionaries}
     refusals = [child.refusal for child in children if child.refusal]
     refusal = refusals[0] if refusals else _NO_TEXT.get(kind, "")

@@ -16,8 +16,8 @@ import polars as pl
 class Leaf(msgspec.Struct, frozen=True):
     """What the values of a leaf of a column are, if their type in polars doesn't say it.
 
-    ``kind``: ``uuid``, ``int96`` (an instant without a zone), ``decimal`` (``detail``: its scale), ``duration`` (``detail``: ms, us or
-    ns), ``zone`` (``detail``: the time zone of instants); empty: the type says it.
+    ``kind``: ``uuid``, ``int96`` (an instant without a zone), ``decimal`` (``detail``: its scale), ``duration`` (``detail``: ms,
+    us or ns), ``zone`` (``detail``: the time zone of instants); empty: the type says it.
     """
 
     kind: str = ""

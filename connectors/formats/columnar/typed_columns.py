@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
@@ -38,8 +39,9 @@ class ColumnsRead:
         self._rows = rows
         self._location = RecordLocation()
         self._refused: dict[int, str] = {}
+        counts = Counter(columns)
         for number, column in enumerate(columns):
-            if columns.count(column) > 1:
+            if counts[column] > 1:
                 self.refuse(number, "the file has several columns of this name")
 
     def refuse(self, number: int, reason: str) -> None:

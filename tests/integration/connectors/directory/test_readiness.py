@@ -134,8 +134,8 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         archive.writestr("a.csv", frame.write_csv())
     text = frame.write_csv().encode()
     return {
-        "a.parquet": parquet, "a.arrow": arrow, "b.arrow": stream, "a.zip": (folder / "made").read_bytes(), "a.csv.gz": gzip.compress(text),
-        "a.json": b'[{"part": "A", "mass": 1}]',
+        "a.parquet": parquet, "a.arrow": arrow, "b.arrow": stream, "a.zip": (folder / "made").read_bytes(),
+        "a.csv.gz": gzip.compress(text), "a.json": b'[{"part": "A", "mass": 1}]',
     }  # fmt: skip
 
 
