@@ -27,7 +27,7 @@ def read_struct(data: bytes) -> Fields:
         NotCompact: it ends early, is nested too deeply, or has an unknown type.
     """
     try:
-        return _Reader(data).struct(0)
+        return _CompactReader(data).struct(0)
     except IndexError as error:
         raise NotCompact("it ends early") from error
 
@@ -39,7 +39,7 @@ def write_struct(fields: Mapping[int, Value]) -> bytes:
     return bytes(out)
 
 
-class _Reader:
+class _CompactReader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
