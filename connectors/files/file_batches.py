@@ -23,7 +23,7 @@ from connectors.files.read_ahead import read_ahead
 from connectors.files.resubmission import is_resubmitted, split_by_origin
 from connectors.formats import Format, RecordChunk
 from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
-from ingestd.sdk.formats import broken_instead_of_failed
+from ingestd.sdk.formats import broken_instead_of_failed, check_count
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 
 _BLOCK_BYTES = 2**20
@@ -128,7 +128,7 @@ def read_batches(
             read = partial(file_format.read, cast("BinaryIO", part), opened.name)
         else:
             read = partial(file_format.read_sections, cast("BinaryIO", part), opened.name, known())
-        chunks = broken_instead_of_failed(read, file_format, opened.name)
+        chunks = check_count(broken_instead_of_failed(read, file_format, opened.name), opened.name)
         if opened.identity.size > BLOCK_BYTES:  # a smaller file is one chunk
             chunks = read_ahead(chunks)
         for following in split_by_origin(chunks, opened.name):

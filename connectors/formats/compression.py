@@ -25,6 +25,7 @@ from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.record_count import check_count
 
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""
@@ -183,7 +184,7 @@ class Packed(Format):
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
         bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
-        yield from self._format_for(name, inner).read(bounded, inner)
+        yield from check_count(self._format_for(name, inner).read(bounded, inner), inner)
 
     def _format_for(self, name: str, inner: str) -> Format:
         if is_zip(inner):

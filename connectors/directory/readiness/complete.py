@@ -12,9 +12,12 @@ from pydantic import Field
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats import check_count
 
 _ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods", ".reqifz")
-_MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
+_MAGIC = {".parquet": b"PAR1", ".pq": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1", ".ipc": b"ARROW1"}
+_STREAM_BEGIN, _STREAM_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
+"""Of a stream of Arrow."""
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 
 
@@ -63,7 +66,7 @@ def _missing_end(view: FileView) -> str:
 
 def _parse(view: FileView, path: Path) -> None:
     with path.open("rb") as file:
-        for _ in view.format.read(file, view.name):
+        for _ in check_count(view.format.read(file, view.name), view.name):
             pass
 
 
@@ -87,8 +90,10 @@ def _check_zip(path: Path) -> str:
 def _check_footer(path: Path, magic: bytes) -> str:
     with path.open("rb") as file:
         head = file.read(len(magic))
-        file.seek(-min(len(magic), path.stat().st_size), 2)
+        file.seek(-min(len(_STREAM_END), path.stat().st_size), 2)
         tail = file.read()
+    if magic == b"ARROW1" and head.startswith(_STREAM_BEGIN):
+        return "" if tail == _STREAM_END else "it does not end with the mark of a stream's end"
     if head != magic:
         return f"it does not begin with {magic.decode()}"
-    return "" if tail == magic and path.stat().st_size > len(magic) else f"it does not end with {magic.decode()}"
+    return "" if tail.endswith(magic) and path.stat().st_size > len(magic) else f"it does not end with {magic.decode()}"
