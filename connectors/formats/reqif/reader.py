@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO, cast
 from xml.etree.ElementTree import Element, tostring
@@ -17,6 +16,7 @@ from xml.etree.ElementTree import Element, tostring
 from defusedxml.ElementTree import fromstring
 from msgspec.structs import replace
 
+from connectors.formats.column_names import UniqueNames
 from connectors.formats.reqif.rich_text import plain_text
 from connectors.formats.xml.reader import ROWS, make_chunks, read_elements
 from connectors.formats.xml.record import XmlRecord, local_name
@@ -153,11 +153,10 @@ class _DefinitionNames:
 
         Equal names in different types are one field.
         """
-        taken, numbers = {name for _, name in self._of_type}, Counter[str]()
-        used: set[str] = set()
+        unique, first = UniqueNames(name for _, name in self._of_type), set[str]()
         for identifier, name in sorted(self._of_type):
-            self._attributes[identifier] = _free_name(name, used, taken, numbers)
-            used.add(self._attributes[identifier])
+            self._attributes[identifier] = unique.add(name) if name in first else name
+            first.add(name)
         self._of_type.clear()
 
     def record(self, element: Element) -> XmlRecord:
@@ -174,13 +173,11 @@ class _DefinitionNames:
             elif tag in _ENDS:
                 fields[_ENDS[tag]] = _reference(child)
         values: XmlRecord = {}
-        used, numbers = {*fields}, Counter[str]()
+        unique = UniqueNames(fields)
         for child in element:
             for one in child if local_name(child.tag) == "VALUES" else ():
                 name, text = self._value(one)
-                name = _free_name(name, used, (), numbers)
-                used.add(name)
-                values[name] = text
+                values[unique.add(name)] = text
         return fields | dict(sorted(values.items()))
 
     def _value(self, element: Element) -> tuple[str, str]:
@@ -207,15 +204,6 @@ class _DefinitionNames:
                 raise _NotDefined
             self.missing.add(kind)
         return names.get(identifier, identifier)
-
-
-def _free_name(name: str, used: Container[str], reserved: Container[str], numbers: Counter[str]) -> str:
-    """Return the name; if it is used, with the next number that makes it differ from the used and the reserved names."""
-    other = name
-    while other in used or (other != name and other in reserved):
-        numbers[name] += 1
-        other = f"{name} {numbers[name] + 1}"
-    return other
 
 
 def _reference(element: Element) -> str:
