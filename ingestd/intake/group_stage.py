@@ -71,7 +71,7 @@ class GroupStage:
         for some in _slices(batch):
             states, rejected = self.aggregation.states(some)
             rejects += rejected
-            self.lacks_group = self.lacks_group or self._aggregation.count_rejected(states) < len(rejected)
+            self.lacks_group = self.lacks_group or self.aggregation.count_rejected(states) < len(rejected)
             self._memory.append(states)
             self._height += states.height
             if self._height >= self._most:
