@@ -41,7 +41,7 @@ class Acknowledger:
                 f"{name} leaves the folder together with {', '.join(pending)}, not acknowledged yet."
             )
         for member in members:
-            self._archiver.check_removable(self._state.drop.file(member).path, member, held[member][1])
+            self._archiver.check_removable(member, held[member][1])
         for number, member in enumerate(members, start=1):
             list_file = [group.companion] if number == len(members) and group.companion else []
             self._remove(member, *held[member], [*readiness.companions(member), *list_file])
@@ -108,8 +108,6 @@ class Acknowledger:
             raise SourceUnavailable(f"The status of {file.path} can't be read: {describe_error(error)}") from error
         if not identity.matches_cursor(cursor):
             return None
-        self._archiver.check_removable(file.path, name, acknowledgement)
+        self._archiver.check_removable(name, acknowledgement)
         sha256 = str(cursor["sha256"])
-        return AcknowledgedFile(
-            path=file.path, name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement
-        )
+        return AcknowledgedFile(name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement)

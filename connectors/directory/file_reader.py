@@ -49,7 +49,7 @@ class FileReader:
             known.mark_broken(name, self._state.found.files.get(name), str(error))
             raise
         with opened.file:
-            if not self._state.is_as_scanned(opened):
+            if not self._state.is_as_scanned(opened, identity):
                 return
             known.begin(name, opened.identity)
             try:

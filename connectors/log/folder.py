@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from connectors.beneath import Folder, NotRegularFile, RootedPath
 from connectors.files import Identity
 from connectors.filesystem import describe_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
@@ -30,7 +31,7 @@ class LogFolder:
         """
         found = {}
         try:
-            with os.scandir(self.path) as entries:
+            with Folder.open_root(self.path) as folder, folder.entries() as entries:
                 for entry in entries:
                     try:
                         status = entry.stat(follow_symlinks=False)
@@ -42,6 +43,16 @@ class LogFolder:
             raise SourceUnavailable(f"The folder {self.path} can't be listed: {describe_error(error)}") from error
         return found
 
+    def is_readable(self, name: str) -> bool:
+        """Return False if the file can't be opened, except because it is gone."""
+        try:
+            os.close(RootedPath(self.path, name).open_file())
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
         """Open a file; return None if the name no longer belongs to the file of ``identity``.
 
@@ -50,8 +61,8 @@ class LogFolder:
             SourceUnavailable: its file system does not respond.
         """
         try:
-            descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
+            descriptor = RootedPath(self.path, name).open_file()
+        except (FileNotFoundError, NotRegularFile):
             return None
         except PermissionError as error:
             raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error

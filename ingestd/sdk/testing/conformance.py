@@ -106,6 +106,7 @@ class ConnectorConformance:
         known = records_of(batches)
         for change, verb in ((rig.add, "added"), (rig.change, "changed")):
             change()
+            partitions_of(connector)  # a pass of the daemon begins with that
             later = read(connector, partition, batches[-1].cursor)
             check(later, f"A record was {verb}, but a reading of {partition.name} yields nothing.")
             found = [fields for _, fields in records_of(later)]
@@ -114,6 +115,7 @@ class ConnectorConformance:
         if partition.snapshot:
             before = len(records_of(batches))
             rig.remove()
+            partitions_of(connector)
             after = len(records_of(read(connector, partition, batches[-1].cursor)))
             check(after == before - 1, f"A record was removed; {partition.name} had {before} records and has {after}.")
 
@@ -124,6 +126,7 @@ class ConnectorConformance:
         before = read(connector, partition)
         if not rig.add_unreadable():
             return
+        partitions_of(connector)
         rejects = rejects_of(read(connector, partition, before[-1].cursor))
         check(len(rejects) == 1, f"One record is unreadable, but {len(rejects)} are rejected.")
         reason = rejects[0].reason
