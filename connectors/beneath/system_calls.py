@@ -144,13 +144,20 @@ def _link(folder: int, name: str, target_folder: int, target: str) -> bool:
     """Give the file its new name as a second one, then remove the first. Return False if the file system has no links."""
     try:
         os.link(name, target, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
-    except (FileExistsError, FileNotFoundError):
+    except FileExistsError:
+        if not _is_same_file(folder, name, target_folder, target):  # else an attempt that a crash ended made the link
+            raise
+    except FileNotFoundError:
         raise
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise
         return False
-    linked = os.stat(target, dir_fd=target_folder, follow_symlinks=False)
-    if os.path.samestat(linked, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+    if _is_same_file(folder, name, target_folder, target):
         os.unlink(name, dir_fd=folder)
     return True
+
+
+def _is_same_file(folder: int, name: str, target_folder: int, target: str) -> bool:
+    linked = os.stat(target, dir_fd=target_folder, follow_symlinks=False)
+    return os.path.samestat(linked, os.stat(name, dir_fd=folder, follow_symlinks=False))

@@ -208,13 +208,20 @@ class _Transfer:
     def _choose(self) -> None:
         """Choose the next name that is free, and write the note for it under a hidden name."""
         folder = self._folders.make(self.archived.parent)
-        self.archived = next(name for name in self._names if not folder.has(name.base))
+        self.archived = next(name for name in self._names if self._is_free(folder, name.base))
         note = self.move.note
         if note is not None:
             path = note.path_for(self.archived)
             self._note_base, self._note_content = path.base, note.content_for(self.archived)
             self.note = NewFile(self._folders.make(path.parent), f"note of {self.move.key}", self._access)
             self.note.write([self._note_content])
+
+    def _is_free(self, folder: Folder, base: str) -> bool:
+        """Return True if nothing has the name, or the file itself: a crash may leave it two names where renames can't fail."""
+        try:
+            return Identity.from_status(folder.status(base))[:2] == self.move.identity[:2]
+        except FileNotFoundError:
+            return True
 
     def _choose_next(self) -> None:
         """Choose another name because this one was taken meanwhile. The note is durable then."""

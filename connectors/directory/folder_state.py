@@ -125,7 +125,9 @@ class FolderState:
         ``listed``: its status before it was opened, which counts if no scan found it. A server states another identity in its
         listings than for a file, so there an identity that need not be stable is not compared.
         """
-        is_compared = self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size
+        is_compared = (
+            self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size
+        )
         seen = self.found.files.get(opened.name) or self.found.empty.get(opened.name)
         return not is_compared or opened.identity.has_same_content(seen or listed)
 

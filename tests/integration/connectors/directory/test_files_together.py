@@ -201,6 +201,21 @@ def test_no_file_of_the_archive_is_overwritten_whatever_the_file_system_has(
     assert list(drop.iterdir()) == []
 
 
+def test_a_file_to_which_a_crash_left_two_names_is_archived_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop, done = tmp_path / "drop", tmp_path / "done"
+    drop.mkdir()
+    done.mkdir()
+    found = moves(drop, done)
+    os.link(drop / "0.csv", done / "0.csv")
+    (done / "0.csv.txt").write_text("0.csv")
+    monkeypatch.setattr(system_calls, "_renameat2", lambda *_: False)
+    assert disposal.archive_together(found) == [True] * 4
+    assert list(drop.iterdir()) == []
+    assert {path.name for path in done.glob("*.csv")} == {"0.csv", "1.csv", "2.csv", "3.csv"}
+
+
 def test_a_file_that_cannot_be_moved_stays_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drop, done = tmp_path / "drop", tmp_path / "done"
     drop.mkdir()
