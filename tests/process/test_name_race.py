@@ -16,13 +16,14 @@ from tests.support.daemon_process import ROOT
 SECONDS = float(os.environ.get("INGESTD_RACE_SECONDS", "3"))
 
 
+@pytest.mark.timeout(SECONDS + 110)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another account")
 def test_another_account_gets_nothing_out_of_the_folder_and_nothing_in() -> None:
     with tempfile.TemporaryDirectory(prefix="ingestd-race-") as name:
         Path(name).chmod(0o755)
         run = subprocess.run(
             [sys.executable, "-m", "tests.support.name_race", name, str(SECONDS)],
-            cwd=ROOT, capture_output=True, text=True, timeout=SECONDS + 60, check=False,
+            cwd=ROOT, capture_output=True, text=True, timeout=SECONDS + 100, check=False,
         )  # fmt: skip
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
