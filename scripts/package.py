@@ -288,14 +288,24 @@ def path_of(line: str) -> str:
 def accounts_and_folders() -> Iterator[str]:
     """Yield the commands that create what systemd/ describes, on machines with and without systemd."""
     for line in lines_of("ingestd.sysusers.conf"):
-        _, name, _, description, home, shell = re.findall(r'"[^"]*"|\S+', line)
-        yield f"adduser --system --quiet --group --no-create-home --home {home} --shell {shell} --gecos {description} {name}"
+        kind, name, *rest = re.findall(r'"[^"]*"|\S+', line)
+        if kind == "g":
+            yield f"addgroup --system --quiet {name}"
+        elif kind == "m":
+            yield f"adduser --quiet {name} {rest[0]}"
+        else:
+            _, description, home, shell = rest
+            yield (
+                f"adduser --system --quiet --group --no-create-home --home {home} --shell {shell} --gecos {description} {name}"
+            )
     for line in lines_of("ingestd.tmpfiles.conf"):
         kind, path, mode, user, group, *_ = line.split()
         if kind == "d":
-            yield f"install -d -m {mode} -o {user} -g {group} {path}"
+            # Only at the first installation, and never what exists: it may be a link by then, which `install` would follow.
+            is_new = f'[ -z "$2" ] && [ ! -e {path} ] && [ ! -L {path} ]'
+            yield f"if {is_new}; then install -d -m {mode} -o {user} -g {group} {path}; fi"
         else:
-            yield f"if [ -e {path} ]; then chown {user}:{group} {path}; chmod {mode} {path}; fi"
+            yield f"if [ -f {path} ] && [ ! -L {path} ]; then chown {user}:{group} {path}; chmod {mode} {path}; fi"
 
 
 def lines_of(name: str) -> list[str]:

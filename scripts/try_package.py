@@ -19,8 +19,8 @@ from scripts.try_booted_package import WANTED, try_booted
 
 MODES = {
     "etc/ingestd": (0o750, "root", "ingestd"),
-    "srv/ingestd": (0o755, "ingestd", "ingestd"),
-    "srv/ingestd/drop": (0o2770, "ingestd", "ingestd"),
+    "srv/ingestd": (0o755, "root", "root"),
+    "srv/ingestd/drop": (0o2770, "ingestd", "ingestd-drop"),
     "var/lib/ingestd": (0o750, "ingestd", "ingestd"),
     "var/lib/workspaced": (0o700, "workspaced", "workspaced"),
 }
@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
         use(root)
         dpkg(root, "--install", str(package.resolve()))  # an upgrade keeps everything
         check_files(root)
+        try_link(root, package)
         dpkg(root, "--remove", "ingestd")
         expect(not (root / "usr/lib/ingestd").exists(), "removing deletes the programs and their compiled modules")
         expect((root / "etc/ingestd/ingestd.yaml").exists(), "removing keeps the configuration")
@@ -63,10 +64,23 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def try_link(root: Path, package: Path) -> None:
+    """Check that an upgrade gives nothing away through a link in the place of the drop folder."""
+    drop, target = root / "srv/ingestd/drop", root / "etc/of-root"
+    target.mkdir(mode=0o700)
+    drop.rename(drop.with_name("kept"))
+    drop.symlink_to("/etc/of-root")
+    dpkg(root, "--install", str(package.resolve()))
+    found = target.stat()
+    expect((found.st_uid, found.st_mode & 0o7777) == (0, 0o700), "an upgrade does not follow a link of the drop folder")
+    drop.unlink()
+    drop.with_name("kept").rename(drop)
+
+
 def check_files(root: Path) -> None:
     """Check folders, owners, units and documents after the installation."""
     accounts = dict(re.findall(r"^(\w+):x:(\d+):", (root / "etc/passwd").read_text(encoding="utf-8"), re.MULTILINE))
-    groups = dict(re.findall(r"^(\w+):x:(\d+):", (root / "etc/group").read_text(encoding="utf-8"), re.MULTILINE))
+    groups = dict(re.findall(r"^([\w-]+):x:(\d+):", (root / "etc/group").read_text(encoding="utf-8"), re.MULTILINE))
     for name, (mode, user, group) in MODES.items():
         found = (root / name).stat()
         right = (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (mode, int(accounts[user]), int(groups[group]))

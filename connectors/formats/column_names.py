@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
-from itertools import count
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -35,27 +34,36 @@ def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str,
         raise SourceBroken(
             f"{file}: the header gives no name to column {listed} of {len(names)}. Name it, or set unnamed_columns: number."
         )
+    taken = UniqueNames(names)
     for number in nameless:
-        names[number - 1] = (
-            f"column {number}" if f"column {number}" not in names else _with_number(f"column {number}", names)
-        )
+        names[number - 1] = taken.add(f"column {number}")
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice and naming.repeated == "refuse":
         listed = ", ".join(f"{name!r}" for name in twice)
         raise SourceBroken(
             f"{file}: the header has more than one column {listed}. Give each its own name, or set repeated_columns: number."
         )
+    first: set[str] = set()
     for at, name in enumerate(names):
-        if name in names[:at]:
-            names[at] = _with_number(name, names)
+        if name in first:
+            names[at] = taken.add(name)
+        first.add(name)
     return tuple(names)
 
 
-def next_name(name: str, taken: Container[str]) -> str:
-    """Return the name; if it is taken, with the first number that makes it differ from all others."""
-    return _with_number(name, taken) if name in taken else name
+class UniqueNames:
+    """Gives numbers to names that are taken, in constant time for each name."""
 
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
 
-def _with_number(name: str, taken: Container[str]) -> str:
-    """Return the name with the first number that makes it differ from all others."""
-    return next(other for number in count(2) if (other := f"{name} {number}") not in taken)
+    def add(self, name: str) -> str:
+        """Return the name; if it is taken, with the first number that makes it differ from all others. It is taken then."""
+        unique, number = name, self._next.get(name, 2)
+        while unique in self._taken:
+            unique = f"{name} {number}"
+            number += 1
+        self._next[name] = number
+        self._taken.add(unique)
+        return unique

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from connectors.formats.column_names import next_name
+from connectors.formats.column_names import UniqueNames
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import escape_stray_bytes
 
@@ -37,6 +37,7 @@ def preamble_facts(rows: Iterable[Sequence[str]], file: str, *, separator: str =
         SourceBroken: the rows are too many, or too long.
     """
     facts: dict[str, str] = {}
+    names = UniqueNames()
     size = 0
     for count, cells in enumerate(rows, start=1):
         size += sum(map(len, cells))
@@ -48,7 +49,7 @@ def preamble_facts(rows: Iterable[Sequence[str]], file: str, *, separator: str =
         fact = _fact(cells, separator)
         if fact is not None:
             name, value = (escape_stray_bytes(text) for text in fact)
-            facts[next_name(f"{PREAMBLE}{name}", facts)] = value
+            facts[names.add(f"{PREAMBLE}{name}")] = value
     return facts
 
 

@@ -20,7 +20,7 @@ _NEXT: Final = (
     *ODATA_NEXT, "next", "links.next", "links.next.href", "_links.next.href", "_links.next", "paging.next", "pagination.next",
     "meta.next", "next_page_url", "nextLink", "nextPageUrl",
 )  # fmt: skip
-_LINK = re.compile(r'<([^>]*)>\s*((?:;\s*[^;,"]+(?:"[^"]*")?[^;,"]*)*)')
+_LINK = re.compile(r'<([^<>]*)>\s*((?:;\s*[^;,"]+(?:"[^"]*")?[^;,"]*)*)')
 _REL = re.compile(r';\s*rel\s*=\s*"?([^";]*)"?', re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://|[/?]")
 

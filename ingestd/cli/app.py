@@ -14,6 +14,7 @@ from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, Mi
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import echo
 from ingestd.process.verbs import Verbs
 
 
@@ -92,7 +93,7 @@ class DaemonVerbs(Verbs):
 def _print_error(error: object) -> None:
     from ingestd.process.terminal_text import safe_line  # noqa: PLC0415 - only here, because a help needs none of the packages
 
-    click.echo(safe_line(str(error)), err=True)
+    echo(safe_line(str(error)), err=True)
 
 
 def _report_bug(error: BaseException, *, debug: bool) -> None:
@@ -106,7 +107,7 @@ def _report_bug(error: BaseException, *, debug: bool) -> None:
     trace = redact_text("".join(traceback.format_exception(error)))
     in_log = not debug and logs_configured()
     if debug:
-        click.echo(trace, err=True, nl=False)
+        echo(trace, err=True, nl=False)
     elif in_log:
         log_event(CommandFailed(traceback=trace))
         flush_logs()
@@ -116,7 +117,7 @@ def _report_bug(error: BaseException, *, debug: bool) -> None:
         hint = "The log has the traceback."
     else:
         hint = "To see the traceback, put --debug before the verb: 'ingestd --debug ...'."
-    click.echo(
+    echo(
         f"ingestd failed with an unexpected error: {redact_text(one_line(error))}. This is a bug in ingestd; "
         f"please report it. {hint}",
         err=True,

@@ -12,6 +12,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DecideRun, RunDecided
 from ingestd.daemon.control_client import execute
 from ingestd.process.logs import configure_logs
+from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event
 
 
@@ -34,11 +35,11 @@ def approve(configuration: Configuration, run: int) -> None:
     if not isinstance(response, RunDecided):
         raise TypeError(f"the response to approve is {response!r}")
     if response.refusal:
-        click.echo(response.refusal, err=True)
+        echo(response.refusal, err=True)
         sys.exit(1)
     changes = f"{response.created} created, {response.updated} updated, {response.removed} removed"
     when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
     again = " Its source is read once more: two of its records produce the same key." if response.read_again else ""
-    click.echo(
+    echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is approved; entries: {changes}. {when}{again}"
     )

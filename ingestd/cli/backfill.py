@@ -12,6 +12,7 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.control.requests import MoveCursor
 from ingestd.daemon.control_client import execute
 from ingestd.process.logs import configure_logs
+from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event
 
 
@@ -39,7 +40,7 @@ def backfill(configuration: Configuration, pipeline: str, cancel: bool) -> None:
     request = MoveCursor(pipeline=pipeline, partitions=(), action=action)
     _, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
     if cancel:
-        click.echo(f"The backfill of pipeline '{pipeline}' is cancelled. Rows that it read stay as they are.")
+        echo(f"The backfill of pipeline '{pipeline}' is cancelled. Rows that it read stay as they are.")
         return
     by = "The daemon reads" if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads"
-    click.echo(f"The backfill of pipeline '{pipeline}' begins. {by} all rows again beside the changes.")
+    echo(f"The backfill of pipeline '{pipeline}' begins. {by} all rows again beside the changes.")

@@ -9,6 +9,7 @@ import click
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.state_backup import back_up
+from ingestd.process.terminal_text import echo
 
 
 @click.command()
@@ -25,4 +26,4 @@ def backup(configuration: Configuration, file: Path) -> None:
     Example: ingestd backup backups/ingestd.db
     """
     size = back_up(configuration, file)
-    click.echo(f"{file} is a copy of {configuration.settings.state}, of {size} bytes.")
+    echo(f"{file} is a copy of {configuration.settings.state}, of {size} bytes.")

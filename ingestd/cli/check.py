@@ -14,7 +14,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_check import CheckFinding, check_access, check_configuration, check_service
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
-from ingestd.process.terminal_text import safe_line
+from ingestd.process.terminal_text import echo, safe_line
 
 _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
@@ -37,7 +37,7 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
     Example: ingestd check --offline
     """
     if online:
-        click.echo("--online is deprecated: check connects to the service by default. Remove the option.", err=True)
+        echo("--online is deprecated: check connects to the service by default. Remove the option.", err=True)
     findings = print_findings(check_configuration(configuration), as_json=as_json)
     if not configuration_only:
         findings += print_findings(check_access(configuration), as_json=as_json)
@@ -77,9 +77,9 @@ def finding_object(finding: CheckFinding) -> dict[str, str]:
 
 def _printed(finding: CheckFinding, *, as_json: bool) -> bool:
     if as_json:
-        click.echo(json.dumps(finding_object(finding), ensure_ascii=False))
+        echo(json.dumps(finding_object(finding), ensure_ascii=False))
         return True
     step = finding.step
-    outcome = click.style(f"{step.outcome:<8}", fg=_COLOURS[step.outcome])
-    click.echo(f"{outcome}{finding.subject} · {step.name}: {safe_line(step.sentence)}")
+    click.secho(f"{step.outcome:<8}", fg=_COLOURS[step.outcome], nl=False)
+    echo(f"{finding.subject} · {step.name}: {safe_line(step.sentence)}")
     return True

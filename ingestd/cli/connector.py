@@ -11,6 +11,7 @@ import click
 
 from ingestd.cli.options import json_option
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.terminal_text import echo
 from ingestd.registry import GROUP, connector_class
 from ingestd.sdk import Connector
 from ingestd.sdk.package_template import KINDS, PackageRefused, write_package
@@ -56,9 +57,9 @@ def new(name: str, kind: str, folder: Path) -> None:
     except PackageRefused as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
-        click.echo(f"{folder} can't be written: {error.strerror}.", err=True)
+        echo(f"{folder} can't be written: {error.strerror}.", err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
-    click.echo(
+    echo(
         f"Written: {written}. Next: cd {written} && pip install pytest && pip install --editable . && ingestd connector check"
     )
 
@@ -97,13 +98,13 @@ def check(folder: Path, at_least: str, as_json: bool) -> None:
         parts = [
             {"grade": one.grade, "name": one.name, "passed": one.passed, "sentence": one.sentence} for one in results
         ]
-        click.echo(json.dumps({"grade": grade, "requirements": parts}, ensure_ascii=False, indent=2))
+        echo(json.dumps({"grade": grade, "requirements": parts}, ensure_ascii=False, indent=2))
     else:
         for one in results:
-            click.echo(f"{'passed' if one.passed else 'failed'}  {one.grade:<6} {one.name}: {one.sentence}")
+            echo(f"{'passed' if one.passed else 'failed'}  {one.grade:<6} {one.name}: {one.sentence}")
         if tests.failed:
-            click.echo(tests.output, err=True)
-        click.echo(f"Grade: {grade}")
+            echo(tests.output, err=True)
+        echo(f"Grade: {grade}")
     if GRADES.index(grade) < GRADES.index(at_least):
         sys.exit(ExitCode.CASE_FAILED)
 

@@ -18,7 +18,7 @@ from ingestd.daemon.control_client import execute
 from ingestd.daemon.status import observe
 from ingestd.mirror.cursors import StoredCursor
 from ingestd.process.logs import configure_logs
-from ingestd.process.terminal_text import terminal_line
+from ingestd.process.terminal_text import echo, terminal_line
 from ingestd.telemetry import log_event
 
 
@@ -47,14 +47,14 @@ def show(configuration: Configuration, pipeline: str, partitions: tuple[str, ...
     """
     found = _stored(configuration, pipeline, partitions)
     if as_json:
-        click.echo(json.dumps([msgspec.to_builtins(one) for one in found], ensure_ascii=False, indent=2))
+        echo(json.dumps([msgspec.to_builtins(one) for one in found], ensure_ascii=False, indent=2))
         return
     for one in found:
         read = f"read {moment(one.at)}" if one.at is not None else "never read"
-        click.echo(f"{terminal_line(one.partition)}: {read}; {one.pending} pending, {one.rejected} rejected")
-        click.echo(f"  {json.dumps(one.cursor, ensure_ascii=False) if one.cursor is not None else 'no cursor'}")
+        echo(f"{terminal_line(one.partition)}: {read}; {one.pending} pending, {one.rejected} rejected")
+        echo(f"  {json.dumps(one.cursor, ensure_ascii=False) if one.cursor is not None else 'no cursor'}")
     if not found:
-        click.echo(f"Pipeline '{pipeline}' has read nothing yet.")
+        echo(f"Pipeline '{pipeline}' has read nothing yet.")
 
 
 @cursor.command("set")
@@ -125,7 +125,7 @@ def _move(
     response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
     moved = response.partitions if isinstance(response, CursorsMoved) else ()
     then = "The daemon reads from there." if by_daemon else "The next 'ingestd sync' or 'ingestd run' reads from there."
-    click.echo(f"{counted(len(moved), 'cursor')} of pipeline '{pipeline}' moved. {then}")
+    echo(f"{counted(len(moved), 'cursor')} of pipeline '{pipeline}' moved. {then}")
 
 
 def _stored(configuration: Configuration, pipeline: str, partitions: tuple[str, ...]) -> list[StoredCursor]:

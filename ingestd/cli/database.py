@@ -12,6 +12,7 @@ from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import echo
 from ingestd.sdk import SuggestsSetup
 
 
@@ -47,9 +48,9 @@ def sql(configuration: Configuration, pipeline: str) -> None:
             raise click.UsageError(
                 f"The source of pipeline '{pipeline}' is no database (connector: {chosen.source.connector})."
             )
-        click.echo(connector.setup_sql())
+        echo(connector.setup_sql())
     except SourceBroken as error:
-        click.echo(redact_text(str(error)), err=True)
+        echo(redact_text(str(error)), err=True)
         sys.exit(ExitCode.SOURCE_FAILED)
     finally:
         connector.close()

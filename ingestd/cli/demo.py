@@ -9,6 +9,7 @@ import sys
 import click
 
 from ingestd.daemon.demo import run_demo
+from ingestd.process.terminal_text import echo
 
 
 @click.command()
@@ -25,7 +26,7 @@ def demo() -> None:
 
 
 async def _until_interrupted(*, stay: bool) -> int:
-    task = asyncio.create_task(run_demo(click.echo, stay=stay))
+    task = asyncio.create_task(run_demo(echo, stay=stay))
     # Both signals only cancel the task, because the demo must stop its child processes before it ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)

@@ -12,6 +12,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DecideRun, RunDecided
 from ingestd.daemon.control_client import execute
 from ingestd.process.logs import configure_logs
+from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event
 
 
@@ -33,9 +34,9 @@ def discard(configuration: Configuration, run: int) -> None:
     if not isinstance(response, RunDecided):
         raise TypeError(f"the response to discard is {response!r}")
     if response.refusal:
-        click.echo(response.refusal, err=True)
+        echo(response.refusal, err=True)
         sys.exit(1)
-    click.echo(
+    echo(
         f"Run {run} of {response.partition} (pipeline {response.pipeline}) is discarded. Nothing of it is delivered; its "
         "source is read again when it changes."
     )

@@ -23,7 +23,7 @@ from ingestd.daemon.status import observe
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs
-from ingestd.process.terminal_text import safe_line, terminal_line
+from ingestd.process.terminal_text import echo, safe_line, terminal_line
 from ingestd.settings.drift import Mode
 from ingestd.telemetry import log_event
 
@@ -76,7 +76,7 @@ def drift(  # noqa: PLR0917 - click names them
         )
         echo_lines(_unexplained_lines(mirror, names, as_json=as_json, every=every))
     for one in checked:
-        click.echo(safe_line(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
+        echo(safe_line(_summary(one, mode, by_daemon=by_daemon)), err=as_json)
     sys.exit(_exit_code(checked, found=found > 0))
 
 

@@ -18,6 +18,7 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.source_profile import read_profile
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import echo
 from ingestd.settings.node import resolve
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -45,20 +46,20 @@ def infer(configuration: Configuration, pipeline: str, as_json: bool) -> None:
     try:
         profile = read_profile(configuration, chosen)
     except SourceError as error:
-        click.echo(redact_text(str(error)), err=True)
+        echo(redact_text(str(error)), err=True)
         sys.exit(ExitCode.SOURCE_FAILED)
     columns = profile.contract()
     if not columns:
-        click.echo("The source has no records now, so there is no contract.", err=True)
+        echo("The source has no records now, so there is no contract.", err=True)
         sys.exit(ExitCode.SOURCE_FAILED)
     contract = Contract(columns=columns)
     if as_json:
         document = {"pipeline": pipeline, "records": profile.records, "contract": msgspec.to_builtins(contract)}
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
-    click.echo(f"# from {counted(profile.records, 'record')}; below the pipeline '{pipeline}'")
+    echo(f"# from {counted(profile.records, 'record')}; below the pipeline '{pipeline}'")
     for line in _lines(contract):
-        click.echo(line)
+        echo(line)
 
 
 def _lines(contract: Contract) -> Iterator[str]:

@@ -36,6 +36,7 @@ from ingestd.daemon.initial_configuration.text import (
     suggested_values,
 )
 from ingestd.process.redaction import mask_secrets, redact_text
+from ingestd.process.terminal_text import echo
 from ingestd.settings.secrets import PlaceholderError, Placeholders
 
 _KEY_VARIABLE = "INGESTD_API_KEY"
@@ -147,7 +148,7 @@ def init(  # noqa: PLR0917 - click names them
         reference = _api_key_reference(key_reference, ask, new, base)
         labels = _workspaces(url, _filled(reference, base))
         default = labels[0] if len(labels) == 1 else None
-        click.echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
+        echo(f"The service responded. Workspaces: {', '.join(labels)}.", err=True)
         workspace = ask.value(workspace, "Workspace", option="--workspace", default=default)
         if sample is None and database is None:
             question = "A sample file, or the address of a database without its password"
@@ -183,7 +184,7 @@ def init(  # noqa: PLR0917 - click names them
         new.remove()
         raise
     program = "ingestd" if output == Path("ingestd.yaml") else f"ingestd -c {output}"
-    click.echo(
+    echo(
         f"{' and '.join(map(str, new.paths))} written. Next: '{program} plan', then '{program} sync' or '{program} run'."
     )
 
@@ -238,7 +239,7 @@ def _file_source(path: Path, base: Path) -> tuple[InitialFolder, ColumnProfile, 
 
 
 def _report_sheet(sheet: str) -> None:
-    click.echo(
+    echo(
         f"The sheet '{sheet}' was read, the first visible one with cells. For another one use a sample with only that sheet, then"
         " set 'format: {type: excel, sheet: NAME, header_row: N}' in the source.",
         err=True,
@@ -283,14 +284,14 @@ def _read(read: Callable[[], ColumnProfile], name: str) -> ColumnProfile:
 
 def _list_columns(profile: ColumnProfile) -> None:
     contract, commas = profile.contract(), profile.decimal_commas()
-    click.echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
+    echo(f"{counted(profile.records, 'record')}. Columns:", err=True)
     for name, column in list(contract.items())[:_COLUMNS_SHOWN]:
         kind = "decimal with a comma" if name in commas else column.type
-        click.echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
+        echo(f"  {name}: {kind}{', always filled' if column.filled else ''}", err=True)
     if len(contract) > _COLUMNS_SHOWN:
-        click.echo(f"  and {counted(len(contract) - _COLUMNS_SHOWN, 'more column')}", err=True)
+        echo(f"  and {counted(len(contract) - _COLUMNS_SHOWN, 'more column')}", err=True)
     if has_no_header(tuple(contract)):
-        click.echo(
+        echo(
             "These names are values: the sample seems to have no header, and its first row would not be delivered. If so, add"
             " 'format: {type: csv, columns: [NAME, NAME]}' with your names to the source.",
             err=True,
@@ -314,7 +315,7 @@ def _columns(
             f"The column '{key}' can't be named in a template. Rename it in the source, or choose another one."
         )
     if key in repeated:
-        click.echo(
+        echo(
             f"Several records have the same value of '{key}'. Only the last one of them would be delivered. Choose another"
             " column, or name more columns in the 'key' of the configuration, such as {number}.{revision}.",
             err=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.terminal_text import echo
 from ingestd.process.unit_files import UnitsChanged, system_units, user_units, write_units
 
 
@@ -39,24 +40,22 @@ def install_units(user: bool, force: bool, root: Path) -> None:
         written, present = write_units(units, force=force)
     except UnitsChanged as changed:
         for path in changed.paths:
-            click.echo(f"{path} has another content: it was edited, or is of another version.", err=True)
-        click.echo(
-            "Nothing was written. Move your changes to a drop-in, then use --force to replace the files.", err=True
-        )
+            echo(f"{path} has another content: it was edited, or is of another version.", err=True)
+        echo("Nothing was written. Move your changes to a drop-in, then use --force to replace the files.", err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     except OSError as error:
         advice = " Run the command as root, or use --user." if isinstance(error, PermissionError) and not user else ""
-        click.echo(f"{error.filename} can't be written: {error.strerror}.{advice}", err=True)
+        echo(f"{error.filename} can't be written: {error.strerror}.{advice}", err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     for path in written:
-        click.echo(f"Written: {path}")
+        echo(f"Written: {path}")
     for path in present:
-        click.echo(f"Unchanged: {path}")
+        echo(f"Unchanged: {path}")
     manager = "systemctl --user" if user else "systemctl"
-    click.echo("Next:")
+    echo("Next:")
     if not user:
-        click.echo("  systemd-sysusers ingestd.conf && systemd-tmpfiles --create ingestd.conf")
-    click.echo(f"  {manager} daemon-reload")
-    click.echo(f"  {manager} enable --now ingestd")
+        echo("  systemd-sysusers ingestd.conf && systemd-tmpfiles --create ingestd.conf")
+    echo(f"  {manager} daemon-reload")
+    echo(f"  {manager} enable --now ingestd")
     if user:
-        click.echo("The units end when you log out. 'loginctl enable-linger' lets them run without a login.")
+        echo("The units end when you log out. 'loginctl enable-linger' lets them run without a login.")

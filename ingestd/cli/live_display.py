@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from ingestd.cli.progress import event_line
 from ingestd.core.phrases import counted
+from ingestd.process.terminal_text import safe_line
 from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -35,7 +36,7 @@ class _LiveDisplay:
     def __call__(self, event: Event) -> None:
         line = event_line(event)
         if line:
-            self._display.console.print(line, markup=False, highlight=False)
+            self._display.console.print(safe_line(line), markup=False, highlight=False)
         match event:
             case PartitionRead():
                 self._records += event.records

@@ -14,6 +14,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.logs.journal import JournalUnreadable
 from ingestd.daemon.logs.reader import DaemonLog, NoLog, find_log
 from ingestd.daemon.logs.selection import LEVELS, LogLine, LogSelection, earliest_time
+from ingestd.process.terminal_text import echo
 
 _LINES = 100
 
@@ -69,20 +70,20 @@ def logs(  # noqa: PLR0917 - click names them
     try:
         reader = DaemonLog(log=find_log(configuration.settings.log), selection=selection)
         for line in reader.all_lines(count=count) if follow else reader.last_lines(count=count):
-            click.echo(show(line))
+            echo(show(line))
             printed = True
     except (NoLog, JournalUnreadable) as error:
-        click.echo(str(error), err=True)
+        echo(str(error), err=True)
         sys.exit(1)
     except EOFError as error:
-        click.echo(f"A rotated file of the log is incomplete: {error}", err=True)
+        echo(f"A rotated file of the log is incomplete: {error}", err=True)
         sys.exit(1)
     except OSError as error:
         if error.filename is None:
             raise
-        click.echo(f"The log {error.filename} can't be read: {error.strerror or error}.", err=True)
+        echo(f"The log {error.filename} can't be read: {error.strerror or error}.", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     if not printed:
-        click.echo("The log has no such lines.", err=True)
+        echo("The log has no such lines.", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from ingestd.daemon.sync_plan.plan_file import encode_plan
 from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
-from ingestd.process.terminal_text import safe_line, terminal_line
+from ingestd.process.terminal_text import echo, safe_line
 from ingestd.telemetry import log_event
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -82,10 +83,10 @@ def plan(  # noqa: PLR0917 - click names them
     except Interrupted as interrupted:
         sys.exit(interrupted.exit_status)
     except OutputUnwritable as error:
-        click.echo(redact_text(str(error)), err=True)
+        echo(redact_text(str(error)), err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     if as_json:
-        click.echo(encode_plan(made).decode(), nl=False)
+        echo(encode_plan(made).decode(), nl=False)
     else:
         _print_plan(made, rows)
     sys.exit(_exit_code(made, in_full=as_code))
@@ -106,24 +107,25 @@ def _exit_code(made: SyncPlan, *, in_full: bool) -> ExitCode:
 def _print_plan(made: SyncPlan, rows: int) -> None:
     for pipeline in made.pipelines:
         for failure in pipeline.failures:
-            click.echo(redact_text(f"{pipeline.name}: {failure}"), err=True)
+            echo(safe_line(f"{pipeline.name}: {failure}"), err=True)
         partitions = [one for one in made.partitions if one.pipeline == pipeline.name]
-        click.echo(
+        echo(
             f"pipeline {pipeline.name} → {pipeline.sink}: files or tables with new content: {len(partitions)}, "
             f"without: {pipeline.skipped}"
         )
         for one in partitions:
-            _print_partition(one, rows)
+            for line in _partition_lines(one, rows):
+                echo(f"  {safe_line(line)}")
     for sink in made.sinks:
         if not sink.known:
-            click.echo(
+            echo(
                 f"The content of the sink {sink.name} is not known yet: the next sync finds or creates it. Entries that it has "
                 "already are then not sent."
             )
         if sink.pending:
-            click.echo(f"Pending in the sink {sink.name} from before: {counted(sink.pending, 'entry')}.")
+            echo(f"Pending in the sink {sink.name} from before: {counted(sink.pending, 'entry')}.")
         if sink.unexplained:
-            click.echo(
+            echo(
                 f"No source names {counted(sink.unexplained, 'entry')} of the sink {sink.name} any more. A sync removes such "
                 "entries after it has compared the sink; 'sync --plan' keeps them."
             )
@@ -133,42 +135,35 @@ def _print_plan(made: SyncPlan, rows: int) -> None:
         for counts in zip((0, 0, 0), *((one.created, one.changed, one.removed) for one in changing), strict=True)
     )
     held = sum(bool(one.held) for one in made.partitions)
-    click.echo(
+    echo(
         f"A sync would create {created}, change {changed} and remove {counted(removed, 'entry')}, reject "
         f"{sum(one.rejected for one in made.partitions)}, and hold {counted(held, 'run')}. Nothing was written."
     )
 
 
-def _print_partition(one: PartitionPlan, rows: int) -> None:
+def _partition_lines(one: PartitionPlan, rows: int) -> Iterator[str]:
     verdict = "would be held; " if one.held else ""
-    click.echo(
-        f"  {one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
-    )
-    for reason in one.held:
-        click.echo(f"    held: {terminal_line(reason)}")
-    for change in one.changes:
-        click.echo(f"    {_line(one.partition, change)}")
+    yield f"{one.partition}: {counted(one.records, 'record')}, {one.rejected} rejected; {verdict}entries: {one.counts}"
+    yield from (f"  held: {reason}" for reason in one.held)
+    yield from (f"  {_line(one.partition, change)}" for change in one.changes)
     hidden = sum(max(0, count - rows) for count in (one.created, one.changed, one.removed))
     if hidden:
-        click.echo(f"    … {counted(hidden, 'more change')}; --rows N shows more")
+        yield f"  … {counted(hidden, 'more change')}; --rows N shows more"
     for reject in one.rejects:
-        line = f"    rejected {format_location(one.partition, reject.position)}: {reject.reason}"
-        click.echo(safe_line(line))
+        yield f"  rejected {format_location(one.partition, reject.position)}: {reject.reason}"
     if one.rejected > len(one.rejects):
-        click.echo(f"    … {one.rejected - len(one.rejects)} more rejected")
+        yield f"  … {one.rejected - len(one.rejects)} more rejected"
 
 
 def _line(partition: str, change: PlannedChange) -> str:
     values = [
-        f"{'null' if value is None else _one_line(value)} ({data_type})"
+        f"{'null' if value is None else _cut(value)} ({data_type})"
         for value, data_type in ((change.old, change.old_type), (change.new, change.new_type))
         if data_type is not None
     ]
     at = f"  [{format_location(partition, change.position)}]" if change.position is not None else ""
-    return f"{_SIGNS[change.kind]} {_one_line(change.key)}: {' → '.join(values)}{at}"
+    return f"{_SIGNS[change.kind]} {_cut(change.key)}: {' → '.join(values)}{at}"
 
 
-def _one_line(text: str) -> str:
-    """Return the start of a text, with control characters as escapes: they would act on a terminal."""
-    cut = text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
-    return terminal_line(cut)
+def _cut(text: str) -> str:
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"

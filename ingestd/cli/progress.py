@@ -10,11 +10,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
 from ingestd.core.phrases import counted
 from ingestd.daemon.reporting import describe_changes
 from ingestd.process.line_writer import LineWriter
+from ingestd.process.terminal_text import echo, safe_line
 from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -38,7 +37,7 @@ def _line_output() -> Iterator[Callable[[str], object]]:
     try:
         descriptor = sys.stdout.fileno()
     except io.UnsupportedOperation:  # an in-memory stream never blocks
-        yield lambda text: click.echo(text, nl=False)
+        yield lambda text: echo(text, nl=False)
         return
     output = LineWriter(descriptor)
     try:
@@ -50,7 +49,7 @@ def _line_output() -> Iterator[Callable[[str], object]]:
 def _print_line(event: Event, write: Callable[[str], object]) -> None:
     line = event_line(event)
     if line:
-        write(f"{line}\n")
+        write(f"{safe_line(line)}\n")
     if event.level in {"warning", "error"}:
         log_event(event)
 

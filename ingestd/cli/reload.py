@@ -18,6 +18,7 @@ from ingestd.daemon.control.requests import Reload, Reloaded, Response
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.status import holder
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import echo
 
 _EXPLAINED_SECONDS = 10.0
 
@@ -44,12 +45,12 @@ def reload(configuration: Configuration) -> None:
     if not isinstance(response, Reloaded):
         raise TypeError(f"the response to a reload is {response!r}")
     for mistake in response.mistakes:
-        click.echo(redact_text(mistake), err=True)
+        echo(redact_text(mistake), err=True)
     if response.mistakes:
-        click.echo("Nothing was changed. The daemon keeps the configuration in use.", err=True)
+        echo("Nothing was changed. The daemon keeps the configuration in use.", err=True)
         sys.exit(ExitCode.CONFIGURATION)
     for line in _changes(response):
-        click.echo(line)
+        echo(line)
 
 
 async def _request(state: Path) -> Response:
@@ -57,7 +58,7 @@ async def _request(state: Path) -> Response:
     waiting = asyncio.create_task(call(state, Reload()))
     done, _ = await asyncio.wait({waiting}, timeout=_EXPLAINED_SECONDS)
     if not done:
-        click.echo(
+        echo(
             f"The daemon (process {holder(state)}) has not responded for {_EXPLAINED_SECONDS:.0f} seconds. It is busy or "
             "stopped. Ctrl-C ends this command, not the reload.",
             err=True,

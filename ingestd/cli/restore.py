@@ -9,6 +9,7 @@ import click
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.state_backup import restore as restore_backup
+from ingestd.process.terminal_text import echo
 
 
 @click.command()
@@ -27,4 +28,4 @@ def restore(configuration: Configuration, file: Path) -> None:
     """
     replaced = restore_backup(configuration, file)
     kept = f" The former one is {replaced}." if replaced is not None else ""
-    click.echo(f"{configuration.settings.state} is the backup {file} now.{kept} Start ingestd: it compares the sinks.")
+    echo(f"{configuration.settings.state} is the backup {file} now.{kept} Start ingestd: it compares the sinks.")

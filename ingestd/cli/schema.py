@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.process.terminal_text import echo
 from ingestd.registry import connector_class, connector_names
 from ingestd.settings.schema import schema_text
 
@@ -16,4 +17,4 @@ def schema() -> None:
 
     Example: ingestd schema > ingestd.schema.json
     """
-    click.echo(schema_text({name: connector_class(name) for name in connector_names()}), nl=False)
+    echo(schema_text({name: connector_class(name) for name in connector_names()}), nl=False)

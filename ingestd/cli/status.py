@@ -9,6 +9,7 @@ import click
 
 from ingestd.cli.options import json_option, with_configuration_path
 from ingestd.daemon.control.status_caller import call_for_status
+from ingestd.process.terminal_text import echo
 from ingestd.settings.configuration_file import find_configuration, read_state_path
 
 
@@ -22,7 +23,7 @@ def status(path: Path | None, as_json: bool) -> None:
 
     Example: ingestd status --json
     """
-    click.echo(status_text(path, as_json=as_json))
+    echo(status_text(path, as_json=as_json))
 
 
 def status_text(path: Path | None, *, as_json: bool) -> str:

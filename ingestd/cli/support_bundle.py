@@ -13,6 +13,7 @@ from ingestd.cli.options import with_configuration_path
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.output_file import OutputUnwritable, write_private
 from ingestd.daemon.support_bundle.bundle import archive, bundle_files
+from ingestd.process.terminal_text import echo
 from ingestd.settings.configuration_file import find_configuration
 
 
@@ -37,6 +38,6 @@ def support_bundle(path: Path | None, file: Path | None) -> None:
     try:
         write_private(target, archive(files, name=name), replace=False)
     except OutputUnwritable as error:
-        click.echo(str(error), err=True)
+        echo(str(error), err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
-    click.echo(f"{target} contains no secret and no value. Look at it before you pass it on: tar -xzOf {target}")
+    echo(f"{target} contains no secret and no value. Look at it before you pass it on: tar -xzOf {target}")

@@ -18,7 +18,7 @@ from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.daemon.reporting import held_line
 from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
-from ingestd.process.terminal_text import safe_line
+from ingestd.process.terminal_text import echo, safe_line
 
 _DIFFERENCES = 10
 """Maximum number of differences that are printed."""
@@ -90,12 +90,10 @@ def _sync_planned(
     if isinstance(done, SyncReport):
         return done
     for difference in done.differences[:_DIFFERENCES]:
-        click.echo(safe_line(difference), err=True)
+        echo(safe_line(difference), err=True)
     if len(done.differences) > _DIFFERENCES:
-        click.echo(f"{counted(len(done.differences) - _DIFFERENCES, 'more difference')}.", err=True)
-    click.echo(
-        f"The plan {plan_file} is refused, and nothing was delivered. Make a new one with 'ingestd plan'.", err=True
-    )
+        echo(f"{counted(len(done.differences) - _DIFFERENCES, 'more difference')}.", err=True)
+    echo(f"The plan {plan_file} is refused, and nothing was delivered. Make a new one with 'ingestd plan'.", err=True)
     sys.exit(ExitCode.PLAN_REFUSED)
 
 
@@ -107,11 +105,11 @@ def _print_report(report: SyncReport) -> None:
         if sentence
     ]
     for sentence in dict.fromkeys(sentences):
-        click.echo(safe_line(sentence), err=True)
+        echo(safe_line(sentence), err=True)
     for held in report.held:
-        click.echo(safe_line(held_line(held)), err=True)
+        echo(safe_line(held_line(held)), err=True)
     for lane in report.stuck:
-        click.echo(safe_line(str(lane)), err=True)
+        echo(safe_line(str(lane)), err=True)
     if report.interrupted == "timeout":
-        click.echo("The timeout has expired. The next sync or run continues from here.", err=True)
-    click.echo(f"{counted(report.delivered, 'entry')} delivered, {report.pending} pending, {report.rejected} rejected.")
+        echo("The timeout has expired. The next sync or run continues from here.", err=True)
+    echo(f"{counted(report.delivered, 'entry')} delivered, {report.pending} pending, {report.rejected} rejected.")

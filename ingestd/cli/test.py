@@ -19,6 +19,7 @@ from ingestd.daemon.mapping_test.case_file import MappingCase, read_cases
 from ingestd.daemon.mapping_test.case_run import CaseResult, rules_of, run_case
 from ingestd.daemon.mapping_test.sample import read_sample
 from ingestd.process.redaction import redact_text
+from ingestd.process.terminal_text import echo
 from ingestd.settings.model import PipelineSettings
 
 _USUAL = "tests.yaml"
@@ -58,7 +59,7 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
         raise click.UsageError(str(error)) from error
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     cases = [case for file in files or (configuration.base / _USUAL,) for case in read_cases(file, pipelines=known)]
-    emit = _nothing if as_json else click.echo
+    emit = _nothing if as_json else echo
     tested = [
         _run(configuration, pipeline, [case for case in cases if case.pipeline == pipeline.name], emit=emit)
         for pipeline in configuration.settings.pipelines
@@ -67,9 +68,9 @@ def test(configuration: Configuration, files: tuple[Path, ...], name: str | None
     results = [result for one in tested for result in one.results]
     failed = sum(bool(result.differences) for _, result in results)
     if as_json:
-        click.echo(json.dumps(_document(tested), ensure_ascii=False, indent=2))
+        echo(json.dumps(_document(tested), ensure_ascii=False, indent=2))
     else:
-        click.echo(f"{len(results)} cases, {failed} failed.")
+        echo(f"{len(results)} cases, {failed} failed.")
     sys.exit(ExitCode.CASE_FAILED if failed else ExitCode.DONE)
 
 

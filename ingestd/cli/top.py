@@ -20,6 +20,7 @@ import click
 from ingestd.cli.options import with_configuration_path
 from ingestd.cli.status import status_text
 from ingestd.daemon.top_screen import StatusReading, top_screen
+from ingestd.process.terminal_text import echo
 
 _ENTER = "\x1b[?1049h\x1b[?25l"
 """The alternate screen, without a cursor."""
@@ -52,7 +53,7 @@ def top(path: Path | None, interval: float, once: bool) -> None:
 
     if once or not (sys.stdin.isatty() and sys.stdout.isatty()):
         for line in top_screen(read(), None, width=shutil.get_terminal_size().columns):
-            click.echo(line)
+            echo(line)
         return
     first = read()  # before the screen changes, so that an error stays visible
     with _screen() as wait:

@@ -18,7 +18,7 @@ from ingestd.daemon.trace import TracedEntry, trace_entry
 from ingestd.mirror.former_values import FormerValue
 from ingestd.mirror.port import EntryOrigin
 from ingestd.process.redaction import redact_text
-from ingestd.process.terminal_text import safe_line, terminal_line
+from ingestd.process.terminal_text import echo, safe_line, terminal_line
 
 _INTERNAL = ("row_hash", "digest")
 
@@ -42,13 +42,13 @@ def trace(configuration: Configuration, key: str, steps: bool, as_json: bool) ->
     """
     entries = trace_entry(configuration, key, steps=steps)
     if as_json:
-        click.echo(redact_text(json.dumps([_as_json(entry) for entry in entries], ensure_ascii=False, indent=2)))
+        echo(redact_text(json.dumps([_as_json(entry) for entry in entries], ensure_ascii=False, indent=2)))
     else:
         for entry in entries:
-            click.echo("\n".join(map(safe_line, _lines(entry))))
+            echo("\n".join(map(safe_line, _lines(entry))))
     is_known = any(entry.origin is not None for entry in entries)
     if not is_known and not as_json:
-        click.echo(f"No sink should contain '{terminal_line(key)}'. Keys are case-sensitive.", err=True)
+        echo(f"No sink should contain '{terminal_line(key)}'. Keys are case-sensitive.", err=True)
     sys.exit(0 if is_known else 1)
 
 

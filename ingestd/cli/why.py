@@ -15,7 +15,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.why import printable
 from ingestd.daemon.why import why as ask_why
 from ingestd.process.redaction import redact
-from ingestd.process.terminal_text import safe_line, terminal_line
+from ingestd.process.terminal_text import echo, safe_line, terminal_line
 
 
 @click.command()
@@ -35,14 +35,14 @@ def why(configuration: Configuration, path: str, as_json: bool) -> None:
     """
     known = asyncio.run(ask_why(configuration, path, cwd=Path.cwd()))
     if as_json:
-        click.echo(json.dumps(redact([msgspec.to_builtins(one) for one in known]), ensure_ascii=False, indent=2))
+        echo(json.dumps(redact([msgspec.to_builtins(one) for one in known]), ensure_ascii=False, indent=2))
     else:
         for one in known:
             line = f"{one.pipeline}: {one.sentence}" if len(known) > 1 else one.sentence
-            click.echo(safe_line(line))
+            echo(safe_line(line))
     if not known:
         name = terminal_line(printable(path))
-        click.echo(
+        echo(
             f"No pipeline of {configuration.path} knows '{name}': it is not in any of their folders, and never was.",
             err=True,
         )

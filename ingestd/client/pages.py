@@ -22,7 +22,7 @@ from ingestd.client.request import Request
 
 T = TypeVar("T")
 
-_NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
+_NEXT = re.compile(r'<([^<>]*)>\s*;[^,<]*\brel="?next"?')
 
 
 class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ import msgspec
 import polars as pl
 
 from ingestd.core.errors import SourceBroken
+from ingestd.core.phrases import shortened
 from ingestd.core.record import Batch, Reject, location_text
 
 ColumnType: TypeAlias = Literal["integer", "decimal", "date", "text"]
@@ -141,7 +142,7 @@ class ContractCheck(msgspec.Struct):
             rule = _Rule(
                 setting="retyped",
                 sentence=f"the contract needs the type {column.type}",
-                breach=lambda row, value: f"is {_type_of(value)} now: {row} has '{value}'",
+                breach=lambda row, value: f"is {_type_of(value)} now: {row} has '{shortened(value)}'",
             )
             self._note(batch, wrong, name, rule, bad)
         if column.values:
@@ -150,7 +151,7 @@ class ContractCheck(msgspec.Struct):
             rule = _Rule(
                 setting="retyped",
                 sentence=permitted,
-                breach=lambda row, value: f"has another value: {row} has '{value}'; {permitted}",
+                breach=lambda row, value: f"has another value: {row} has '{shortened(value)}'; {permitted}",
             )
             self._note(batch, wrong, name, rule, bad)
 
@@ -197,7 +198,7 @@ def _type_of(value: str) -> ColumnType:
 
 def _described(records: pl.DataFrame, name: str, order: int, rule: str) -> str:
     value = records[name][order] if name in records.columns else None
-    return f"'{name}' is '{value}'; {rule}" if value else f"'{name}' {rule}"
+    return f"'{name}' is '{shortened(value)}'; {rule}" if value else f"'{name}' {rule}"
 
 
 def _listed(names: Sequence[str]) -> str:

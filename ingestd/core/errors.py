@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ingestd.core.phrases import clipped
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -59,7 +61,10 @@ class ConfigurationError(IngestdError):
 
 
 class SourceError(IngestdError):
-    """An error of a source; the subclass determines what the runtime does."""
+    """An error of a source; the subclass determines what the runtime does. A long sentence is clipped."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(clipped(sentence))
 
 
 class SourceUnavailable(SourceError):

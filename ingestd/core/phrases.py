@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _COMPARED_CHARACTERS = 300
 _SHOWN_CHARACTERS = 60
+_SENTENCE_CHARACTERS = 2000
 
 
 def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
     """Return ``text`` as one printable line of at most ``limit`` characters and an ellipsis."""
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return line if len(line) <= limit else f"{line[:limit]}…"
+
+
+def clipped(sentence: str) -> str:
+    """Return a sentence that may quote text from outside with at most 2,000 characters and an ellipsis.
+
+    It is cut between two words, because half of an address would hide its password from redaction.
+    """
+    if len(sentence) <= _SENTENCE_CHARACTERS:
+        return sentence
+    start = sentence[: _SENTENCE_CHARACTERS + 1]
+    return f"{start.rsplit(maxsplit=1)[0][:_SENTENCE_CHARACTERS]}…"
 
 
 def counted(number: int, noun: str) -> str:
@@ -29,5 +40,7 @@ def named(name: str, sentence: str) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return `` Did you mean 'path'?`` with a leading space, or an empty text if no name is similar."""
-    near = difflib.get_close_matches(word[:_COMPARED_CHARACTERS], sorted(names), n=1, cutoff=0.6)
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    near = get_close_matches(word[:_COMPARED_CHARACTERS], sorted(names), n=1, cutoff=0.6)
     return f" Did you mean '{near[0]}'?" if near else ""

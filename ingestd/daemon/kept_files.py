@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from ingestd.mirror.sqlite.file_owner import give, make_folder, owner_like
-from ingestd.sdk.kept_file import MAX_BYTES, write_kept
+from ingestd.mirror.sqlite.file_owner import owner_like
+from ingestd.sdk.kept_file import MAX_BYTES, private_folder, write_kept
+from ingestd.sdk.kept_file import read_kept as read_kept_file
 
 
 def cache_folder(state: Path, pipeline: str) -> Path:
@@ -26,11 +30,11 @@ def kept_folder(state: Path, pipeline: str) -> Path:
 
 def remove_unused(state: Path, pipelines: Iterable[str]) -> None:
     """Remove the caches of all other pipelines. What can't be removed stays."""
-    used = {cache_folder(state, pipeline) for pipeline in pipelines}
-    parent = _caches(state)
-    for folder in parent.iterdir() if parent.is_dir() else ():
-        if folder not in used:
-            shutil.rmtree(folder, ignore_errors=True)
+    used = {_name(pipeline) for pipeline in pipelines}
+    with suppress(OSError), _opened(_caches(state)) as caches:
+        for name in _names(caches, stat.S_ISDIR):
+            if name not in used:
+                shutil.rmtree(name, ignore_errors=True, dir_fd=caches)
 
 
 def move_kept(state: Path, renamed: Iterable[tuple[str, str]]) -> None:
@@ -39,14 +43,16 @@ def move_kept(state: Path, renamed: Iterable[tuple[str, str]]) -> None:
     ``renamed``: pairs of former and present name. A move that a crash interrupted is completed by the next call.
     """
     names = dict(renamed)
-    for before, name in names.items():
-        former, present = kept_folder(state, before), kept_folder(state, name)
-        if former.exists() and (name in names or not present.exists()):
-            former.replace(present.with_name(f".{present.name}"))
-    for hidden in sorted(_kept(state).glob(".*")):
-        present = hidden.with_name(hidden.name[1:])
-        if not present.exists():
-            hidden.replace(present)
+    with suppress(FileNotFoundError), _opened(_kept(state)) as folder:
+        there = set(os.listdir(folder))  # noqa: PTH208 - of a descriptor
+        for before, name in names.items():
+            former, present = _name(before), _name(name)
+            if former in there and (name in names or present not in there):
+                os.replace(former, f".{present}", src_dir_fd=folder, dst_dir_fd=folder)
+                there = there - {former} | {f".{present}"}
+        for hidden in sorted(one for one in there if one.startswith(".")):
+            if hidden[1:] not in there:
+                os.replace(hidden, hidden[1:], src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
@@ -55,10 +61,15 @@ def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
     Raises:
         OSError: a file can't be read.
     """
-    for path in sorted(_kept(state).glob("*/*")):
-        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
-            with path.open("rb") as file:
-                yield unquote(path.parent.name), path.name, file.read(MAX_BYTES)
+    try:
+        with _opened(_kept(state)) as kept:
+            pipelines = _names(kept, stat.S_ISDIR)
+    except FileNotFoundError:
+        return
+    for pipeline in pipelines:
+        with private_folder(_kept(state) / pipeline) as folder:
+            for name in _names(folder, stat.S_ISREG):
+                yield unquote(pipeline), name, read_kept_file(folder, name)[:MAX_BYTES]
 
 
 def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
@@ -69,10 +80,24 @@ def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
     """
     owner = owner_like(state)
     for pipeline, name, content in files:
-        folder = kept_folder(state, pipeline)
-        make_folder(folder, owner, mode=0o700)
-        write_kept(folder, Path(name).name, content)
-        give(folder / Path(name).name, owner)
+        write_kept(kept_folder(state, pipeline), Path(name).name, content, owner=owner)
+
+
+def _names(folder: int, is_kind: Callable[[int], bool]) -> list[str]:
+    """Return the visible names of one kind. The program makes no others, so a link is of another account."""
+    names = os.listdir(folder)
+    found = sorted(name for name in names if not name.startswith("."))
+    return [name for name in found if is_kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)]
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """Open a folder beside the state file, which must not be a link, and yield its descriptor."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _name(pipeline: str) -> str:

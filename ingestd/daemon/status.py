@@ -163,8 +163,9 @@ def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
     """
     lock_file = state.with_name(state.name + ".lock")
     try:
-        facts = lock_file.stat()
-        written_pid = lock_file.read_text(encoding="ascii", errors="replace").strip()
+        handle = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, encoding="ascii", errors="replace") as lock:
+            facts, written_pid = os.fstat(handle), lock.read(32).strip()
         locks_held = locks.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return None

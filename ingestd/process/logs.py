@@ -198,7 +198,18 @@ def _copy_line(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 def _redact(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    return {name: redact(value, name) for name, value in event.items()}
+    return {name: _redact_field(value, name) for name, value in event.items()}
+
+
+_LONGEST_FIELD = 16_384
+"""Characters of a text in a line of the log, which may be a traceback. The rest of the text is omitted."""
+
+
+def _redact_field(value: object, name: str) -> object:
+    if not isinstance(value, str):
+        return redact(value, name)
+    # Redaction takes time in proportion to the text. A secret that the first cut divides is beyond the second one.
+    return str(redact(value[: 4 * _LONGEST_FIELD], name))[:_LONGEST_FIELD]
 
 
 _FIRST = ("timestamp", "level", "event")

@@ -16,12 +16,14 @@ _SECRET_FIELD = re.compile(
     r"(?:^|[._-])(?:x[_-])?(?:api[_-]?key|password|passwd|pwd|secret|token|authorization|credentials?)$", re.IGNORECASE
 )
 
-# Each pattern keeps its first group and masks the rest. A port is no password, so `http://host:8400/a@b` is not changed.
+# Each pattern keeps its first group and masks the rest.
 _SECRET_TEXTS = (
     re.compile(r"(\b(?:edw|whsec)_)[A-Za-z0-9_+/=-]+"),
-    re.compile(r"(://)(?:[^:/\s@]*:(?!\d+[/?#])\S*|[^:/?#\s@]+)(?=@)"),
     re.compile(r"((?i:\b(?:bearer|basic)\s))[A-Za-z0-9._~+/=-]{8,}"),
 )
+_WORD = re.compile(r"\S+")
+# The user of a URL, or the user and the colon before a password. A port is no password, so `http://host:8400/a@b` has none.
+_URL_USER = re.compile(r"://(?:(?P<password>[^:/\s@]*+:(?!\d++[/?#]))|[^:/?#\s@]++(?=@))")
 
 
 _SHORTEST_SECRET = 4
@@ -57,7 +59,21 @@ def redact_text(text: str) -> str:
         text = _known_pattern.sub(MASK, text)
     for pattern in _SECRET_TEXTS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
-    return text
+    return _WORD.sub(_mask_url_users, text) if "://" in text and "@" in text else text
+
+
+def _mask_url_users(word: re.Match[str]) -> str:
+    """Mask the user part of each URL in a text without whitespace. A password ends at the last ``@``: it may hold others."""
+    text = word[0]
+    last = text.rfind("@")
+    parts, end = [], 0
+    for user in _URL_USER.finditer(text, 0, last + 1):
+        parts += [text[end : user.start()], "://", MASK]
+        end = user.end()
+        if user["password"] is not None:
+            end = last
+            break
+    return "".join((*parts, text[end:]))
 
 
 def redact(value: object, name: str = "") -> object:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import click
+
 from ingestd.process.redaction import redact_text
 
 
@@ -13,3 +17,13 @@ def terminal_line(text: str) -> str:
 def safe_line(text: str) -> str:
     """Return ``text`` as `terminal_line` does, without secrets. They are masked first: an escape inside one would hide it."""
     return terminal_line(redact_text(text))
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print text, lines or JSON. A character that would act on a terminal is an escape as in JSON, so that JSON stays valid.
+
+    Every command prints by this function.
+    """
+    click.echo(
+        "".join(one if one.isprintable() or one in "\n\t" else json.dumps(one)[1:-1] for one in text), err=err, nl=nl
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -16,7 +17,7 @@ from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable
 from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
 from ingestd.sdk.former_names import join_former_methods
-from ingestd.sdk.kept_file import KeptFile
+from ingestd.sdk.kept_file import KeptFile, private_folder
 
 CONTRACT = 1
 """The version of the connector contract that this runtime has."""
@@ -76,10 +77,14 @@ class SourceContext:
         """
         if self.cache_folder is None:
             return None
-        self.cache_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.cache_folder / name
-        path.touch(mode=0o600)
-        return path
+        self.cache_folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        with private_folder(self.cache_folder, create=True) as folder:
+            os.close(
+                os.open(
+                    name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder
+                )
+            )
+        return self.cache_folder / name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import MutableMapping
-from contextlib import suppress
+import stat
+from collections.abc import Iterator, MutableMapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 MAX_BYTES = 1024 * 1024
@@ -39,8 +41,8 @@ class KeptFile:
             return None
         path = self._folder / self._name
         try:
-            with path.open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
+            with private_folder(self._folder) as folder:
+                content = read_kept(folder, self._name)
         except FileNotFoundError:
             return None
         if len(content) > MAX_BYTES:
@@ -63,27 +65,71 @@ class KeptFile:
         write_kept(self._folder, self._name, content)
 
 
-def write_kept(folder: Path, name: str, content: bytes) -> None:
-    """Write a kept file durably.
+@contextmanager
+def private_folder(folder: Path, *, owner: os.stat_result | None = None, create: bool = False) -> Iterator[int]:
+    """Open a folder of a pipeline, such as ``i.db.connectors/NAME``, and yield its descriptor. Neither of the two may be a link.
+
+    ``create``: make missing ones with mode 0700. As root they are given to ``owner``, if one is named.
+
+    Raises:
+        OSError: a folder is missing, is a link or can't be opened.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    with ExitStack() as opened:
+        descriptor = os.open(folder.parent.parent, flags)
+        opened.callback(os.close, descriptor)
+        for name in (folder.parent.name, folder.name):
+            made = False
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=descriptor)
+                    made = True
+            descriptor = os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            opened.callback(os.close, descriptor)
+            if made:
+                give(descriptor, owner)
+        yield descriptor
+
+
+def give(descriptor: int, owner: os.stat_result | None) -> None:
+    """Give a file or folder that this process created to the owner and its group, if this process is root."""
+    if owner is not None and os.geteuid() == 0:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def read_kept(folder: int, name: str) -> bytes:
+    """Return the content of a kept file, at most one byte more than `MAX_BYTES`. No link is followed, and no pipe waited for.
+
+    Raises:
+        OSError: the file can't be read, or is no regular file.
+    """
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", name)
+        return file.read(MAX_BYTES + 1)
+
+
+def write_kept(folder: Path, name: str, content: bytes, *, owner: os.stat_result | None = None) -> None:
+    """Write a kept file durably. As root it is given to ``owner``, if one is named.
 
     Raises:
         OSError: the file can't be written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = folder / f".{name}.part"
-    with suppress(FileNotFoundError):  # a crash left it
-        part.unlink()
-    try:
-        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(folder / name)
-    finally:
-        part.unlink(missing_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    part = f".{name}.part"
+    folder.parent.parent.mkdir(parents=True, exist_ok=True)
+    with private_folder(folder, owner=owner, create=True) as parent:
+        with suppress(FileNotFoundError):  # a crash left it
+            os.unlink(part, dir_fd=parent)
+        try:
+            handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=parent)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                give(handle, owner)
+                os.fsync(handle)
+            os.replace(part, name, src_dir_fd=parent, dst_dir_fd=parent)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=parent)
+        os.fsync(parent)

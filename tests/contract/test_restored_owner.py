@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.core.errors import MirrorError
 from ingestd.daemon.kept_files import restore_kept
 from ingestd.mirror.sqlite import SqliteMirror, back_up_state, restore_state
 
@@ -51,16 +52,24 @@ def test_a_missing_folder_is_created_for_the_owner_of_the_one_above(tmp_path: Pa
     assert {((home / name).stat().st_uid, (home / name).stat().st_gid) for name in ("a", "a/b")} == {ACCOUNT}
 
 
-def test_the_owner_of_the_replaced_file_is_kept_and_a_link_in_its_folder_is_not_followed(
+def test_the_owner_of_the_replaced_file_is_kept(tmp_path: Path, backup: Path) -> None:
+    state = tmp_path / "var" / "ingestd.db"
+    SqliteMirror.open(state).close()
+    os.chown(state, *ACCOUNT)
+    owners = restored_owners(state, backup)
+    assert owners["ingestd.db"] == owners["ingestd.db.replaced-1"] == ACCOUNT
+
+
+def test_a_link_in_the_folder_of_the_state_file_ends_a_restore_before_anything_is_written(
     tmp_path: Path, backup: Path
 ) -> None:
     state = tmp_path / "var" / "ingestd.db"
     SqliteMirror.open(state).close()
-    os.chown(state, *ACCOUNT)
+    before = state.read_bytes()
     private = tmp_path / "private"
     private.touch(mode=0o600)
     state.with_name("ingestd.db.lock").unlink()
     os.link(private, state.with_name("ingestd.db.lock"))
-    owners = restored_owners(state, backup)
-    assert owners["ingestd.db"] == owners["ingestd.db.replaced-1"] == ACCOUNT
-    assert (private.stat().st_uid, private.stat().st_gid) == (0, 0)
+    with pytest.raises(MirrorError, match="several names"):
+        restored_owners(state, backup)
+    assert (state.read_bytes(), private.stat().st_uid) == (before, 0)

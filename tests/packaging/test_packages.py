@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -103,13 +104,38 @@ def test_the_service_has_its_dependencies_with_the_ranges_of_the_project() -> No
 
 def test_the_debian_package_creates_the_accounts_and_folders_of_systemd() -> None:
     commands = list(accounts_and_folders())
-    assert [line for line in commands if line.startswith("adduser")] == [
+    assert [line for line in commands if line.startswith("adduser --system")] == [
         one for one in commands if one.endswith((" ingestd", " workspaced")) and one.startswith("adduser")
     ]
     for line in lines_of("ingestd.tmpfiles.conf"):
         _, path, mode, *_ = line.split()
         assert any(path in command and mode in command for command in commands), line
     syntax = subprocess.run(
-        ["sh", "-n"], input="\n".join(commands) + POSTRM, capture_output=True, text=True, check=False
+        ["sh", "-n"], input="\n".join([*commands, POSTRM]), capture_output=True, text=True, check=False
     )
     assert syntax.returncode == 0, syntax.stderr
+
+
+def test_the_drop_folder_has_a_group_that_reads_nothing_else() -> None:
+    group = {path: group for _, path, _, _, group, *_ in map(str.split, lines_of("ingestd.tmpfiles.conf"))}
+    assert [path for path, one in group.items() if one == "ingestd-drop"] == ["/srv/ingestd/drop"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change owners")
+@pytest.mark.parametrize("version", ["", "0.1.0"], ids=["first installation", "upgrade"])
+def test_the_scripts_of_the_debian_package_never_follow_a_link_of_the_daemons_account(
+    tmp_path: Path, version: str
+) -> None:
+    outside = tmp_path / "outside"
+    for name in ("srv/ingestd", "var/lib", "etc/ingestd", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "srv/ingestd/drop").symlink_to(outside)
+    (tmp_path / "etc/ingestd/ingestd.yaml").symlink_to(outside)
+    before = outside.stat()
+    # The accounts exist in a root folder only, so another one owns the folders here.
+    commands = [re.sub(r" -[og] [\w-]+", "", one.replace(" /", f" {tmp_path}/")) for one in accounts_and_folders()]
+    script = "\n".join(["adduser() { :; }", "addgroup() { :; }", *commands])
+    subprocess.run(["sh", "-ec", script, "sh", "configure", version], check=True)
+    after = outside.stat()
+    assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
+    assert (tmp_path / "var/lib/ingestd").is_dir() is (version == "")

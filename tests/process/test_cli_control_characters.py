@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,14 @@ import pytest
 
 from tests.support.engineering_folder import Folder, OtherProgram, program_beside_document_server
 
-TITLE = "\x1b]0;title\x07"
-"""Sets the title of a terminal; other sequences write to the clipboard or move the cursor."""
+TITLE = "\x1b]0;title\x07\x9b31m\u202e"
+"""Sets the title of a terminal, its colour by a control character of one byte, and the direction of the text."""
 NAME = f"run{TITLE}\nforged.csv"
+
+
+def assert_printable(output: str) -> None:
+    assert output.replace("\n", "").isprintable(), ascii(output)
+    assert not any(line.startswith("forged.csv") for line in output.splitlines())
 
 
 @pytest.fixture
@@ -20,7 +26,10 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     with program_beside_document_server() as service:
         folder = Folder(tmp_path, service)
         folder.write(f"part,mass\na{TITLE},1{TITLE}\n,2{TITLE}\n", NAME)
-        assert folder.here("sync").returncode == 3
+        done = folder.here("sync")
+        assert done.returncode == 3
+        assert "2 records read" in done.stdout
+        assert_printable(done.stdout + done.stderr)
         yield folder
 
 
@@ -43,11 +52,36 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 )
 def test_no_control_character_reaches_the_terminal(folder: Folder, words: tuple[str, ...]) -> None:
     done = folder.here(*words)
-    shown = (done.stdout + done.stderr).replace("\n", "")
-    assert shown.isprintable(), shown
-    assert not any(line.startswith("forged.csv") for line in done.stdout.splitlines())
+    assert_printable(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("status",), ("why", NAME), ("trace", f"a{TITLE}.mass"), ("cursor", "show", "budget"), ("plan",)],
+    ids=lambda words: words[0],
+)
+def test_json_has_the_exact_names_and_no_control_character(folder: Folder, words: tuple[str, ...]) -> None:
+    folder.write(f"part,mass\nb{TITLE},1{TITLE}\n", NAME)
+    done = folder.here(*words, "--json")
+    assert_printable(done.stdout)
+    assert NAME in texts_of(json.loads(done.stdout))
+
+
+def texts_of(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return {text for item in (*value, *value.values()) for text in texts_of(item)}
+    if isinstance(value, list):
+        return {text for item in value for text in texts_of(item)}
+    return {value} if isinstance(value, str) else set()
+
+
+def test_a_plan_and_the_lines_of_a_sync_have_no_control_character(folder: Folder) -> None:
+    folder.write(f"part,mass\nb{TITLE},1{TITLE}\n,2{TITLE}\n", f"plan{TITLE}\nforged.csv")
+    done = folder.here("plan")
+    assert "would create 1" in done.stdout
+    assert_printable(done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("words", [("status",), ("why", NAME), ("rejected", "list")], ids=lambda words: words[0])
 def test_the_characters_are_shown_as_escapes(folder: Folder, words: tuple[str, ...]) -> None:
-    assert r"run\x1b]0;title\x07\nforged.csv" in folder.here(*words).stdout
+    assert r"run\x1b]0;title\x07\x9b31m\u202e\nforged.csv" in folder.here(*words).stdout

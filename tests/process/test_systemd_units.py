@@ -215,6 +215,8 @@ def test_users_and_folders_are_created_as_the_units_require(tmp_path: Path) -> N
         assert run.returncode == 0, run.stderr
     users = {line.split(":")[0] for line in (tmp_path / "etc/passwd").read_text().splitlines()}
     assert users == {setting(name, "User")[0] for name in NAMES}
+    members = {line.split(":")[0]: line.split(":")[3] for line in (tmp_path / "etc/group").read_text().splitlines()}
+    assert members["ingestd-drop"] == "ingestd"
     assert (tmp_path / "srv/ingestd/drop").stat().st_mode & 0o7777 == 0o2770
     assert (tmp_path / "etc/ingestd").stat().st_mode & 0o7777 == 0o750
 

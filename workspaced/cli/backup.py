@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ingestd.process.terminal_text import echo
 from workspaced.cli.database import database_option, selected_address, with_failures
 from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.backup import back_up
@@ -36,4 +37,4 @@ def backup(folder: Path, data: Path, database: str) -> None:
     """  # noqa: D301  the escape prevents click from rewrapping the lines
     address = selected_address(data, database)
     count = with_failures(lambda: back_up(address, WorkspacedSettings(data=data).blobs, folder))
-    click.echo(f"{folder} has the records of {address} and {count} {'file' if count == 1 else 'files'} of bytes.")
+    echo(f"{folder} has the records of {address} and {count} {'file' if count == 1 else 'files'} of bytes.")

@@ -6,6 +6,8 @@ from typing import IO, Any
 
 import click
 
+from ingestd.process.terminal_text import terminal_line
+
 UNUSABLE = 78
 """EX_CONFIG: starting again changes nothing; an operator must act."""
 
@@ -22,4 +24,4 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the sentence after the program's name, instead of click's "Error: "."""
-        click.echo(f"workspaced: {self.format_message()}", file=file, err=file is None)
+        click.echo(f"workspaced: {terminal_line(self.format_message())}", file=file, err=file is None)

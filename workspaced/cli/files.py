@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, restored, uuid_of
 from workspaced.core.timestamps import stamp
 from workspaced.resources.cloud_storage import deleted_files
@@ -26,7 +27,7 @@ def list_files(workspace: str, address: Address, *, deleted: bool) -> None:
     for file in in_transaction(address, lambda tx: every_file(tx, workspace_id=workspace_id)):
         if file.deleted_at is not None or not deleted:
             fields = (file.id, file.workspace_id, file.name, str(file.size), stamp(file.created_at), _state(file))
-            click.echo("\t".join(fields))
+            echo("\t".join(fields))
 
 
 @files.command()
@@ -36,7 +37,7 @@ def restore(file: str, address: Address) -> None:
     """Restore FILE, given by its id, with all its versions, while it is deleted and not yet purged."""
     file_id = uuid_of("file", file)
     restored(address, "files", lambda tx, now: deleted_files.restore(tx, file_id, now=now))
-    click.echo(f"{file_id} is restored.")
+    echo(f"{file_id} is restored.")
 
 
 def _state(file: ListedFile) -> str:

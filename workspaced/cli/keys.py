@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, uuid_of
 from workspaced.cli.failure import Failure
 from workspaced.core.clock import now_ms
@@ -56,7 +57,7 @@ def create(
         note(tx, SYSTEM, action, now=now)
         return key
 
-    click.echo(in_transaction(address, work))
+    echo(in_transaction(address, work))
 
 
 @keys.command("list")
@@ -74,7 +75,7 @@ def list_keys(address: Address) -> None:
             stamp(key.last_used_at) if key.last_used_at else "unused",
             _state(key, now),
         )
-        click.echo("\t".join(fields))
+        echo("\t".join(fields))
 
 
 @keys.command()
@@ -89,7 +90,7 @@ def revoke(key: str, address: Address) -> None:
         note(tx, SYSTEM, AuditAction(action="api_key.revoked", resource_id=key_id), now=now)
         return key_id
 
-    click.echo(f"{in_transaction(address, work)} is revoked.")
+    echo(f"{in_transaction(address, work)} is revoked.")
 
 
 @keys.command()
@@ -110,7 +111,7 @@ def rotate(key: str, overlap_hours: int, address: Address) -> None:
         note(tx, SYSTEM, AuditAction(action="api_key.rotated", resource_id=key_id), now=now)
         return key_store.rotate_key(tx, key_id=key_id, now=now, overlap_ms=overlap_hours * _HOUR_MS)
 
-    click.echo(in_transaction(address, work))
+    echo(in_transaction(address, work))
 
 
 def _key_id(reader: ReadTransaction, name: str) -> str:

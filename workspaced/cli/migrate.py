@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, with_failures
 from workspaced.storage import factory
 from workspaced.storage.address import Address
@@ -19,6 +20,6 @@ def migrate(address: Address) -> None:
     """
     before, after = with_failures(lambda: factory.migrate(address))
     if before == after:
-        click.echo(f"{address} has schema {after}: nothing to do.")
+        echo(f"{address} has schema {after}: nothing to do.")
     else:
-        click.echo(f"{address} went from schema {before} to {after}.")
+        echo(f"{address} went from schema {before} to {after}.")

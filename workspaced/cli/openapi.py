@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ingestd.process.terminal_text import echo
 from workspaced.app import create_app
 from workspaced.cli.failure import UNUSABLE, Failure
 from workspaced.http.openapi.routes import text_of
@@ -20,4 +21,4 @@ def openapi() -> None:
         settings = settings_from(os.environ, data=Path())
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
-    click.echo(text_of(create_app(settings).publication.document), nl=False)
+    echo(text_of(create_app(settings).publication.document), nl=False)

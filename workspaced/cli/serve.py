@@ -15,6 +15,7 @@ import uvloop
 from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.process.standard_streams import output_failure
+from ingestd.process.terminal_text import echo
 from workspaced.cli.database import database_option
 from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.server import single
@@ -110,7 +111,7 @@ def serve(
 def _announce(url: str) -> None:
     """Print the URL. The service runs on if nothing can read it."""
     try:
-        click.echo(url)
+        echo(url)
     except OSError:
         if output_failure() is None:
             raise

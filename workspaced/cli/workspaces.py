@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingestd.process.terminal_text import echo
 from workspaced.cli.database import address_option, in_transaction, restored, uuid_of
 from workspaced.core.timestamps import stamp
 from workspaced.resources.workspaces import retention
@@ -24,7 +25,7 @@ def list_workspaces(address: Address, *, deleted: bool) -> None:
     for workspace in in_transaction(address, every_workspace):
         if workspace.deleted_at is not None or not deleted:
             fields = (workspace.id, workspace.label, stamp(workspace.created_at), _state(workspace))
-            click.echo("\t".join(fields))
+            echo("\t".join(fields))
 
 
 @workspaces.command()
@@ -34,7 +35,7 @@ def restore(workspace: str, address: Address) -> None:
     """Restore WORKSPACE, given by its id, with all its contents, while it is deleted and not yet purged."""
     workspace_id = uuid_of("workspace", workspace)
     restored(address, "workspaces", lambda tx, now: retention.restore(tx, workspace_id, now=now))
-    click.echo(f"{workspace_id} is restored.")
+    echo(f"{workspace_id} is restored.")
 
 
 def _state(workspace: ListedWorkspace) -> str:

@@ -22,7 +22,7 @@ from workspaced.ui.sessions import Session
 
 CLIENT_ID: Final = "workspaced-ui"
 """What the audit log and the domain events have as the client of a change by hand."""
-_NEXT_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]*)[^>]*>; rel="next"')
+_NEXT_CURSOR = re.compile(r'<(?>[^<>]*?[?&]cursor=)([^&<>]*+)[^<>]*+>; rel="next"')
 
 
 class PageRefused(Exception):

@@ -73,8 +73,11 @@ class Parts(GroupingRule):
 def _compile(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
     pieces = _FIELD.split(name)
     choices = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
-    patterns = [
-        re.escape(piece) if number % 2 == 0 else f"(?P<{piece}>{choices if piece == 'part' else '.+?'})"
-        for number, piece in enumerate(pieces)
-    ]
-    return re.compile("".join(patterns), re.DOTALL)
+    patterns = [re.escape(pieces[0])]
+    for field, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if field == "part":
+            patterns[-1] += f"(?P<part>{choices}){re.escape(text)}"
+        else:
+            patterns.append(f"(?P<{field}>.+?){re.escape(text)}")
+    # A field ends at the first occurrence of what follows it. The groups forget the others, so the time is linear.
+    return re.compile("".join([patterns[0], *(f"(?>{one})" for one in patterns[1:-1]), *patterns[1:][-1:]]), re.DOTALL)

@@ -13,7 +13,7 @@ _BUILT_IN = {
     22: "yyyy-mm-dd hh:mm",
     46: "[h]:mm:ss",
 }
-_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE)
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\[\]]*\]', re.IGNORECASE)
 
 
 def built_in_format(number: int) -> str:

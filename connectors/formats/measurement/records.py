@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from connectors.formats.column_names import next_name
+from connectors.formats.column_names import UniqueNames
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.measurement.channels import MeasuredChannel, Recording, Samples
 from connectors.formats.measurement.options import Statistic
@@ -110,10 +110,11 @@ def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[s
     by_group = sorted(wanted, key=lambda index: recording.channels[index].group)
     for group, indexes in groupby(by_group, key=lambda index: recording.channels[index].group):
         names: dict[str, _SampleCursor] = {}
+        column_names = UniqueNames(("group", "sample"))
         channels: list[MeasuredChannel] = []
         for index in indexes:
             channels.append(recording.channels[index])
-            names[next_name(channels[-1].name, {*names, "group", "sample"})] = _SampleCursor(recording.stream(index))
+            names[column_names.add(channels[-1].name)] = _SampleCursor(recording.stream(index))
         total = max(channel.length for channel in channels)
         step = max(1, min(_ROWS, _CELLS // (len(names) + 2)))
         for start in range(0, total, step):

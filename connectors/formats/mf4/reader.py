@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from asammdf.blocks import v4_constants
 
-from connectors.formats.column_names import next_name
+from connectors.formats.column_names import UniqueNames
 from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Properties, Recording, Samples
 from connectors.formats.mf4.opened_file import open_mdf
 from ingestd.sdk import SourceBroken
@@ -43,15 +43,15 @@ class Mf4Recording(Recording):
         channels: list[MeasuredChannel] = []
         group_properties: dict[str, Properties] = {}
         formulas: list[str] = []
+        group_names = UniqueNames()
         for number, group in enumerate(self._mdf.groups):
             block = group.channel_group
-            group_name = next_name(block.acq_name or f"group {number + 1}", group_properties)
+            group_name = group_names.add(block.acq_name or f"group {number + 1}")
             source = block.acq_source
             group_properties[group_name] = _stated({"comment": block.comment, "source": source.name if source else ""})
-            taken: set[str] = set()
+            channel_names = UniqueNames()
             for index, channel in enumerate(group.channels):
-                own = next_name(channel.name, taken)
-                taken.add(own)
+                own = channel_names.add(channel.name)
                 if group.channel_dependencies[index] or channel.data_type not in (*_NUMBERS, *_ENCODINGS):
                     continue
                 if _has_formula(channel.conversion):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from connectors.formats.column_names import next_name
+from connectors.formats.column_names import UniqueNames
 from connectors.formats.reqif.rich_text import plain_text
 from connectors.formats.xml.reader import ROWS, read_elements
 from connectors.formats.xml.record import XmlRecord, local_name
@@ -93,11 +93,12 @@ class _DefinitionNames:
             elif tag in _ENDS:
                 fields[_ENDS[tag]] = _reference(child)
             elif tag == "VALUES":
-                values = {name: text for value in child for name, text in [self._value(value, fields)]}
+                taken = UniqueNames(fields)
+                values = dict(self._value(value, taken) for value in child)
                 fields |= dict(sorted(values.items()))
         return fields
 
-    def _value(self, element: Element, taken: XmlRecord) -> tuple[str, str]:
+    def _value(self, element: Element, taken: UniqueNames) -> tuple[str, str]:
         children = {local_name(child.tag): child for child in element}
         definition = children.get("DEFINITION")
         name = self._named(self._attributes, _reference(definition) if definition is not None else "")
@@ -109,7 +110,7 @@ class _DefinitionNames:
             text = plain_text(children["THE-VALUE"]) if "THE-VALUE" in children else ""
         else:
             text = element.get("THE-VALUE", "")
-        return next_name(name, taken), text
+        return taken.add(name), text
 
     def _named(self, names: dict[str, str], identifier: str) -> str:
         if not self._types:

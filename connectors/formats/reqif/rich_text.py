@@ -40,8 +40,8 @@ _LINES = frozenset(
 """Elements that begin and end on lines of their own."""
 _CELLS = frozenset({"td", "th"})
 _SPACE = re.compile(r"[ \t\r\n\f]+")
-_AROUND_LINES = re.compile(r" *\n[ \n]*")
-_AROUND_CELLS = re.compile(r" *\t *")
+_AROUND_LINES = re.compile(r"(?<! ) *+\n[ \n]*")
+_AROUND_CELLS = re.compile(r"(?<! ) *+\t *")
 
 
 def plain_text(element: Element) -> str:

@@ -14,6 +14,7 @@ from ingestd.daemon.control.requests import DropRejected
 from ingestd.daemon.control_client import execute
 from ingestd.mirror.rejections import Selection
 from ingestd.process.logs import configure_logs
+from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event
 
 
@@ -34,6 +35,6 @@ def drop(selection: Selection, configuration: Configuration, everything: bool) -
     configure_logs()
     count, _ = asyncio.run(execute(configuration, request, emit=log_event))
     if not isinstance(count, int) or not count:
-        click.echo("No rejection matches.")
+        echo("No rejection matches.")
     else:
-        click.echo(f"{counted(count, 'rejection')} dropped. The service keeps its values until the source changes.")
+        echo(f"{counted(count, 'rejection')} dropped. The service keeps its values until the source changes.")

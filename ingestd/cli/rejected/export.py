@@ -17,6 +17,7 @@ from ingestd.daemon.output_file import OutputUnwritable, replacing
 from ingestd.daemon.rejected_export import ExportFormat, RejectionExport, SeveralTables
 from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Selection
+from ingestd.process.terminal_text import echo
 
 
 @click.command()
@@ -48,7 +49,7 @@ def export(selection: Selection, configuration: Configuration, form: ExportForma
     except SeveralTables as error:
         raise click.UsageError(str(error)) from error
     except OutputUnwritable as error:
-        click.echo(str(error), err=True)
+        echo(str(error), err=True)
         sys.exit(ExitCode.OUTPUT_UNWRITABLE)
     rest = f"; {found.without_record} more have no record to export" if found.without_record else ""
-    click.echo(f"{counted(found.written, 'record')} written{rest}.", err=True)
+    echo(f"{counted(found.written, 'record')} written{rest}.", err=True)

@@ -12,6 +12,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import iter_rejections
 from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Selection
+from ingestd.process.terminal_text import echo
 
 
 @click.command("list")
@@ -33,9 +34,9 @@ def list_(selection: Selection, configuration: Configuration, limit: int, after:
             return
         page = mirror.selected(selection, after=after, limit=limit)
         for rejection in page:
-            click.echo(format_line(rejection))
+            echo(format_line(rejection))
         total = mirror.count(selection)
         if not total:
-            click.echo("Nothing is rejected." if selection == Selection() else "No rejection matches.")
+            echo("Nothing is rejected." if selection == Selection() else "No rejection matches.")
         elif page and mirror.selected(selection, after=page[-1].id, limit=1):
-            click.echo(f"{len(page)} of {total}; --after {page[-1].id} shows the next ones.")
+            echo(f"{len(page)} of {total}; --after {page[-1].id} shows the next ones.")

@@ -14,6 +14,7 @@ from ingestd.daemon.control.requests import RetryRejected
 from ingestd.daemon.control_client import execute
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.process.logs import configure_logs
+from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event
 
 
@@ -34,7 +35,7 @@ def retry(selection: Selection, configuration: Configuration, everything: bool) 
     configure_logs()
     response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
     if isinstance(response, Retried):
-        click.echo("\n".join(_lines(response, by_daemon=by_daemon)))
+        echo("\n".join(_lines(response, by_daemon=by_daemon)))
 
 
 def _lines(done: Retried, *, by_daemon: bool) -> list[str]:

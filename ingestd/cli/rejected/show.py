@@ -14,7 +14,7 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.rejected_export import iter_rejections
 from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Rejection, Selection
-from ingestd.process.terminal_text import terminal_line
+from ingestd.process.terminal_text import echo, terminal_line
 
 
 @click.command()
@@ -39,5 +39,5 @@ def show(selection: Selection, configuration: Configuration, as_json: bool) -> N
 
         found = echo_lines(map(describe, iter_rejections(mirror, selection)))
     if not found:
-        click.echo("No rejection matches.", err=True)
+        echo("No rejection matches.", err=True)
         sys.exit(1)

@@ -17,6 +17,7 @@ import msgspec
 
 from ingestd.core.mapping.number import decimal_of
 from ingestd.core.mapping.unit import UnitError, unit_conversion
+from ingestd.core.phrases import shortened
 
 _SIZE_AT_MOST = 400
 """So many characters, and so many digits before or behind the point, a number may have."""
@@ -81,7 +82,7 @@ class ValueRules(msgspec.Struct, frozen=True, kw_only=True):
         if self.one_of:
             text = _choose(text, dict(self.one_of))
         if self.pattern is not None and not re.fullmatch(self.pattern, text):
-            raise ValueRefused(f"'{text}' does not match the pattern '{self.pattern}'.")
+            raise ValueRefused(f"'{shortened(text)}' does not match the pattern '{self.pattern}'.")
         if self._is_number:
             text = self._number(text, unit)
         if self.date is not None:
@@ -101,15 +102,15 @@ class ValueRules(msgspec.Struct, frozen=True, kw_only=True):
         value = None if plain is None or len(plain) > _SIZE_AT_MOST else decimal_of(plain)
         if plain is None or value is None or not -_SIZE_AT_MOST <= value.adjusted() <= _SIZE_AT_MOST:
             comma = " with a decimal comma" if self.decimal == "," else ""
-            raise ValueRefused(f"'{text}' is no number{comma}.")
+            raise ValueRefused(f"'{shortened(text)}' is no number{comma}.")
         exact = Fraction(value)
         if self.unit is not None:
             exact, plain = self._converted(exact, unit or ""), ""
         shown = f" {self.unit.target}" if self.unit is not None else ""
         if self.minimum is not None and exact < Fraction(self.minimum):
-            raise ValueRefused(f"'{text}' is less than the minimum, {self.minimum}{shown}.")
+            raise ValueRefused(f"'{shortened(text)}' is less than the minimum, {self.minimum}{shown}.")
         if self.maximum is not None and exact > Fraction(self.maximum):
-            raise ValueRefused(f"'{text}' is more than the maximum, {self.maximum}{shown}.")
+            raise ValueRefused(f"'{shortened(text)}' is more than the maximum, {self.maximum}{shown}.")
         if self.decimals is not None:
             return fixed_text(exact, self.decimals)
         if self.digits is not None:
@@ -133,7 +134,7 @@ class ValueRules(msgspec.Struct, frozen=True, kw_only=True):
 def _choose(text: str, allowed: Mapping[str, str]) -> str:
     if text not in allowed:
         shown = ", ".join(f"'{value}'" for value in list(allowed)[:12])
-        raise ValueRefused(f"'{text}' is none of {shown}{' and others' if len(allowed) > 12 else ''}.")
+        raise ValueRefused(f"'{shortened(text)}' is none of {shown}{' and others' if len(allowed) > 12 else ''}.")
     return allowed[text]
 
 
@@ -187,7 +188,9 @@ def _plain(value: Fraction, text: str) -> str:
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
     if rest != 1:
-        raise ValueRefused(f"'{text}' has no exact result in the other unit; set 'digits' or 'decimals' to round.")
+        raise ValueRefused(
+            f"'{shortened(text)}' has no exact result in the other unit; set 'digits' or 'decimals' to round."
+        )
     return fixed_text(value, max(twos, fives))
 
 
@@ -195,7 +198,7 @@ def _date(text: str, rule: DateRule) -> str:
     try:
         found = datetime.fromisoformat(text) if rule.form == "iso" else datetime.strptime(text, rule.form)  # noqa: DTZ007
     except ValueError:
-        raise ValueRefused(f"'{text}' is no date of the form '{rule.form}'.") from None
+        raise ValueRefused(f"'{shortened(text)}' is no date of the form '{rule.form}'.") from None
     if found.tzinfo is None and rule.timezone is not None:
         found = _local(found, ZoneInfo(rule.timezone), text)
     if rule.target is not None and found.tzinfo is not None:
@@ -221,5 +224,5 @@ def _local(found: datetime, zone: ZoneInfo, text: str) -> datetime:
     exists = first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == found
     problem = "occurred twice" if exists else "did not occur"
     raise ValueRefused(
-        f"'{text}' {problem} in {zone.key}, because the clocks were changed. Add the offset to the source."
+        f"'{shortened(text)}' {problem} in {zone.key}, because the clocks were changed. Add the offset to the source."
     )

@@ -20,7 +20,7 @@ LIMIT_DIGITS = 19
 _SCALE = 10**DECIMALS
 _SURE_BYTES = 19
 """A number of so few characters without exponent always fits."""
-_FORM = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_FORM = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _UNIT = Decimal(1).scaleb(-DECIMALS)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 

@@ -15,7 +15,7 @@ from ingestd.daemon.reload import read_again
 from ingestd.process.redaction import MASK, redact
 from ingestd.settings.model import Settings
 
-_QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#]+")
+_QUERY = re.compile(r"(://(?:(?!://)[^\s?#])*+\?)[^\s#]+")
 """The query of an address, which some services authenticate a client by; `docs/http.md` promises that it is not shown."""
 
 

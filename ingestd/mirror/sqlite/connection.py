@@ -21,6 +21,7 @@ from pathlib import Path
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
 from ingestd.mirror.port import WriteBatch
 from ingestd.mirror.sqlite.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
+from ingestd.mirror.sqlite.file_owner import open_state_file
 from ingestd.mirror.sqlite.write_lock import WriteLock
 
 _APPLICATION_ID = 0x494E4744  # "INGD"
@@ -64,7 +65,7 @@ class StateFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = lock_state(path)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(open_state_file(path))
         except OSError as error:
             raise unopenable(error, path) from error
         with ExitStack() as undo:
@@ -322,7 +323,7 @@ def lock_state(path: Path) -> int:
         MirrorBusy: another process holds the lock.
         OSError: the file can't be created.
     """
-    handle = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle = open_state_file(path.with_name(path.name + ".lock"))
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -28,6 +28,10 @@ _NO_SUCH = ("no such table", "no such column", "has no column named", "Could not
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _PLACED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+_REFUSED = {
+    errno.ELOOP: "a symbolic link", errno.EMLINK: "a file with several names (hard links)", errno.EINVAL: "no regular file",
+    errno.ENXIO: "no regular file",
+}  # fmt: skip
 
 
 @contextmanager
@@ -119,9 +123,11 @@ def state_exists(path: Path) -> bool:
 
 
 def unopenable(error: OSError, path: Path) -> MirrorError:
-    """Return the error for a state file or a folder that can't be opened."""
+    """Return the error for a state file, a file beside it or a folder that can't be opened."""
     if error.errno in _NO_ROOM:
         return _full(path)
+    if planted := planted_file(error, path):
+        return planted
     if error.errno == errno.EISDIR or path.is_dir():
         return MirrorError(f"{path} is a folder. Configure a file in 'state', or remove the folder.")
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
@@ -132,6 +138,16 @@ def unopenable(error: OSError, path: Path) -> MirrorError:
             "configure another path in 'state'."
         )
     return MirrorError(f"the state file {path} can't be opened: {error.strerror or error}. {_check_account(path)}")
+
+
+def planted_file(error: OSError, path: Path) -> MirrorError | None:
+    """Return the error for a link or another file that `open_state_file` refuses; None for any other failure."""
+    if error.errno not in _REFUSED:
+        return None
+    return MirrorError(
+        f"{error.filename or path} is {_REFUSED[error.errno]}. ingestd opens none as a state file or beside one, because another "
+        "account may have put it there. Find out which one did, and remove it or correct 'state'."
+    )
 
 
 def _full(path: Path) -> MirrorFull:

@@ -1,9 +1,31 @@
-"""The owner of files that root writes for the account of the daemon."""
+"""The state file and the files beside it, which root writes for the account of the daemon."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
+
+
+def open_state_file(path: Path) -> int:
+    """Open the state file or a file beside it for reading and writing, create it if it is missing, and return the descriptor.
+
+    The account of the daemon owns the folder, and root's command line opens the files, too. So no link is followed.
+
+    Raises:
+        OSError: the file can't be opened or created, is a link (ELOOP or EMLINK), or is no regular file (EINVAL).
+    """
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(path, flags, 0o600)
+    facts = os.fstat(handle)
+    number = 0 if stat.S_ISREG(facts.st_mode) else errno.EINVAL
+    if facts.st_nlink > 1:
+        number = errno.EMLINK
+    if number:
+        os.close(handle)
+        raise OSError(number, os.strerror(number), str(path))
+    return handle
 
 
 def owner_like(path: Path) -> os.stat_result:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import polars as pl
 
+from ingestd.core.phrases import clipped
 from ingestd.core.record import Position, Reject
 from ingestd.mirror.port import ColumnsOf, RejectedEntry
 from ingestd.mirror.sqlite.repeated_keys import describe_location
@@ -211,7 +212,7 @@ def _add(
     row = {
         "id": since.id, "subject": subject, "partition": location.partition, "run": location.run,
         "sink": location.sink, "key": key, "value": value, "data_type": data_type, "removed": 0, "position": position,
-        "row_hash": row_hash, "field": field, "reason": reason, "status": None,
+        "row_hash": row_hash, "field": field, "reason": clipped(reason), "status": None,
         "record": json.dumps(dict(record or {}), ensure_ascii=False), "at": since.at,
         "last_at": location.at, "times": since.times + 1,
     }  # fmt: skip

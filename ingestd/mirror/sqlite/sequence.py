@@ -23,6 +23,8 @@ from msgspec.structs import replace
 
 from ingestd.core.errors import MirrorError, MirrorFull
 from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.failures import planted_file
+from ingestd.mirror.sqlite.file_owner import open_state_file
 from ingestd.mirror.sqlite.sql import SQL
 
 _DIGITS = 20
@@ -55,9 +57,9 @@ class SequenceFile:
     def __init__(self, state: StateFile, path: Path, *, now: float) -> None:
         self.path = path.with_name(f".{path.name}.sequence")
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = open_state_file(self.path)
         except OSError as error:
-            raise _unusable(self.path, error) from error
+            raise planted_file(error, self.path) or _unusable(self.path, error) from error
         try:
             found = _read(self._file)
             self.notice, self._content = self._compare(state, found, now)

@@ -34,6 +34,7 @@ HELP_MODULES = {
     "ingestd.cli.app",
     "ingestd.core",
     "ingestd.core.errors",
+    "ingestd.core.phrases",
     "ingestd.daemon",
     "ingestd.daemon.control",
     "ingestd.daemon.control.refusal",
@@ -43,6 +44,7 @@ HELP_MODULES = {
     "ingestd.process.deferred_imports",
     "ingestd.process.redaction",
     "ingestd.process.standard_streams",
+    "ingestd.process.terminal_text",
     "ingestd.process.verbs",
 }
 HELPS = [ctx.command_path.removeprefix("ingestd").strip() for _, ctx in iter_commands(main, "ingestd")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -127,3 +129,31 @@ def test_a_backup_has_the_kept_files_and_a_restore_writes_them_again(tmp_path: P
             assert _context(target, pipeline).keep("client-id").read() == pipeline.encode()
         SqliteMirror.open(target).close()
     assert _context(state, "newer").keep("client-id").read() == b"newer"
+
+
+@pytest.mark.parametrize("link", ["state.db.kept", "state.db.kept/p", "state.db.connectors", "state.db.connectors/p"])
+def test_a_link_in_place_of_a_private_folder_is_not_followed(tmp_path: Path, link: str) -> None:
+    state, outside = tmp_path / "state.db", tmp_path / "outside"
+    (outside / "p").mkdir(parents=True)
+    (outside / "precious").write_text("")
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(outside)
+    context = _context(state, "p")
+    with pytest.raises(OSError, match=r"symbolic link|Not a directory"):
+        context.cache("rows.db") if ".kept" in link else context.keep("client-id").write(b"1")
+    remove_unused(state, [])
+    with suppress(OSError):
+        move_kept(state, [("p", "q")])
+    assert sorted(path.name for path in outside.rglob("*")) == ["p", "precious"]
+
+
+def test_a_link_or_a_pipe_in_place_of_a_kept_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
+    state = tmp_path / "state.db"
+    (tmp_path / "secret").write_text("of root")
+    kept_folder(state, "p").mkdir(parents=True)
+    (kept_folder(state, "p") / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(kept_folder(state, "p") / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(OSError, match=r"symbolic link|no regular file"):
+            _context(state, "p").keep(name).read()
+    assert list(read_kept(state)) == []

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ingestd.process.redaction import mask_secrets, redact, redact_text
 
@@ -71,3 +75,20 @@ def test_values_inside_containers_are_masked() -> None:
 
 def test_the_message_of_an_exception_is_masked() -> None:
     assert redact(ValueError(f"no such key {KEY}"), "error") == "ValueError('no such key edw_***')"
+
+
+@pytest.mark.parametrize("unit", ["://a:", "://", "://a@", "://a:@", "://1:1", "@", "Basic ", "edw_"])
+def test_four_times_the_text_takes_four_times_as_long(unit: str) -> None:
+    def seconds(length: int) -> float:
+        began = time.process_time()
+        redact_text(unit * (length // len(unit)))
+        return time.process_time() - began
+
+    # 600 kB took more than 10 minutes. The budget is for a machine that is 50 times slower than an ordinary one.
+    assert seconds(600_000) < 10
+
+
+@given(st.lists(st.sampled_from(["://", ":", "@", "/", "a", "1", "#", "?", " ", "80"]), max_size=14).map("".join))
+def test_the_user_part_of_urls_is_that_of_the_plain_expression(text: str) -> None:
+    plain = re.compile(r"(://)(?:[^:/\s@]*:(?!\d+[/?#])\S*|[^:/?#\s@]+)(?=@)")
+    assert redact_text(text) == plain.sub(r"\g<1>***", text)
