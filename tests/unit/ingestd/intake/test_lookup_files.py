@@ -9,6 +9,7 @@ from ingestd.core.errors import SourceUnavailable
 from ingestd.core.mapping import TableSource
 from ingestd.intake import LookupFiles, lookup_files
 from ingestd.intake.lookup_files import parse_table
+from tests.support.swapped_names import by_pipe
 
 SOURCE = TableSource(file="t.csv", key="k", value="v")
 
@@ -36,6 +37,22 @@ def test_a_file_that_is_too_large_is_not_used(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(lookup_files, "_BYTES", 2**20)
     (tmp_path / "t.csv").write_bytes(b"k,v\n".ljust(2**20 + 1, b"x"))
     with pytest.raises(SourceUnavailable, match="is larger than 1 MiB"):
+        LookupFiles([SOURCE], base=tmp_path).read()
+
+
+def test_a_pipe_that_replaces_the_file_while_it_is_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("k,v\n1,2\n")
+    opened = os.open
+
+    def exchanged(name: Path, flags: int) -> int:
+        by_pipe(path, path)
+        return opened(name, flags)
+
+    monkeypatch.setattr(os, "open", exchanged)
+    with pytest.raises(SourceUnavailable, match="it is not a regular file"):
         LookupFiles([SOURCE], base=tmp_path).read()
 
 
