@@ -138,8 +138,12 @@ class Scanner:
 
     def _is_folder_link(self, entry: os.DirEntry[str]) -> bool:
         """Return True for a link to a folder that would be scanned if it were no link."""
-        is_link = self._recursive and entry.is_symlink() and not is_no_data_folder(entry.name)
-        return is_link and os.path.isdir(entry.path)  # noqa: PTH112 - raises nothing, also for a link to itself
+        if not self._recursive or not entry.is_symlink() or is_no_data_folder(entry.name):
+            return False
+        try:
+            return entry.is_dir()
+        except OSError:  # such as a link to itself
+            return False
 
     def _belongs_to_others(self, base: str, name: str) -> bool:
         if has_temporary_name(base) or self._is_companion(base):

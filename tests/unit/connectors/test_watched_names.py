@@ -54,13 +54,15 @@ EXCEPTIONS = {
     # Objects that are no paths.
     ("directory/file_reader.py", "file.open"): "DropFile.open",
     ("directory/checks.py", "drop.file(name).open"): "DropFile.open",
+    ("directory/folder_state.py", "self.drop.file(name).open"): "DropFile.open",
     ("directory/scan.py", "entry.stat"): "an entry of an open folder, without links",
-    ("directory/scan.py", "entry.is_dir"): "an entry of an open folder, without links",
+    ("directory/scan.py", "entry.is_dir"): "an entry of an open folder, to report a link to a folder",
     ("directory/scan.py", "entry.is_file"): "an entry of an open folder, without links",
     ("directory/scan.py", "entry.is_symlink"): "an entry of an open folder",
     ("directory/readiness/folder_view.py", "entry.stat"): "an entry of an open folder, without links",
     ("folder_watch.py", "entry.is_dir"): "an entry of an open folder, without links",
     ("log/folder.py", "entry.stat"): "an entry of an open folder, without links",
+    ("log/folder.py", "entry.is_symlink"): "an entry of an open folder",
     # RootedPath.resolve, which follows links below the root only.
     ("directory/archiver.py", "path.resolve"): "RootedPath",
     ("directory/local_folder.py", "place.resolve"): "RootedPath",
@@ -79,6 +81,7 @@ EXCEPTIONS = {
     ("mounts.py", "table.read_text"): "/proc",
     ("log/tail.py", "Path(f'/proc/self/fd/{self._file.fileno()}').open"): "an open file again",
     # The folder of LogFolder, not a path.
+    ("log/connector.py", "self._folder.link_to"): "LogFolder",
     ("log/rotation.py", "self._folder.open"): "LogFolder",
     ("log/tail.py", "self.folder.open"): "LogFolder",
 }
