@@ -47,6 +47,10 @@ class Scene:
     def read(self, *rows: Row, rejects: Sequence[Reject] = ()) -> dict[str, str]:
         """Read these rows and return the entries."""
         self.script.write("p", rows, rejects=tuple(rejects))
+        return self.read_written()
+
+    def read_written(self) -> dict[str, str]:
+        """Read what the script has, and return the entries."""
         self._reader.read_pass()
         assert not self._reader.read_pass().broken
         return self.entries()
@@ -204,3 +208,19 @@ def test_an_approved_run_with_an_unknown_key_removes_nothing(scene: Scene) -> No
     assert (held.removed, held.updated) == (0, 2)
     scene.mirror.intake.approve(held.run)
     assert scene.entries() == {"a": "9", "b": "8", "c": "3"}
+
+
+@pytest.mark.parametrize(("rejecting", "losing"), [("p", "q"), ("q", "p")])
+def test_a_rejected_record_also_keeps_an_entry_that_another_partition_names(
+    scene: Scene, rejecting: str, losing: str
+) -> None:
+    def read(part: str, *rows: Row) -> dict[str, str]:
+        scene.script.write(part, rows)
+        return scene.read_written()
+
+    read("p", A1, B2)
+    assert read("q", A1, C3) == {"a": "1", "b": "2", "c": "3"}
+    kept = {"p": B2, "q": C3}
+    read(rejecting, {"k": "a", "v": "-1"}, kept[rejecting])
+    assert read(losing, kept[losing]) == {"a": "1", "b": "2", "c": "3"}
+    assert read(rejecting, kept[rejecting]) == {"b": "2", "c": "3"}
