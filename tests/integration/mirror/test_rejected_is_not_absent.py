@@ -23,9 +23,9 @@ from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 SINK = SinkAddress(workspace="w", by="label", name="s")
 NUMBERS = EntrySpec(key="{k}", value="{v}", rules=ValueRules(minimum="0"))
-A1: Row = {"k": "a", "v": "1"}
-B2: Row = {"k": "b", "v": "2"}
-C3: Row = {"k": "c", "v": "3"}
+ROW_A: Row = {"k": "a", "v": "1"}
+ROW_B: Row = {"k": "b", "v": "2"}
+ROW_C: Row = {"k": "c", "v": "3"}
 
 
 class Scene:
@@ -72,40 +72,40 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_a_record_with_a_refused_value_keeps_its_entry_until_it_is_removed(scene: Scene) -> None:
-    scene.read(A1, B2, C3)
+    scene.read(ROW_A, ROW_B, ROW_C)
     bad: Row = {"k": "b", "v": "#N/A"}
-    assert scene.read(A1, bad, C3) == {"a": "1", "b": "2", "c": "3"}
-    assert scene.read(A1, bad) == {"a": "1", "b": "2"}, "an unchanged rejected record still names it"
-    assert scene.read(A1) == {"a": "1"}
+    assert scene.read(ROW_A, bad, ROW_C) == {"a": "1", "b": "2", "c": "3"}
+    assert scene.read(ROW_A, bad) == {"a": "1", "b": "2"}, "an unchanged rejected record still names it"
+    assert scene.read(ROW_A) == {"a": "1"}
     assert scene.notice() == ""
 
 
 def test_a_corrected_record_takes_its_entry_again(scene: Scene) -> None:
-    scene.read(A1, B2)
-    scene.read(A1, {"k": "b", "v": "?"})
-    assert scene.read(A1, {"k": "b", "v": "4"}) == {"a": "1", "b": "4"}
-    assert scene.read(A1) == {"a": "1"}
+    scene.read(ROW_A, ROW_B)
+    scene.read(ROW_A, {"k": "b", "v": "?"})
+    assert scene.read(ROW_A, {"k": "b", "v": "4"}) == {"a": "1", "b": "4"}
+    assert scene.read(ROW_A) == {"a": "1"}
 
 
 def test_a_record_without_a_known_key_keeps_every_entry_and_says_so(scene: Scene) -> None:
-    scene.read(A1, B2, C3)
+    scene.read(ROW_A, ROW_B, ROW_C)
     unknown: Row = {"k": "", "v": "2"}
-    assert scene.read(A1, unknown, C3) == {"a": "1", "b": "2", "c": "3"}
+    assert scene.read(ROW_A, unknown, ROW_C) == {"a": "1", "b": "2", "c": "3"}
     assert "1 entry that no record names stays, because a rejected record may name" in scene.notice()
-    assert scene.read(A1, unknown) == {"a": "1", "b": "2", "c": "3"}, (
+    assert scene.read(ROW_A, unknown) == {"a": "1", "b": "2", "c": "3"}, (
         "the record is unchanged, and not known any better"
     )
     assert "2 entries that no record names stay" in scene.notice()
-    assert scene.read(A1) == {"a": "1"}
+    assert scene.read(ROW_A) == {"a": "1"}
     assert scene.notice() == ""
 
 
 def test_an_unreadable_record_keeps_the_entry_of_its_key(scene: Scene) -> None:
-    scene.read(A1, B2, C3)
+    scene.read(ROW_A, ROW_B, ROW_C)
     blob = Reject(position=9, reason="Column v holds binary data.", field="v", record={"k": "b", "v": None})
-    assert scene.read(A1, rejects=[blob]) == {"a": "1", "b": "2"}
-    assert scene.read(A1, C3, rejects=[blob]) == {"a": "1", "b": "2", "c": "3"}
-    assert scene.read(A1, {"k": "b", "v": None}) == {"a": "1"}, "a record without a value makes no entry"
+    assert scene.read(ROW_A, rejects=[blob]) == {"a": "1", "b": "2"}
+    assert scene.read(ROW_A, ROW_C, rejects=[blob]) == {"a": "1", "b": "2", "c": "3"}
+    assert scene.read(ROW_A, {"k": "b", "v": None}) == {"a": "1"}, "a record without a value makes no entry"
 
 
 @pytest.mark.parametrize(
@@ -118,22 +118,22 @@ def test_an_unreadable_record_keeps_the_entry_of_its_key(scene: Scene) -> None:
     ],
 )
 def test_an_unreadable_record_without_a_known_key_keeps_every_entry(scene: Scene, reject: Reject) -> None:
-    scene.read(A1, B2)
-    assert scene.read(A1, rejects=[reject]) == {"a": "1", "b": "2"}
-    assert scene.read(A1) == {"a": "1"}
+    scene.read(ROW_A, ROW_B)
+    assert scene.read(ROW_A, rejects=[reject]) == {"a": "1", "b": "2"}
+    assert scene.read(ROW_A) == {"a": "1"}
 
 
 def test_a_rejected_record_never_takes_the_value_of_a_good_one_with_its_key(scene: Scene) -> None:
     bad: Row = {"k": "b", "v": "?"}
-    assert scene.read(B2, bad) == {"b": "2"}
+    assert scene.read(ROW_B, bad) == {"b": "2"}
     assert scene.read({"k": "b", "v": "5"}, bad) == {"b": "5"}
     assert scene.read(bad, {"k": "b", "v": "6"}) == {"b": "6"}
     assert scene.read(bad) == {"b": "6"}
-    assert scene.read(A1) == {"a": "1"}
+    assert scene.read(ROW_A) == {"a": "1"}
 
 
 def test_a_rejected_record_creates_no_entry(scene: Scene) -> None:
-    assert scene.read(A1, {"k": "b", "v": "?"}) == {"a": "1"}
+    assert scene.read(ROW_A, {"k": "b", "v": "?"}) == {"a": "1"}
 
 
 def test_a_condition_decides_whether_a_rejected_record_names_a_key(scene: Scene) -> None:
@@ -147,16 +147,16 @@ def test_a_condition_decides_whether_a_rejected_record_names_a_key(scene: Scene)
 
 def test_a_new_mapping_that_rejects_a_record_keeps_its_entry(scene: Scene) -> None:
     scene.use(Mapping([EntrySpec(key="{k}", value="{v}")]))
-    scene.read(A1, {"k": "b", "v": "x"}, {"k": "c", "v": "3"})
+    scene.read(ROW_A, {"k": "b", "v": "x"}, {"k": "c", "v": "3"})
     scene.use(Mapping([NUMBERS]))
-    assert scene.read(A1, {"k": "b", "v": "x"}) == {"a": "1", "b": "x"}
+    assert scene.read(ROW_A, {"k": "b", "v": "x"}) == {"a": "1", "b": "x"}
 
 
 def test_a_new_mapping_with_an_unknown_key_removes_former_keys_once_all_are_known(scene: Scene) -> None:
-    scene.read(A1, B2)
+    scene.read(ROW_A, ROW_B)
     scene.use(Mapping([EntrySpec(key="new.{k}", value="{v}")]))
-    assert scene.read(A1, {"k": "", "v": "2"}) == {"a": "1", "b": "2", "new.a": "1"}
-    assert scene.read(A1, B2) == {"new.a": "1", "new.b": "2"}
+    assert scene.read(ROW_A, {"k": "", "v": "2"}) == {"a": "1", "b": "2", "new.a": "1"}
+    assert scene.read(ROW_A, ROW_B) == {"new.a": "1", "new.b": "2"}
 
 
 def test_a_rejected_child_keeps_its_entry_and_a_broken_list_keeps_all(scene: Scene) -> None:
@@ -174,26 +174,26 @@ def test_a_rejected_child_keeps_its_entry_and_a_broken_list_keeps_all(scene: Sce
 def test_a_rejected_group_keeps_its_entry(scene: Scene) -> None:
     spec = GroupSpec(by=("k",), take=(("sum", AggregateSpec(function="sum", field="v")),))
     scene.use(Mapping([EntrySpec(key="{k}", value="{sum}")]), groups=Aggregation(spec))
-    scene.read(A1, B2, C3)
-    assert scene.read(A1, {"k": "b", "v": "?"}) == {"a": "1", "b": "2"}
-    assert scene.read(A1, {"k": "", "v": "2"}) == {"a": "1", "b": "2"}, "the record may belong to any group"
-    assert scene.read(A1) == {"a": "1"}
+    scene.read(ROW_A, ROW_B, ROW_C)
+    assert scene.read(ROW_A, {"k": "b", "v": "?"}) == {"a": "1", "b": "2"}
+    assert scene.read(ROW_A, {"k": "", "v": "2"}) == {"a": "1", "b": "2"}, "the record may belong to any group"
+    assert scene.read(ROW_A) == {"a": "1"}
 
 
 def test_a_record_that_breaks_the_contract_keeps_its_entry(scene: Scene) -> None:
     contract = Contract(columns={"k": ColumnContract(filled=True), "v": ColumnContract(filled=True)})
     scene.use(Mapping([NUMBERS]), contract=contract)
-    scene.read(A1, B2, C3)
-    assert scene.read(A1, {"k": "b", "v": ""}) == {"a": "1", "b": "2"}
+    scene.read(ROW_A, ROW_B, ROW_C)
+    assert scene.read(ROW_A, {"k": "b", "v": ""}) == {"a": "1", "b": "2"}
 
 
 def test_a_guard_does_not_count_kept_entries_and_an_approved_run_keeps_them(scene: Scene) -> None:
     scene.use(Mapping([NUMBERS]), guard=Guard(removed_percent=30, minimum=2))
-    scene.read(A1, B2, C3)
+    scene.read(ROW_A, ROW_B, ROW_C)
     bad: Row = {"k": "b", "v": "?"}
-    assert scene.read(A1, bad, C3) == {"a": "1", "b": "2", "c": "3"}
+    assert scene.read(ROW_A, bad, ROW_C) == {"a": "1", "b": "2", "c": "3"}
     assert scene.mirror.status.held_runs() == []
-    scene.read(bad, C3 | {"v": "4"})
+    scene.read(bad, ROW_C | {"v": "4"})
     (held,) = scene.mirror.status.held_runs()
     assert (held.removed, held.updated, held.created) == (1, 1, 0)
     scene.mirror.intake.approve(held.run)
@@ -202,7 +202,7 @@ def test_a_guard_does_not_count_kept_entries_and_an_approved_run_keeps_them(scen
 
 def test_an_approved_run_with_an_unknown_key_removes_nothing(scene: Scene) -> None:
     scene.use(Mapping([NUMBERS]), guard=Guard(removed_percent=30, changed_percent=30, minimum=2))
-    scene.read(A1, B2, C3)
+    scene.read(ROW_A, ROW_B, ROW_C)
     scene.read({"k": "a", "v": "9"}, {"k": "b", "v": "8"}, {"k": "", "v": "3"})
     (held,) = scene.mirror.status.held_runs()
     assert (held.removed, held.updated) == (0, 2)
@@ -218,9 +218,9 @@ def test_a_rejected_record_also_keeps_an_entry_that_another_partition_names(
         scene.script.write(part, rows)
         return scene.read_written()
 
-    read("p", A1, B2)
-    assert read("q", A1, C3) == {"a": "1", "b": "2", "c": "3"}
-    kept = {"p": B2, "q": C3}
+    read("p", ROW_A, ROW_B)
+    assert read("q", ROW_A, ROW_C) == {"a": "1", "b": "2", "c": "3"}
+    kept = {"p": ROW_B, "q": ROW_C}
     read(rejecting, {"k": "a", "v": "-1"}, kept[rejecting])
     assert read(losing, kept[losing]) == {"a": "1", "b": "2", "c": "3"}
     assert read(rejecting, kept[rejecting]) == {"b": "2", "c": "3"}
