@@ -40,6 +40,7 @@ RECORDED = {
     "state-0013-service-0010": "abd23e2f90ca8ac2873712705f6200a5184d41a2",
     "state-0014-service-0011": "e53b501428034c1038c3ec482a76bbfe162ffade",
     "state-0015-service-0011": "fc35ae9526814a2e75a67a1338b626ec6dfcfb58",
+    "state-0016-service-0012": "ead3c73bdccb7f9a75f981142e193bd9cb492eaf",
 }
 """Commits by the last migrations of both programs: the last commit with them. Migrations that came together have one commit."""
 
