@@ -33,7 +33,6 @@ class DaemonVerbs(Verbs):
         "reload": "Make the running daemon read its configuration again and use what changed.",
         "status": "Show delivered, pending and rejected entries.",
         "top": "Show pipelines and sinks live: state, pending, rejected, throughput and lag.",
-        "logs": "Show the log of the daemon.",
         "support-bundle": "Write a bundle of facts for a report of a problem, without secrets and values.",
         "why": "Show why a file waits, or what happened to it.",
         "trace": "Show the source of the value of a KEY, and its former values.",

@@ -231,7 +231,7 @@ class Settings(SettingsPart):
     )
     log: LogSettings = Field(
         default_factory=LogSettings,
-        description="Where the daemon's standard error is collected, for `ingestd logs`. Default: the journal of systemd.",
+        description="Where the daemon's log is collected, for `ingestd support-bundle`. Default: the journal of systemd.",
     )
     listen: ListenSettings | None = Field(
         default=None,
