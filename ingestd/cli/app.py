@@ -26,7 +26,6 @@ class DaemonVerbs(Verbs):
         "check": "Find mistakes before anything runs.",
         "doctor": "Check the configuration, the sources, the service and this machine.",
         "test": "Test the mappings with cases.",
-        "infer": "Print a contract of the columns of PIPELINE.",
         "plan": "Show what a sync would do now. Nothing is delivered, stored, archived or deleted.",
         "sync": "Read every source once and deliver until nothing is pending.",
         "run": "Run the daemon until SIGTERM or Ctrl-C.",

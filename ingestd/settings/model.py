@@ -142,7 +142,7 @@ class PipelineSettings(SettingsPart):
 
     contract: ContractSettings | None = Field(
         default=None,
-        description="The columns of the source, as `ingestd infer` prints them. Default: any columns.",
+        description="The columns of the source that each reading must have. Default: any columns.",
     )
     unexplained: RemoveUnexplained = Field(
         default="own",

@@ -27,7 +27,6 @@ WORDS = {
     "check": ["--offline"],
     "doctor": [],
     "test": [],
-    "infer": ["budget"],
     "plan": [],
     "status": [],
     "why": ["budget.csv"],
