@@ -48,8 +48,6 @@ class DaemonVerbs(Verbs):
         "install-units": "Write the systemd units of the daemon and of the service.",
         "demo": "Run the service and the daemon on this machine with sample files.",
         "schema": "Print the JSON Schema of the configuration.",
-        "completion": "Print a script that completes commands and options in bash, zsh or fish.",
-        "man": "Print the manual page of ingestd with all commands.",
     }
     package: ClassVar[str] = "ingestd.cli"
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint", "jinja2")
