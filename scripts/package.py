@@ -190,9 +190,9 @@ def build_debian(work: Path, into: Path, wheel: Path, python: str) -> Path:
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(f"../lib/ingestd/bin/{program}")
         command = str(Path(sys.executable).parent / program)
-        write(root / f"usr/share/man/man1/{program}.1.gz", compressed(output(command, "man")))
         for shell, place in COMPLETIONS.items():
-            write(root / place.format(program=program), output(command, "completion", shell))
+            script = output("env", f"_{program.upper()}_COMPLETE={shell}_source", command)
+            write(root / place.format(program=program), script)
     for unit in sorted((ROOT / "systemd").glob("*.service")):
         text = unit.read_text(encoding="utf-8").replace("/opt/ingestd", f"/{HOME}")
         write(root / "usr/lib/systemd/system" / unit.name, text)

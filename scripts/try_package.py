@@ -89,8 +89,11 @@ def check_files(root: Path) -> None:
         text = (root / "usr/lib/systemd/system" / unit).read_text(encoding="utf-8")
         expect("=/usr/lib/ingestd/bin/" in text and "/opt/" not in text, f"{unit} starts the program of the package")
     for program in PROGRAMS:
-        for name in (f"usr/share/man/man1/{program}.1.gz", f"usr/share/bash-completion/completions/{program}"):
-            expect((root / name).stat().st_size > 0, f"/{name} is installed")
+        name = f"usr/share/bash-completion/completions/{program}"
+        expect(
+            f"complete -o nosort -F _{program}_completion {program}" in (root / name).read_text(),
+            f"/{name} is installed",
+        )
 
 
 def use(root: Path) -> None:

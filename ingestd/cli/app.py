@@ -26,14 +26,12 @@ class DaemonVerbs(Verbs):
         "check": "Find mistakes before anything runs.",
         "doctor": "Check the configuration, the sources, the service and this machine.",
         "test": "Test the mappings with cases.",
-        "infer": "Print a contract of the columns of PIPELINE.",
         "plan": "Show what a sync would do now. Nothing is delivered, stored, archived or deleted.",
         "sync": "Read every source once and deliver until nothing is pending.",
         "run": "Run the daemon until SIGTERM or Ctrl-C.",
         "reload": "Make the running daemon read its configuration again and use what changed.",
         "status": "Show delivered, pending and rejected entries.",
         "top": "Show pipelines and sinks live: state, pending, rejected, throughput and lag.",
-        "logs": "Show the log of the daemon.",
         "support-bundle": "Write a bundle of facts for a report of a problem, without secrets and values.",
         "why": "Show why a file waits, or what happened to it.",
         "trace": "Show the source of the value of a KEY, and its former values.",
@@ -50,8 +48,6 @@ class DaemonVerbs(Verbs):
         "install-units": "Write the systemd units of the daemon and of the service.",
         "demo": "Run the service and the daemon on this machine with sample files.",
         "schema": "Print the JSON Schema of the configuration.",
-        "completion": "Print a script that completes commands and options in bash, zsh or fish.",
-        "man": "Print the manual page of ingestd with all commands.",
     }
     package: ClassVar[str] = "ingestd.cli"
     deferred: ClassVar[Sequence[str]] = ("polars", "httpx", "structlog", "sqlglot", "pint", "jinja2")

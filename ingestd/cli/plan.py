@@ -17,7 +17,6 @@ from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.output_file import OutputUnwritable, write_private
 from ingestd.daemon.sync_plan.execution import Interrupted
 from ingestd.daemon.sync_plan.execution import plan as make_plan
-from ingestd.daemon.sync_plan.html_page import plan_page
 from ingestd.daemon.sync_plan.plan_file import encode_plan
 from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.process.logs import configure_logs
@@ -42,7 +41,6 @@ _SIGNS = {"created": "+", "changed": "~", "removed": "-"}
     help="Show at most N changes of each kind, and N rejected records, of each file or table. All are counted.",
 )
 @json_option("Print one JSON object.")
-@click.option("--html", type=_FILE, metavar="FILE", help="Also write a page for a browser.")
 @click.option("--save", type=_FILE, metavar="FILE", help="Also write the plan for 'ingestd sync --plan FILE'.")
 @click.option("--exit-code", "as_code", is_flag=True, help="Report what a sync would do by the exit code.")
 @with_configuration
@@ -51,7 +49,6 @@ def plan(  # noqa: PLR0917 - click names them
     pipelines: tuple[str, ...],
     rows: int,
     as_json: bool,
-    html: Path | None,
     save: Path | None,
     as_code: bool,
 ) -> None:
@@ -60,12 +57,12 @@ def plan(  # noqa: PLR0917 - click names them
     Reads every source once, or those of the named pipelines, with the present configuration, and compares the result with the
     state file. It sends no request to the service. A daemon may run at the same time and is not delayed.
 
-    Files are written with mode 0600, because they contain values. The state file is copied to a temporary folder, in TMPDIR,
+    The file of --save has mode 0600, because it contains values. The state file is copied to a temporary folder, in TMPDIR,
     which needs space for two copies.
 
     Exit codes: 5 a source is unavailable or can't be used as configured; 0 the plan is complete. With --exit-code, the first that
     applies: 5; 8 the guard would hold a run; 9 entries would be created, changed, removed or delivered; 3 only records would be
-    rejected; 0 a sync has nothing to do. 73 a FILE can't be written; 130 or 143 a signal ended it.
+    rejected; 0 a sync has nothing to do. 73 the FILE can't be written; 130 or 143 a signal ended it.
 
     Example: ingestd plan mass-budget --rows 3
     """
@@ -76,8 +73,6 @@ def plan(  # noqa: PLR0917 - click names them
     configure_logs(level="error")
     try:
         made = run_to_end(make_plan(configuration, names, rows=rows, emit=log_event)).plan
-        if html is not None:
-            write_private(html, plan_page(made).encode(errors="backslashreplace"))
         if save is not None:
             write_private(save, encode_plan(made))
     except Interrupted as interrupted:

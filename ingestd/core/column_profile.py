@@ -1,4 +1,4 @@
-"""The profile of a source's columns, from which `ingestd infer` makes a contract. A pure rule."""
+"""The profile of a sample's columns, from which `ingestd init` suggests entries. A pure rule."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ import polars as pl
 
 from ingestd.core.contract import PATTERNS, ColumnContract, ColumnType
 
-_MOST_VALUES = 12
-_RECORDS_PER_VALUE = 5
-"""A column is an enumeration if it has few values, and each occurs this often on average."""
-
 _COMMA_FORM = r"^[+-]?(0|[1-9][0-9]{0,2}(\.[0-9]{3})+|[1-9][0-9]*)(,[0-9]+)?$"
 _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})$|\..*,"
 """A comma that is no separator of thousands: 1,5 and 0,125, but not 1,250."""
@@ -21,7 +17,6 @@ _COMMA_PROOF = r"^[+-]?0,|,([0-9]{1,2}|[0-9]{4,})$|\..*,"
 class _Column(msgspec.Struct):
     types: list[ColumnType] = msgspec.field(default_factory=lambda: list(PATTERNS))
     filled: int = 0
-    values: set[str] | None = msgspec.field(default_factory=set)
     has_comma_form: bool = True
     has_comma: bool = False
     has_thousands: bool = False
@@ -36,10 +31,6 @@ class _Column(msgspec.Struct):
             self.has_comma_form = bool(present.str.contains(_COMMA_FORM).all())
             self.has_comma |= bool(present.str.contains(_COMMA_PROOF).any())
             self.has_thousands |= bool(present.str.contains(".", literal=True).any())
-        if self.values is not None:
-            self.values.update(present.unique().to_list())
-            if len(self.values) > _MOST_VALUES:
-                self.values = None
 
 
 class ColumnProfile:
@@ -75,8 +66,4 @@ class ColumnProfile:
         filled = bool(self.records) and column.filled == self.records
         if not column.filled:
             return ColumnContract()
-        if column.types:
-            return ColumnContract(type=column.types[0], filled=filled)
-        values = sorted(column.values or ())
-        is_enumeration = bool(values) and column.filled >= len(values) * _RECORDS_PER_VALUE
-        return ColumnContract(filled=filled, values=tuple(values) if is_enumeration else ())
+        return ColumnContract(type=column.types[0] if column.types else "text", filled=filled)

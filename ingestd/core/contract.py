@@ -120,7 +120,7 @@ class ContractCheck(msgspec.Struct):
         reaction: Reaction = getattr(self.contract, setting)
         if reaction == "reject":
             raise SourceBroken(
-                f"{sentence} Correct the source, or run 'ingestd infer' and change the contract (contract.{setting}: reject)."
+                f"{sentence} Correct the source, or change the contract of the pipeline (contract.{setting}: reject)."
             )
         if reaction == "hold":
             verb = "is" if len(names) == 1 else "are"
@@ -188,7 +188,7 @@ _FILLED = _Rule(
     breach=lambda row, _: f"is empty in {row}",
 )
 
-_RENEW = "Until the contract permits this ('ingestd infer'), a later reading with other values is held, too."
+_RENEW = "Until the contract permits this, a later reading with other values is held, too."
 
 
 def _type_of(value: str) -> ColumnType:

@@ -13,7 +13,7 @@ from typing import BinaryIO, TextIO
 from ingestd.core.errors import IngestdError
 
 _BEGINNING = 11
-"""The bytes by which a plan or a page differs from another file, such as the configuration."""
+"""The bytes by which a plan differs from another file, such as the configuration."""
 
 
 class OutputUnwritable(IngestdError):

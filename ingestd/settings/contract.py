@@ -23,7 +23,7 @@ class ColumnSettings(SettingsPart):
 
 
 class ContractSettings(SettingsPart):
-    """The columns of a source. `ingestd infer` writes it."""
+    """The columns of a source, and what happens with other ones."""
 
     columns: dict[str, ColumnSettings] = Field(min_length=1, description="The columns by name.")
     new: Reaction = Field(

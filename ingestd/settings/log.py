@@ -1,4 +1,4 @@
-"""Where the log of the daemon is collected, for `ingestd logs` and `ingestd support-bundle`."""
+"""Where the log of the daemon is collected, for `ingestd support-bundle`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ class LogSettings(SettingsPart):
 
     file: Path | None = Field(
         default=None,
-        description="The file to which standard error of the daemon is redirected; `ingestd logs` reads it and its rotated files "
-        "(FILE.1, FILE.2.gz). Default: the journal of systemd.",
+        description="The file to which standard error of the daemon is redirected; `ingestd support-bundle` reads its "
+        "end. Default: the journal of systemd.",
         examples=["var/ingestd.log"],
     )
     unit: str = Field(
         default="ingestd.service",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,254}$",
-        description="The systemd unit of the daemon; `ingestd logs` reads its lines from the journal if there is no `file`.",
+        description="The systemd unit of the daemon; `ingestd support-bundle` reads its lines from the journal if there is no "
+        "`file`.",
     )

@@ -142,7 +142,7 @@ class PipelineSettings(SettingsPart):
 
     contract: ContractSettings | None = Field(
         default=None,
-        description="The columns of the source, as `ingestd infer` prints them. Default: any columns.",
+        description="The columns of the source that each reading must have. Default: any columns.",
     )
     unexplained: RemoveUnexplained = Field(
         default="own",
@@ -231,7 +231,7 @@ class Settings(SettingsPart):
     )
     log: LogSettings = Field(
         default_factory=LogSettings,
-        description="Where the daemon's standard error is collected, for `ingestd logs`. Default: the journal of systemd.",
+        description="Where the daemon's log is collected, for `ingestd support-bundle`. Default: the journal of systemd.",
     )
     listen: ListenSettings | None = Field(
         default=None,

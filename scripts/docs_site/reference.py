@@ -22,10 +22,10 @@ from ingestd.client import errors as client_errors
 from ingestd.core import errors as daemon_errors
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.web.metrics import METRICS
-from ingestd.process.command_tree import iter_commands
 from ingestd.registry import connector_class, connector_names
 from ingestd.settings.schema import configuration_schema
 from ingestd.telemetry.event import Event, event_name
+from scripts.docs_site.command_tree import iter_commands
 from workspaced.core import problems
 from workspaced.telemetry.metrics import Metrics
 
@@ -193,7 +193,7 @@ def _metrics() -> Iterator[str]:
 def _events() -> Iterator[str]:
     yield "# Events of the log"
     yield ""
-    yield "Each line of the log is an event with a stable name and typed fields. `ingestd logs --level warning` selects by level."
+    yield "A line of the log is an event with a stable name and typed fields. [Commands](../operations.md#the-log) select events."
     for module in _modules(ingestd.telemetry.catalogue):
         kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__]
         yield from ("", f"## {module.__name__.rpartition('.')[2]}")

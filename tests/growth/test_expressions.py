@@ -63,7 +63,6 @@ CONFIGURED = {
     "ingestd.core.mapping.compiled._selected": "the template of the configuration, for a key of the command line",
     "ingestd.core.mapping.conversion.convert": "an expression of the configuration",
     "ingestd.core.mapping.conversion._without_groups": "digits in groups of three",
-    "ingestd.daemon.logs.log_file.rotated": "the name of the log file",
     "ingestd.process.redaction.mask_secrets": "alternatives of fixed texts",
     "ingestd.settings.entry_values._check_pattern": "an expression of the configuration",
 }

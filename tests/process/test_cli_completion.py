@@ -1,20 +1,13 @@
-"""`completion` and `man` of both programs: a real bash completes, and groff formats the page."""
+"""Both programs have click's completion: a real bash completes, and no verb is imported for a list of verbs."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from ingestd.cli import main
-from ingestd.process.command_tree import iter_commands
-from workspaced.cli import main as service
 
 BINARIES = Path(sys.executable).parent
 
@@ -23,7 +16,7 @@ def completed(words: str) -> list[str]:
     """Return the completions of bash for the last of the words, by the function that the script defines."""
     script = """
         program=${1%% *}
-        eval "$($program completion bash)"
+        eval "$(env _${program^^}_COMPLETE=bash_source $program)"
         COMP_WORDS=($1); [ "${1% }" = "$1" ] || COMP_WORDS+=('')
         COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
         complete -p $program >/dev/null || exit 1
@@ -42,9 +35,8 @@ def completed(words: str) -> list[str]:
         ("ingestd re", {"rejected", "reload", "restore"}),
         ("ingestd rejected ", {"drop", "export", "list", "retry", "show"}),
         ("ingestd rejected list --fi", {"--file"}),
-        ("ingestd completion ", {"bash", "fish", "zsh"}),
         ("ingestd run --log-level e", {"error"}),
-        ("workspaced ", {"backup", "completion", "keys", "man", "serve"}),
+        ("workspaced ", {"backup", "keys", "serve"}),
         ("workspaced keys create x --role o", {"owner"}),
     ],
 )
@@ -66,58 +58,3 @@ def test_the_verbs_are_completed_without_importing_any() -> None:
     assert not [
         name for name in modules.split() if name.startswith(("ingestd.cli.", "polars")) and name != "ingestd.cli.app"
     ]
-
-
-PROGRAMS = {"ingestd": main, "workspaced": service}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize(("shell", "registration"), [("zsh", "compdef"), ("fish", "complete --no-files")])
-def test_the_scripts_of_zsh_and_fish_are_those_of_click(name: str, shell: str, registration: str) -> None:
-    script = CliRunner().invoke(PROGRAMS[name], ["completion", shell]).output
-    assert f"_{name.upper()}_COMPLETE={shell}_complete" in script
-    assert registration in script
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_manual_page_has_every_command_and_option(name: str) -> None:
-    page = CliRunner().invoke(PROGRAMS[name], ["man"]).output
-    for command, ctx in iter_commands(PROGRAMS[name], name):
-        assert f"\\fB{ctx.command_path}\\fR".replace("-", "\\-") in page
-        for parameter in command.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                assert record[0].replace("-", "\\-") in page
-    assert page.splitlines()[0].startswith(f".TH {name.upper()} 1")
-
-
-@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is missing: install Debian's package groff-base")
-@pytest.mark.parametrize(
-    ("name", "sentences"),
-    [
-        (
-            "ingestd",
-            [
-                "ingestd - Keep the data sinks of an engineering data workspace equal to files",
-                "Example: ingestd check --offline",
-                'eval "$(ingestd completion bash)"',
-            ],
-        ),
-        (
-            "workspaced",
-            [
-                "workspaced - The workspace service",
-                "Create a key for NAME and print it.",
-                'eval "$(workspaced completion bash)"',
-                "DATA/workspaced.db The SQLite database in the data folder.",
-            ],
-        ),
-    ],
-)
-def test_groff_formats_the_manual_page_without_a_warning(name: str, sentences: list[str]) -> None:
-    page = CliRunner().invoke(PROGRAMS[name], ["man"]).output
-    run = subprocess.run(
-        ["groff", "-man", "-ww", "-Tutf8", "-P-cbou"], input=page, capture_output=True, text=True, check=True
-    )
-    assert not run.stderr
-    text = re.sub(r"\s+", " ", run.stdout)
-    assert [one for one in sentences if one not in text] == []

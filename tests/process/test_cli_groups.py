@@ -127,10 +127,3 @@ def test_cases_see_the_groups(tmp_path: Path) -> None:
     (tmp_path / "tests.yaml").write_text(_CASES)
     run = ingestd(tmp_path, "test", "-c", config)
     assert run.stdout.splitlines()[-1] == "3 cases, 0 failed.", run.stdout
-
-
-def test_a_contract_is_inferred_from_the_rows(tmp_path: Path) -> None:
-    config = prepared(tmp_path, "http://127.0.0.1:9")
-    run = ingestd(tmp_path, "infer", "bench", "-c", config)
-    assert run.returncode == 0
-    assert "mass_kg: {type: decimal" in run.stdout

@@ -23,15 +23,12 @@ CASES = """cases:
   - {name: right, pipeline: budget, rows: [{part: A, mass: 0.30}], entries: [{key: A.mass, value: 0.30}]}
   - {name: wrong, pipeline: budget, rows: [{part: A, mass: 0.30}], entries: [{key: A.mass, value: 7}]}
 """
-EVENT = '{"timestamp": "2026-11-23T06:00:00.000Z", "level": "info", "event": "partition_read", "pipeline": "budget"}\n'
 WORDS = {
     "check": ["--offline"],
     "doctor": [],
     "test": [],
-    "infer": ["budget"],
     "plan": [],
     "status": [],
-    "logs": [],
     "why": ["budget.csv"],
     "trace": ["00417.mass"],
     "rejected list": [],
@@ -71,10 +68,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
 
 
 def scene(path: Path, service: OtherProgram) -> Folder:
-    made = Folder(path, service, top="log: {file: daemon.log}")
+    made = Folder(path, service)
     (path / "tests.yaml").write_text(CASES, encoding="utf-8")
     made.write("part,mass\n00417,0.10\n,2\n")
-    (path / "daemon.log").write_text(EVENT, encoding="utf-8")
     assert made.here("sync").returncode == 3
     service.change("00417.mass", "0.11")
     service.add("note by Ada", "9")
@@ -92,9 +88,7 @@ def test_the_json_of_a_command_parses_and_contains_what_the_text_says(folder: Fo
     objects = [found] if form == "object" else found
     assert isinstance(found, dict if form == "object" else list)
     assert objects
-    assert all(
-        isinstance(one, dict) and members == set(one) - ({"pipeline"} if name == "logs" else set()) for one in objects
-    )
+    assert all(isinstance(one, dict) and members == set(one) for one in objects)
     said = list(texts(found))
     names = re.findall(r"budget(?:\.csv)?\b|004\d\d\.mass|no '\w+'|'\w+' is empty|note by Ada|Bench", text.stdout)
     assert names, "the text names what it is about"

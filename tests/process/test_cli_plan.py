@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -46,12 +45,11 @@ def test_a_plan_replaces_a_plan_and_no_other_file(scene: PlanScene) -> None:
     scene.write_drop("three.csv", [("i", "9")])
     assert save(scene).read_bytes() != former
     configuration = scene.config.read_bytes()
-    for option in ("--save", "--html"):
-        refused = scene.here("plan", option, str(scene.config))
-        assert (refused.returncode, refused.stderr) == (
-            73,
-            f"{scene.config} exists, and is not overwritten. Name another file.\n",
-        )
+    refused = scene.here("plan", "--save", str(scene.config))
+    assert (refused.returncode, refused.stderr) == (
+        73,
+        f"{scene.config} exists, and is not overwritten. Name another file.\n",
+    )
     assert scene.config.read_bytes() == configuration
 
 
@@ -296,20 +294,6 @@ def test_a_saved_plan_is_private_and_checked(scene: PlanScene) -> None:
     assert "--plan takes no names" in scene.here("sync", "parts", "--plan", str(saved)).stderr
     nowhere = scene.here("plan", "--exit-code", "--save", str(scene.path / "missing" / "plan.json"))
     assert nowhere.returncode == 73
-
-
-def test_a_page_escapes_what_the_source_holds(scene: PlanScene) -> None:
-    scene.write_parts({**PARTS, "<script>alert(1)</script>": "</td><script>x</script>", "&amp;": '"quoted"'})
-    page = scene.path / "plan.html"
-    assert scene.here("plan", "--exit-code", "--html", str(page)).returncode == 9
-    text = page.read_text(encoding="utf-8")
-    assert page.stat().st_mode & 0o777 == 0o600
-    assert "<script" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;.mass" in text
-    assert "&amp;amp;.mass" in text
-    assert "http" not in re.sub(r"<p>.*?</p>", "", text), "a page loads nothing"
-    assert 'name="viewport"' in text
-    assert "prefers-color-scheme: dark" in text
 
 
 def test_a_plan_beside_a_running_daemon(scene: PlanScene) -> None:

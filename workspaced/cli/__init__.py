@@ -23,8 +23,6 @@ class ServiceVerbs(Verbs):
         "migrate": "Migrate the database to the schema of this program.",
         "backup": "Copy all data into the new FOLDER, while the service runs or not.",
         "openapi": "Print the OpenAPI 3.1 document of a service.",
-        "completion": "Print a script that completes commands and options in bash, zsh or fish.",
-        "man": "Print the manual page of workspaced with all commands.",
     }
     package: ClassVar[str] = __name__
 

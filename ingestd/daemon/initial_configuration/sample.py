@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 
 from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.errors import SourceBroken
+from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.mapping_test.sample import read_sample
-from ingestd.daemon.source_profile import read_profile
+from ingestd.intake.run import checked_batches
 
 
 def columns_of_file(path: Path, report_sheet: Callable[[str], None]) -> ColumnProfile:
@@ -52,7 +53,15 @@ def columns_of_table(url: str, table: str) -> ColumnProfile:
     with TemporaryDirectory(prefix="ingestd-init-") as folder:
         source = {"connector": "database", "url": "${env:URL}", "table": table.replace("${", "$${")}
         configuration = _draft(Path(folder), source, {"URL": url}, schedule={"every": "1h"})
-        return read_profile(configuration, configuration.settings.pipelines[0])
+        profile = ColumnProfile()
+        connector = open_connector(configuration, configuration.settings.pipelines[0])
+        try:
+            for partition in connector.partitions():
+                for batch in checked_batches(connector.read(partition, None)):
+                    profile.add(batch.records)
+        finally:
+            connector.close()
+        return profile
 
 
 def require_columns(profile: ColumnProfile, name: str) -> None:

@@ -3,45 +3,71 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import pkgutil
 import re
+import shutil
+import subprocess
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from ingestd.daemon.logs.reader import DaemonLog, find_log
-from ingestd.daemon.logs.selection import LogLine, LogSelection
 from ingestd.daemon.support_bundle.structure import TEXT, event_fields, field_types
 from ingestd.settings.log import LogSettings
 from ingestd.telemetry import Event, catalogue, event_name
 
-LINES = 1_000
+_LINES = 1_000
+_BYTES = 4 << 20
+"""How much of the end of a log file is read."""
+_SECONDS = 20.0
+"""Time limit for the journal."""
 _FRAME = re.compile(
     r'^ *File "[^"\n]*?([A-Za-z_][\w]{0,60}\.py)", line (\d{1,7}), in ([A-Za-z_<][\w.<>]{0,100})$', re.MULTILINE
 )
 _LEVELS = frozenset({"debug", "info", "warning", "error"})
 
 
-def last_events(settings: LogSettings, *, known: Collection[str]) -> Iterator[dict[str, object]]:
+def last_events(
+    settings: LogSettings, *, known: Collection[str], journalctl: str = "journalctl"
+) -> Iterator[dict[str, object]]:
     """Yield the last events, the oldest first: time, level, name, and members that are numbers or declared alternatives.
 
     Raises:
-        NoLog, JournalUnreadable, OSError: the log can't be read.
+        OSError, subprocess.SubprocessError: the log can't be read.
     """
     kinds = _declared_events()
-    reader = DaemonLog(log=find_log(settings), selection=LogSelection())
-    for line in reader.last_lines(count=LINES):
+    for line in _last_lines(settings, journalctl):
         yield _shown(line, kinds, known)
 
 
-def _shown(line: LogLine, kinds: dict[str, dict[str, object]], known: Collection[str]) -> dict[str, object]:
-    if line.event is None:
+def _last_lines(settings: LogSettings, journalctl: str) -> list[bytes]:
+    if settings.file is not None:
+        with settings.file.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _BYTES))
+            return file.read(_BYTES).splitlines()[-_LINES:]
+    command = [
+        shutil.which(journalctl) or journalctl, f"--unit={settings.unit}", "--output=cat", "--no-pager", "--quiet",
+        f"--lines={_LINES}",
+    ]  # fmt: skip
+    done = subprocess.run(  # noqa: S603 - fixed options; the unit's name is validated
+        command, capture_output=True, timeout=_SECONDS, check=True, stdin=subprocess.DEVNULL
+    )
+    return done.stdout.splitlines()[-_LINES:]
+
+
+def _shown(line: bytes, kinds: dict[str, dict[str, object]], known: Collection[str]) -> dict[str, object]:
+    try:
+        event = json.loads(line)
+    except ValueError:  # such as a message of the interpreter, or a line that is being written
         return {"event": TEXT}
-    name, level = str(line.event.get("event")), line.event.get("level")
-    shown: dict[str, object] = {"timestamp": _time(line.event.get("timestamp"))}
+    if not isinstance(event, dict):
+        return {"event": TEXT}
+    name, level = str(event.get("event")), event.get("level")
+    shown: dict[str, object] = {"timestamp": _time(event.get("timestamp"))}
     shown["level"] = level if level in _LEVELS else TEXT
     shown["event"] = name if name in kinds else TEXT
-    shown |= event_fields(line.event, kinds.get(name, {}), known=known)
-    if isinstance(trace := line.event.get("traceback"), str):
+    shown |= event_fields(event, kinds.get(name, {}), known=known)
+    if isinstance(trace := event.get("traceback"), str):
         # Not the messages of the exceptions, because they may quote values.
         shown["traceback"] = [f"{file}:{number} {function}" for file, number, function in _FRAME.findall(trace)]
     return shown

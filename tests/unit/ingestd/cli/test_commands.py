@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ingestd.cli import main
-from ingestd.process.command_tree import iter_commands
+from scripts.docs_site.command_tree import iter_commands
 
 COMMANDS = {ctx.command_path: command for command, ctx in iter_commands(main, "ingestd")}
 CHANGING = {
@@ -18,9 +18,7 @@ CHANGING = {
     "rejected drop", "rejected retry", "reload", "restore", "run", "support-bundle", "sync",
 }  # fmt: skip
 OTHER_FORMAT = {
-    "completion": "a script",
     "database sql": "SQL for an administrator",
-    "man": "roff",
     "rejected export": "CSV or NDJSON, with an option of its own",
     "schema": "always JSON",
     "top": "a view of 'status --json' for people",

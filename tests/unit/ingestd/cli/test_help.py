@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from ingestd.cli import main
 from ingestd.cli.app import DaemonVerbs
-from ingestd.process.command_tree import iter_commands
+from scripts.docs_site.command_tree import iter_commands
 from workspaced.cli import main as service
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"

@@ -1,4 +1,4 @@
-"""`ingestd infer` prints a contract; the intake checks each reading against it."""
+"""The intake checks each reading against the contract of its pipeline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from tests.support.daemon_process import ingestd
 from tests.support.document_server import DocumentServer
-from tests.support.golden_texts import check_command_output
 
 
 def write(folder: Path, url: str, contract: str = "") -> Path:
@@ -35,18 +34,16 @@ ROWS = "part,mass kg,date,state\n" + "".join(
 )
 
 
-def test_the_inferred_contract_is_accepted_and_rejects_what_differs(tmp_path: Path) -> None:
+CONTRACT = (
+    "contract: {columns: {part: {filled: true}, mass kg: {type: decimal}, date: {type: date, filled: true}, state: {}}}"
+)
+
+
+def test_a_file_that_differs_from_the_contract_is_rejected_with_its_records(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
-        config = write(tmp_path, server.url)
+        config = write(tmp_path, server.url, CONTRACT)
         (tmp_path / "drop" / "a.csv").write_text(ROWS)
-        run = ingestd(tmp_path, "infer", "bench", "-c", str(config))
-        assert (run.returncode, run.stderr) == (0, "")
-        check_command_output("infer", run.stdout)
-        assert not (tmp_path / "var").exists()
-        assert [path.name for path in (tmp_path / "drop").iterdir()] == ["a.csv"]
-
-        write(tmp_path, server.url, run.stdout)
         (tmp_path / "drop" / "b.csv").write_text(
             'part,mass kg,date,state,new\n00030,"1,5",2026-02-01,open,x\n00031,1,,open,x\n'
         )
@@ -110,16 +107,9 @@ def test_hold_is_refused_for_a_log(tmp_path: Path) -> None:
     config = write(tmp_path, "http://127.0.0.1:9", HOLDING)
     text = config.read_text().replace("connector: directory", "connector: log").replace(", settle_seconds: 0", "")
     config.write_text(text)
-    run = ingestd(tmp_path, "infer", "bench", "-c", str(config))
+    run = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
     assert run.returncode == 78
     assert "A contract with hold needs whole readings, but this source is read incrementally." in run.stderr
-
-
-def test_the_source_may_be_away(tmp_path: Path) -> None:
-    config = write(tmp_path, "http://127.0.0.1:9")
-    assert ingestd(tmp_path, "infer", "bench", "-c", str(config)).returncode == 5
-    unknown = ingestd(tmp_path, "infer", "bnech", "-c", str(config))
-    assert (unknown.returncode, "Did you mean 'bench'?" in unknown.stderr) == (2, True)
 
 
 def test_a_repeated_key_names_both_locations_in_the_status(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""All commands of a command line with their names, for the man page."""
+"""All commands of a command line with their names."""
 
 from __future__ import annotations
 
