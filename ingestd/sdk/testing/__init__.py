@@ -14,9 +14,6 @@ is for sources that are servers: it breaks connections with a `WireProxy`. `Kill
 `ingestd connector check` runs all of them.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from ingestd.sdk.former_names import FORMER_TEST_FUNCTIONS, present_name
 from ingestd.sdk.testing.acknowledgements import acknowledgement
 from ingestd.sdk.testing.conformance import ConnectorConformance
 from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
@@ -27,12 +24,6 @@ from ingestd.sdk.testing.memory import MemoryConformance, MemoryRig
 from ingestd.sdk.testing.released_options import OptionsConformance, check_released_options
 from ingestd.sdk.testing.rig import Rig
 from ingestd.sdk.testing.wire_proxy import WireProxy
-
-if not TYPE_CHECKING:  # a type checker would else accept any name
-
-    def __getattr__(name: str) -> Any:
-        return globals()[present_name(__name__, name, FORMER_TEST_FUNCTIONS)]
-
 
 __all__ = [
     "ConnectorConformance",
