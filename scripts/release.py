@@ -13,7 +13,6 @@ Everything happens in a copy of HEAD below a temporary folder. The checkout chan
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -27,8 +26,6 @@ from pathlib import Path
 
 PYTHONS = ("3.11", "3.12", "3.13")
 UNRELEASED = "## Unreleased\n"
-OPTIONS = "tests/golden/options"
-"""A file for each connector, with examples of its options by release. ``unreleased`` has the present ones."""
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 PROGRAMS = Path(sys.executable).parent
 TESTED = ("tests", "config", "docs", "systemd", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
@@ -98,8 +95,6 @@ def release(plan: Plan) -> None:
     today = datetime.now(UTC).date().isoformat()
     text, notes = move_unreleased(changelog.read_text(encoding="utf-8"), plan.version, today)
     changelog.write_text(text, encoding="utf-8")
-    for path in sorted((plan.source / OPTIONS).glob("*.json")):
-        path.write_text(record_options(path.read_text(encoding="utf-8"), plan.version), encoding="utf-8")
     wheel = build(plan)
     document = ""
     for number, interpreter in interpreters.items():
@@ -221,8 +216,7 @@ def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
 
 def publish(plan: Plan, notes: str) -> None:
     """Write the copy's changes into the checkout, commit and tag them, and keep what was built."""
-    options = sorted(str(path.relative_to(plan.source)) for path in (plan.source / OPTIONS).glob("*.json"))
-    files = ("pyproject.toml", "CHANGELOG.md", "docs/openapi.json", *options)
+    files = ("pyproject.toml", "CHANGELOG.md", "docs/openapi.json")
     for name in files:
         shutil.copy(plan.source / name, plan.checkout / name)
     git(plan, "add", *files)
@@ -271,14 +265,6 @@ def move_unreleased(changelog: str, version: str, date: str) -> tuple[str, str]:
     if not unreleased:
         raise ReleaseRefused("CHANGELOG.md has nothing under '## Unreleased'. Describe what a user notices.")
     return changelog.replace(UNRELEASED, f"{UNRELEASED}\n## {version} - {date}\n", 1), unreleased
-
-
-def record_options(examples: str, version: str) -> str:
-    """Return the examples of a connector's options with the present ones as those of ``version``, too."""
-    found = json.loads(examples)
-    present = found.pop("unreleased")
-    recorded = {**found, version: found.get(version, present), "unreleased": present}
-    return json.dumps(recorded, indent=2, ensure_ascii=False) + "\n"
 
 
 def section(changelog: str, heading: str) -> str:

@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from prometheus_client import CollectorRegistry
-from starlette.routing import Router
-from starlette.types import Receive, Scope, Send
 
 from workspaced import __version__
+from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.core.clock import Clock, SystemClock, now_ms
 from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
@@ -74,7 +73,7 @@ _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_st
 
 
 class Application:
-    """The ASGI application. It serves between start and stop, by the lifespan protocol or by `running`."""
+    """The ASGI application. It serves requests within `started`."""
 
     def __init__(
         self,
@@ -242,14 +241,10 @@ class Application:
                 MountedApps(self._dispatch, {b"ui": self._pages}), self.metrics, log_successes=settings.log_requests
             )
         )
-        self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection of the ASGI server."""
-        if scope["type"] == "http":
-            await self._web(scope, receive, send)
-        else:
-            await self._router(scope, receive, send)
+        """Serve one request of the ASGI server."""
+        await self._web(scope, receive, send)
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:

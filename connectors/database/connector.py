@@ -44,10 +44,6 @@ class DatabaseConnector(Connector):
         self._listener: NotificationListener | None = None
         self._created_changes: ChangeReader | None = None
         self._pauses_backfill = False
-        if options.mode == "incremental":
-            context.log(
-                f"Pipeline {context.pipeline}: mode: incremental is deprecated and now means mode: changes; write that instead."
-            )
 
     def partitions(self) -> Iterable[Partition]:
         """Return the one partition, without a query."""

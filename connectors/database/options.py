@@ -36,11 +36,10 @@ class DatabaseOptions(BaseModel):
         ),
     )
     query: _Text | None = Field(default=None, description="A SELECT, instead of a table.")
-    mode: Literal["snapshot", "changes", "incremental"] = Field(
+    mode: Literal["snapshot", "changes"] = Field(
         default="snapshot",
         description=(
             "Read everything each time, or only the rows that may have changed; `ingestd check` reports what that guarantees."
-            " incremental is a deprecated name of changes."
         ),
     )
     cursor: _Text | None = Field(
@@ -180,11 +179,6 @@ class DatabaseOptions(BaseModel):
         if address.family == "sqlite" and address.database in {"", ":memory:"}:
             raise ValueError("name the database file, as in sqlite:///file.db")
         return url
-
-    @property
-    def incremental(self) -> bool:
-        """True if a reading has only the rows after the cursor."""
-        return self.mode != "snapshot"
 
     @field_validator("notify_url")
     @classmethod

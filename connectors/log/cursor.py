@@ -190,6 +190,6 @@ def _read_columns(token: Mapping[str, Any]) -> LogColumns:
 def _read_part(token: Mapping[str, Any]) -> CursorPart:
     known = dict(token)
     if "top" in known:
-        known["top"] = FileTop(**known["top"] | {"columns": _read_columns(known["top"].get("columns", {}))})
+        known["top"] = FileTop(**known["top"] | {"columns": _read_columns(known["top"]["columns"])})
     known["marks"] = tuple((offset, sha256) for offset, sha256 in known.get("marks", ()))
     return CursorPart(**known)

@@ -22,10 +22,9 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 @click.command()
 @click.option("--configuration-only", is_flag=True, help="Check only the configuration file.")
 @click.option("--offline", is_flag=True, help="Do not connect to the service.")
-@click.option("--online", is_flag=True, hidden=True)
 @json_option("Print a JSON object a step, one a line.")
 @with_configuration
-def check(configuration: Configuration, configuration_only: bool, offline: bool, online: bool, as_json: bool) -> None:
+def check(configuration: Configuration, configuration_only: bool, offline: bool, as_json: bool) -> None:
     """Find mistakes before anything runs. Nothing is changed.
 
     Checks the configuration, the state file, the access to every source, and the service: its address, the API key and the
@@ -36,8 +35,6 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
 
     Example: ingestd check --offline
     """
-    if online:
-        echo("--online is deprecated: check connects to the service by default. Remove the option.", err=True)
     findings = print_findings(check_configuration(configuration), as_json=as_json)
     if not configuration_only:
         findings += print_findings(check_access(configuration), as_json=as_json)

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ingestd.cli.line_output import echo_lines
-from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
@@ -39,7 +39,7 @@ _SHOWN = 20
 @click.option(
     "--all", "every", is_flag=True, help=f"List all unexplained entries, not only the first {_SHOWN} of each sink."
 )
-@json_lines_option("Print a JSON object a key, one a line; the summaries go to standard error.")
+@json_option("Print a JSON object a key, one a line; the summaries go to standard error.")
 @with_configuration_without_secrets
 def drift(  # noqa: PLR0917 - click names them
     configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, as_json: bool

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import click
 
@@ -22,21 +22,6 @@ R = TypeVar("R")
 def json_option(description: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Return a decorator that adds the flag ``--json`` to a reading verb, and passes it as ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help=description)
-
-
-def json_lines_option(description: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Do the same as `json_option`, for a verb that had ``--format json`` before. That form remains, hidden."""
-
-    def decorate(verb: Callable[..., R]) -> Callable[..., R]:
-        @json_option(description)
-        @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", hidden=True)
-        @functools.wraps(verb)
-        def choose(*args: Any, as_json: bool, form: str, **kwargs: Any) -> R:
-            return verb(*args, as_json=as_json or form == "json", **kwargs)
-
-        return choose
-
-    return decorate
 
 
 Verb: TypeAlias = "Callable[Concatenate[Configuration, P], R]"

@@ -6,7 +6,6 @@ it returns the outcome of each request, and reads only what delivery needs. All 
 """
 
 import importlib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from ingestd.client.response import ServiceResponse
@@ -27,7 +26,4 @@ _FOR_PROGRAMS = {"AsyncClient": "async_client", "Client": "blocking_client"}
 def __getattr__(name: str) -> Any:
     if name in _FOR_PROGRAMS:
         return getattr(importlib.import_module(f"ingestd.client.{_FOR_PROGRAMS[name]}"), name)
-    if name == "Reply":  # codespell:ignore reply
-        warnings.warn(f"ingestd.client.{name} is now ServiceResponse.", DeprecationWarning, stacklevel=2)
-        return ServiceResponse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,7 +26,6 @@ No message contains the API key or anything else of the request.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, TypeVar, cast
 
 from ingestd.client.problem import ProblemDetails
@@ -205,10 +204,3 @@ def _restored(kind: type[ServiceError], args: tuple[Any, ...], state: dict[str, 
     error.args = args
     error.__dict__.update(state)
     return error
-
-
-def __getattr__(name: str) -> Any:
-    if name == "UnreadableAnswer":  # codespell:ignore answer
-        warnings.warn(f"{name} is now UnreadableResponse.", DeprecationWarning, stacklevel=2)
-        return UnreadableResponse
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

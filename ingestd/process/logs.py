@@ -174,7 +174,7 @@ def _library(_logger: Any, _method: str, event: EventDict) -> EventDict:
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
         event["message"] = event["event"]
-        event["event"], event["former_event"] = "library_log", "library_spoke"
+        event["event"] = "library_log"
         event["library"] = record.name
     return event
 

@@ -43,8 +43,6 @@ Guarantees of the runtime:
 * `Connector.failed()` is called after the reason why a partition cannot be read is stored.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from ingestd.core.claims import FileClaim
 from ingestd.core.clock import moment
 from ingestd.core.errors import AcknowledgeLater, RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
@@ -92,14 +90,7 @@ from ingestd.sdk.connector import (
     WaitingReason,
     Watches,
 )
-from ingestd.sdk.former_names import FORMER_CLASSES, present_name
 from ingestd.sdk.kept_file import KeptFile
-
-if not TYPE_CHECKING:  # a type checker would else accept any name
-
-    def __getattr__(name: str) -> Any:
-        return globals()[present_name(__name__, name, FORMER_CLASSES)]
-
 
 __all__ = [
     "CHILD_OF",

@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable
 from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
-from ingestd.sdk.former_names import join_former_methods
 from ingestd.sdk.kept_file import KeptFile, private_folder
 
 CONTRACT = 1
@@ -128,10 +127,6 @@ class Connector(ABC):
     memory_grows: ClassVar[str] = ""
     """A sentence: why a reading needs more memory if the source is larger. Empty: it does not; `MemoryConformance` tests that."""
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        join_former_methods(cls)
-
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
         self.context = context
@@ -227,9 +222,6 @@ class Connector(ABC):
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
         """Close connections and handles."""
-
-
-join_former_methods(Connector)
 
 
 @runtime_checkable

@@ -24,8 +24,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "info"
-    former_name: ClassVar[str | None] = None
-    """The name of the last release, if it was another one. The line has it as ``former_event``, so that a search finds it."""
 
 
 Emit: TypeAlias = Callable[[Event], None]
@@ -38,11 +36,8 @@ def event_name(kind: type[Event]) -> str:
 
 def log_event(event: Event) -> None:
     """Write an event to the process's log."""
-    fields = msgspec.structs.asdict(event)
-    if event.former_name is not None:
-        fields["former_event"] = event.former_name
     complete_configuration()
-    structlog.get_logger().log(_LEVELS[event.level], event_name(type(event)), **fields)
+    structlog.get_logger().log(_LEVELS[event.level], event_name(type(event)), **msgspec.structs.asdict(event))
 
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TypeAlias
 
 import pytest
-from starlette.types import Receive, Scope, Send
 
 from connectors.push.listener import PushListener, PushResponse
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.daemon.web.server import WebServer
 from ingestd.settings.listen import ListenSettings
 from tests.support.push_client import free_address
+from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.server.connections import admin_connections
 from workspaced.server.http import HttpServer
 from workspaced.server.protocol import LimitedProtocol

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
@@ -26,7 +25,6 @@ from ingestd.sdk.testing import (
     MemoryConformance,
     MemoryRig,
     Rig,
-    check_released_options,
     source_checks,
 )
 from tests.support.plugins import Installer
@@ -365,35 +363,3 @@ def test_a_source_that_is_released_before_the_commit_loses_what_a_killed_process
     test(FileKillRig(good, "lines"), good)
     with pytest.raises(AssertionError, match=r"After a kill before the commit the sink has \{\}, not"):
         test(FileKillRig(bad, "eager"), bad)
-
-
-class StrictOptions(BaseModel):
-    model_config = {"extra": "forbid"}
-
-    path: str
-
-
-class StrictReader(FaultyReader):
-    Options: ClassVar[type[BaseModel]] = StrictOptions
-
-
-@pytest.mark.parametrize(
-    ("recorded", "sentence"),
-    [
-        (
-            {"0.1.0": [{"path": "a"}], "0.2.0": [{"path": "a", "former": 1}]},
-            "Example 1 of release 0.2.0.*former: Extra",
-        ),
-        ({"0.1.0": []}, "has no examples"),
-        ({}, "has no examples"),
-    ],
-)
-def test_an_option_that_was_removed_and_a_missing_record_are_found(
-    tmp_path: Path, recorded: dict[str, Any], sentence: str
-) -> None:
-    path = tmp_path / "released_options.json"
-    path.write_text(json.dumps({"0.1.0": [{"path": "a"}]}))
-    check_released_options(StrictReader, path)
-    path.write_text(json.dumps(recorded))
-    with pytest.raises(AssertionError, match=sentence):
-        check_released_options(StrictReader, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from scripts.release import (
     find_interpreters,
     move_unreleased,
     publish,
-    record_options,
     set_version,
 )
 
@@ -65,14 +63,6 @@ def test_the_unreleased_changes_are_moved_below_the_version_and_the_date() -> No
     text, notes = move_unreleased(CHANGELOG, "0.2.0", "2026-02-03")
     assert text == CHANGELOG.replace("## Unreleased\n", "## Unreleased\n\n## 0.2.0 - 2026-02-03\n")
     assert notes == "### Added\n- Drift."
-
-
-def test_the_examples_of_options_are_recorded_for_the_version_once() -> None:
-    first = record_options('{"0.1.0": [{"a": 1}], "unreleased": [{"a": "ä"}]}', "0.2.0")
-    assert json.loads(first) == {"0.1.0": [{"a": 1}], "0.2.0": [{"a": "ä"}], "unreleased": [{"a": "ä"}]}
-    assert "ä" in first
-    assert record_options(first, "0.2.0") == first
-    assert json.loads(record_options(first, "0.1.0"))["0.1.0"] == [{"a": 1}]
 
 
 def test_a_section_written_before_its_release_gets_the_date() -> None:

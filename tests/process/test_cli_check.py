@@ -115,13 +115,6 @@ def test_the_service_is_checked_for_the_key_and_every_workspace(tmp_path: Path) 
     assert away.returncode == 5
 
 
-def test_the_deprecated_option_for_the_service_is_accepted_with_a_message(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
-    run = ingestd(tmp_path, "check", "--online", "--configuration-only", "-c", str(config))
-    assert run.returncode == 0
-    assert "--online is deprecated" in run.stderr
-
-
 def test_a_value_without_a_field_is_reported(tmp_path: Path) -> None:
     config = tmp_path / "ingestd.yaml"
     config.write_text(f"""

@@ -52,7 +52,7 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, se
             "a report is only that"
         )
         delivered = sum(event["event"] == "entries_delivered" for event in daemon.events)
-        repaired = folder.here("drift", "--repair", "--format", "json")
+        repaired = folder.here("drift", "--repair", "--json")
         assert repaired.returncode == 6
         findings = [json.loads(line) for line in repaired.stdout.splitlines()]
         actions = {one["key"]: one["answer"] for one in findings}  # codespell:ignore answer
@@ -188,4 +188,4 @@ def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(tmp_pa
                 output, errors = command.communicate(timeout=30)
         assert (command.returncode, output) == (75, "")
         assert errors.startswith("The daemon is stopping")
-        assert folder.here("drift", "--format", "json").returncode in {0, 7}, "the state file is unlocked and undamaged"
+        assert folder.here("drift", "--json").returncode in {0, 7}, "the state file is unlocked and undamaged"

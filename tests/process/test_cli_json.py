@@ -116,11 +116,6 @@ def test_the_failed_case_of_a_test_has_its_differences(folder: Folder) -> None:
     assert f"{wrong['file']}:3: {difference['sentence']}" in folder.here("test").stdout
 
 
-def test_the_former_option_format_prints_the_same(folder: Folder) -> None:
-    for words in (["rejected", "list"], ["rejected", "show", "--pipeline", "budget"]):
-        assert folder.here(*words, "--format", "json").stdout == folder.here(*words, "--json").stdout
-
-
 @pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}])
 def test_no_color_disables_colours_on_a_terminal(folder: Folder, variables: dict[str, str]) -> None:
     ours, theirs = pty.openpty()

@@ -58,7 +58,7 @@ def test_rejected_records_are_listed_and_shown_unchanged(tmp_path: Path, server:
     assert folder.here("sync").returncode == 3
     check_command_output("rejected-list", folder.here("rejected", "list").stdout)
     check_command_output("rejected-show", folder.here("rejected", "show", "--pipeline", "budget").stdout)
-    shown = json.loads(folder.here("rejected", "show", "--file", "budget.csv", "--format", "json", "2").stdout)
+    shown = json.loads(folder.here("rejected", "show", "--file", "budget.csv", "--json", "2").stdout)
     assert shown["record"] == {"part": "", "mass": "9", "note": "two\nlines, é"}
     assert (shown["partition"], shown["position"], shown["attempts"]) == ("budget.csv", 4, [])
     assert folder.here("rejected", "show", "99").returncode == 1
@@ -139,7 +139,7 @@ def test_a_record_is_mapped_again_immediately_by_the_daemon_that_watches_its_fil
         again = daemon.wait_for("partition_read", rejected=1)
         assert daemon.events.index(again) > before
         assert (again["created"], again["unchanged"]) == (0, 0), "only the retried record is mapped"
-        rejection = json.loads(folder.here("rejected", "list", "--format", "json").stdout.splitlines()[0])
+        rejection = json.loads(folder.here("rejected", "list", "--json").stdout.splitlines()[0])
         assert (rejection["times"], rejection["retried"]) == (2, False)
         assert daemon.stop() == 0
 
@@ -180,8 +180,8 @@ def test_a_rejection_of_the_real_service_has_its_message_and_its_request(tmp_pat
         folder = Folder(tmp_path / "here", service)
         folder.write("part,mass\n00417,0.10\n" + "x" * 2000 + ",1\n")
         assert folder.here("sync").returncode == 3
-        (line,) = folder.here("rejected", "list", "--format", "json").stdout.splitlines()
-        shown = json.loads(folder.here("rejected", "show", "--format", "json", str(json.loads(line)["id"])).stdout)
+        (line,) = folder.here("rejected", "list", "--json").stdout.splitlines()
+        shown = json.loads(folder.here("rejected", "show", "--json", str(json.loads(line)["id"])).stdout)
         (attempt,) = shown["attempts"]
         assert shown["subject"] == "entry"
         assert attempt["request_id"], "the service's operator can look it up"

@@ -94,7 +94,7 @@ def test_rows_that_vanish_while_all_state_is_lost_are_listed_and_removed_if_conf
     assert 'Budget in Bench · 00418.mass no source explains: "2" (scalar); it was found in the service' in output
     assert "Budget in Bench: 3 entries; 1 that no source explains" in output
     assert "1 that no source explains" in folder.here("status").stdout
-    (one,) = [json.loads(line) for line in folder.here("drift", "--format", "json").stdout.splitlines()]
+    (one,) = [json.loads(line) for line in folder.here("drift", "--json").stdout.splitlines()]
     assert (one["what"], one["key"], one["why"]) == ("unexplained", "00418.mass", "found")
     folder.configure(more=", unexplained: remove")
     folder.sync()

@@ -13,9 +13,9 @@ from typing import Self
 
 import httpx
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from workspaced.app import create_app
+from workspaced.app import Application, create_app
+from workspaced.core.asgi import ASGIApp, Message, Receive, Scope, Send
 from workspaced.security import key_store as access
 from workspaced.security.egress.rules import EgressRules
 from workspaced.settings.model import Limits, WorkspacedSettings
@@ -46,9 +46,6 @@ class _Recorder:
         self._requests = requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         body = bytearray()
         status = 0
 
@@ -72,9 +69,14 @@ class _Recorder:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application) -> None:
         super().__init__(config)
         self.listening = threading.Event()
+        self._app = app
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        async with self._app.started():
+            await super().serve(sockets=sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -97,9 +99,10 @@ class RecordedWorkspaced:
         )
         self.requests: list[Recorded] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
-        recorder = _Recorder(create_app(settings), self.requests)
-        config = uvicorn.Config(recorder, lifespan="on", log_config=None, access_log=False, ws="none")
-        self._server = _Server(config)
+        app = create_app(settings)
+        recorder = _Recorder(app, self.requests)
+        config = uvicorn.Config(recorder, lifespan="off", log_config=None, access_log=False, ws="none")
+        self._server = _Server(config, app)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="workspaced", daemon=True
         )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive
-
+from workspaced.core.asgi import ClientDisconnect, Receive
 from workspaced.core.problems import TooLargeProblem
 from workspaced.http.content_coding import coding_of, most_received_bytes
+from workspaced.http.headers import RequestHeaders
 
 
-async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
+async def read_body(receive: Receive, headers: RequestHeaders, *, limit: int) -> bytes:
     """Return the whole body, decompressed. Bytes are counted as they arrive: a chunked body has no Content-Length.
 
     Raises:
@@ -37,7 +35,7 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
 class StreamedBody:
     """A body of any length, decompressed while it arrives. ``content_type`` is the value of the header, or empty."""
 
-    def __init__(self, receive: Receive, headers: Headers, *, limit: int) -> None:
+    def __init__(self, receive: Receive, headers: RequestHeaders, *, limit: int) -> None:
         """Read nothing yet.
 
         Raises:
@@ -74,7 +72,7 @@ class StreamedBody:
         coding.finish()
 
 
-def _require_declared(headers: Headers, limit: int) -> None:
+def _require_declared(headers: RequestHeaders, limit: int) -> None:
     declared = headers.get("Content-Length", "")
     most = most_received_bytes(headers, limit=limit)
     if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > most):

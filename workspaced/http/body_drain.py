@@ -11,7 +11,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from workspaced.core.asgi import ASGIApp, Message, Receive, Scope, Send
 
 LONGEST_SECONDS: Final = 1.0
 MOST_BYTES: Final = 65_536

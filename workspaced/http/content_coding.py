@@ -9,9 +9,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 
-from starlette.datastructures import Headers
-
 from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
+from workspaced.http.headers import RequestHeaders
 
 HEADER = "Accept-Encoding"
 SUPPORTED = "gzip"
@@ -85,13 +84,13 @@ class GzipCoding:
             raise _invalid_gzip()
 
 
-def most_received_bytes(headers: Headers, *, limit: int) -> int:
+def most_received_bytes(headers: RequestHeaders, *, limit: int) -> int:
     """Return how many bytes a body may have as it is sent, if it may have ``limit`` bytes decompressed."""
     named = headers.get("Content-Encoding", "").strip().lower()
     return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
 
 
-def coding_of(headers: Headers, *, limit: int) -> IdentityCoding | GzipCoding:
+def coding_of(headers: RequestHeaders, *, limit: int) -> IdentityCoding | GzipCoding:
     """Return the decoder for the header Content-Encoding.
 
     Raises:

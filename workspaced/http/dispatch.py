@@ -15,12 +15,10 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
 
 from ingestd.wire import names
 from ingestd.wire.writer import Writer
+from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
 from workspaced.core.json_body import require_json
 from workspaced.core.problems import (
     ForbiddenProblem,
@@ -43,8 +41,7 @@ from workspaced.http.operations import Call, Operation, PathHeaders, Work
 from workspaced.http.paths import Match, Routes, Segment, raw_path_of, segments
 from workspaced.http.problem_body import problem_response
 from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Headers as ResponseHeaders
-from workspaced.http.responses import Response
+from workspaced.http.responses import Headers, Response
 from workspaced.http.spool import SpoolRoom
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.http.writer_fence import make_fenced, writer_of
@@ -69,7 +66,7 @@ class _ResolvedPath(NamedTuple):
 
     match: Match[Operation] | None
     path: str
-    headers: ResponseHeaders
+    headers: Headers
 
 
 class Dispatch:
@@ -197,7 +194,7 @@ class Dispatch:
         return await self._write(operation, call, scope)
 
     async def _authorized(
-        self, operation: Operation, workspace: Segment, headers: Headers, scope: Scope, address: str
+        self, operation: Operation, workspace: Segment, headers: RequestHeaders, scope: Scope, address: str
     ) -> tuple[Principal | None, str | None]:
         """Return the caller, and the workspace's id in lower case if the path has one."""
         if operation.scope is None:
@@ -345,7 +342,7 @@ def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
     return readable
 
 
-def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
+def _client_id(headers: RequestHeaders, longest: int, *, required: bool) -> str | None:
     """Return the header ClientId (contract A8).
 
     Raises:

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import overload
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers
-from starlette.types import Scope
-
 from ingestd.wire.request_headers import RepeatedHeader, single_values
+from workspaced.core.asgi import Scope
 from workspaced.core.problems import Invalid
 from workspaced.security.trusted_proxies import Proxies
 
 
-class RequestHeaders(Headers):
-    """Starlette's headers with a dictionary: each request looks up about ten, most of which are absent.
+class RequestHeaders:
+    """The headers of a request in a dictionary: each request looks up about ten, most of which are absent.
 
     Lines of one header are joined in their order (`ingestd.wire.request_headers`).
     """
 
     def __init__(self, scope: Scope) -> None:
-        super().__init__(scope=scope)
+        raw: list[tuple[bytes, bytes]] = list(scope["headers"])
         self._fault = ""
-        self._values: dict[bytes, bytes] = dict(self.raw)
-        if len(self._values) < len(self.raw):
+        self._values: dict[bytes, bytes] = dict(raw)
+        if len(self._values) < len(raw):
             try:
-                self._values = single_values(self.raw)
+                self._values = single_values(raw)
             except RepeatedHeader as repeated:
                 self._fault = str(repeated)
 
@@ -39,6 +37,9 @@ class RequestHeaders(Headers):
         if self._fault:
             raise Invalid("malformed_request", self._fault)
 
+    def __contains__(self, key: str, /) -> bool:
+        return _wire_name(key) in self._values
+
     def __getitem__(self, key: str, /) -> str:
         """Return the header's value.
 
@@ -47,7 +48,13 @@ class RequestHeaders(Headers):
         """
         return self._values[_wire_name(key)].decode("latin-1")
 
-    def get(self, key: str, default: Any = None, /) -> Any:
+    @overload
+    def get(self, key: str, /) -> str | None: ...
+
+    @overload
+    def get(self, key: str, default: str, /) -> str: ...
+
+    def get(self, key: str, default: str | None = None, /) -> str | None:
         """Return the header's value, or the default."""
         found = self._values.get(_wire_name(key))
         return default if found is None else found.decode("latin-1")
@@ -59,12 +66,12 @@ def _wire_name(key: str) -> bytes:
     return key.lower().encode("latin-1")
 
 
-def client_address(scope: Scope, headers: Headers, proxies: Proxies) -> str:
+def client_address(scope: Scope, headers: RequestHeaders, proxies: Proxies) -> str:
     """Return the client's address, from the connection or a trusted proxy; empty if the server does not know it."""
     return proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
 
 
-def client_scheme(scope: Scope, headers: Headers, proxies: Proxies) -> str:
+def client_scheme(scope: Scope, headers: RequestHeaders, proxies: Proxies) -> str:
     """Return the scheme, http or https, that the client used."""
     forwarded = headers.get("X-Forwarded-For"), headers.get("X-Forwarded-Proto")
     return proxies.scheme(_peer(scope), *forwarded, own=scope["scheme"])

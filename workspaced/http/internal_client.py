@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from starlette.types import Message, Receive, Scope
-
 from ingestd.wire import names
+from workspaced.core.asgi import Message, Receive, Scope
 from workspaced.http.responses import Response
 from workspaced.security.permissions import Principal
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
+from workspaced.core.asgi import ASGIApp, Receive, Scope, Send
 from workspaced.http.paths import raw_path_of
 
 
 class MountedApps:
-    """ASGI application that forwards each request unchanged.
-
-    Starlette's ``Mount`` is not used: it changes the path, and matches the decoded path.
-    """
+    """ASGI application that forwards each request unchanged."""
 
     def __init__(self, default: ASGIApp, mounted: Mapping[bytes, ASGIApp]) -> None:
         """``mounted`` maps a first segment, as sent, to its application; ``default`` receives all other requests."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import msgspec
-from starlette.datastructures import Headers
 
 from ingestd.wire import names
 from workspaced.core.json_body import decode
 from workspaced.core.problems import ForbiddenProblem, Invalid
 from workspaced.http import conditions
 from workspaced.http.bodies import StreamedBody
+from workspaced.http.headers import RequestHeaders
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.responses import Response
 from workspaced.security import audit_log as audit
@@ -37,7 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     wants_body: bool
     names: Mapping[str, str]
     query: Mapping[str, str]
-    headers: Headers
+    headers: RequestHeaders
     body: bytes
     principal: Principal | None
     client_id: str | None

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.types import Scope
-
+from workspaced.core.asgi import Scope
 from workspaced.core.text import normalised
 
 Segment: TypeAlias = str | None

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from starlette.types import Receive, Scope, Send
-
+from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.http.responses import Headers, Response
 
 

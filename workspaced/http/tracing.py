@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingestd.wire import names
+from workspaced.core.asgi import ASGIApp, Message, Receive, Scope, Send
 from workspaced.core.problems import Problem
 from workspaced.http.problem_body import problem_response
 from workspaced.telemetry.metrics import Metrics

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
-from starlette.types import Receive, Scope, Send
-
+from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.server.connections import admin_connections
 from workspaced.server.http import HttpServer
 

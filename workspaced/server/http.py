@@ -11,8 +11,8 @@ from functools import partial
 from typing import cast
 
 import uvicorn
-from starlette.types import ASGIApp
 
+from workspaced.core.asgi import ASGIApp
 from workspaced.server.connections import Connections
 from workspaced.server.protocol import LimitedProtocol
 

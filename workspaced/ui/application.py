@@ -7,19 +7,15 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
-
 from ingestd.wire import names
+from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
 from workspaced.http.response_sender import send_response
-from workspaced.http.responses import Headers as ResponseHeaders
-from workspaced.http.responses import Response, json_response
+from workspaced.http.responses import Headers, Response, json_response
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.permissions import ADMIN, AUDIT_READ
 from workspaced.security.trusted_proxies import Proxies
@@ -102,12 +98,12 @@ class Pages:
             shown = PageRefused(problem.status, problem.title, problem.detail)
             return self._refusal(shown, session, problem.headers, headers)
 
-    async def _session(self, headers: Headers) -> Session | None:
+    async def _session(self, headers: RequestHeaders) -> Session | None:
         token = token_of(headers.get("Cookie", ""))
         return await self._sessions.find(token) if token else None
 
     async def _page(
-        self, raw_path: bytes, headers: Headers, session: Session | None, scope: Scope, receive: Receive
+        self, raw_path: bytes, headers: RequestHeaders, session: Session | None, scope: Scope, receive: Receive
     ) -> Response:
         match = self._routes.find(scope["method"], segments(raw_path))
         if match is None:
@@ -150,7 +146,7 @@ class Pages:
         return self._rendered(shown, session) if isinstance(shown, PageView) else shown
 
     async def _sign_in(
-        self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
+        self, form: Mapping[str, str], headers: RequestHeaders, session: Session | None, scope: Scope
     ) -> Response:
         """Show the form, or sign in. An invalid key counts against its address as in the API (contract G20)."""
         asked = form if scope["method"] == "POST" else query_of(scope)
@@ -179,7 +175,7 @@ class Pages:
         )
         return self._rendered(view, session)
 
-    async def _sign_out(self, session: Session, headers: Headers, scope: Scope) -> Response:
+    async def _sign_out(self, session: Session, headers: RequestHeaders, scope: Scope) -> Response:
         await self._sessions.end(
             session, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
         )
@@ -196,7 +192,7 @@ class Pages:
         return Response(status=view.status, headers=(("Content-Type", "text/html; charset=utf-8"),), body=body)
 
     def _refusal(
-        self, refused: PageRefused, session: Session | None, headers: ResponseHeaders, requested: Headers
+        self, refused: PageRefused, session: Session | None, headers: Headers, requested: RequestHeaders
     ) -> Response:
         if _wants_json(requested):
             body = {"title": refused.title, "detail": refused.sentence, "errors": dict(refused.mistakes)}
@@ -219,7 +215,7 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
     return (raw_path + (b"?" + query if query else b"")).decode("ascii", "replace")
 
 
-def _signed_out(route: Route, raw_path: bytes, headers: Headers, scope: Scope) -> Response:
+def _signed_out(route: Route, raw_path: bytes, headers: RequestHeaders, scope: Scope) -> Response:
     """Redirect to the form for signing in.
 
     Raises:
@@ -233,7 +229,7 @@ def _signed_out(route: Route, raw_path: bytes, headers: Headers, scope: Scope) -
     return see_other(address("sign-in", next=_requested_page(raw_path, scope)))
 
 
-def _require_same_origin(headers: Headers) -> None:
+def _require_same_origin(headers: RequestHeaders) -> None:
     """Check that one of these pages sent the request.
 
     Raises:
@@ -244,7 +240,7 @@ def _require_same_origin(headers: Headers) -> None:
 
 
 async def _read_form(
-    route: Route | _BuiltIn, session: Session, receive: Receive, headers: Headers
+    route: Route | _BuiltIn, session: Session, receive: Receive, headers: RequestHeaders
 ) -> tuple[dict[str, str], bool]:
     """Return the fields of a form, empty for a body that is no form, and whether a page of this session sent it.
 
@@ -262,12 +258,12 @@ async def _read_form(
     return form, is_proven
 
 
-def _wants_json(headers: Headers) -> bool:
+def _wants_json(headers: RequestHeaders) -> bool:
     """Return whether a script of the page sent the request, and shows a refusal itself."""
     return headers.get("Accept") == names.JSON
 
 
-async def _form(receive: Receive, headers: Headers, *, limit: int) -> dict[str, str]:
+async def _form(receive: Receive, headers: RequestHeaders, *, limit: int) -> dict[str, str]:
     """Return the fields of a form; the values of a field that occurs several times are lines.
 
     Raises:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import Headers
-
 from ingestd.process.pages.assets import CACHED, PageAssets
 from workspaced.core.problems import NotFoundProblem
+from workspaced.http.headers import RequestHeaders
 from workspaced.http.responses import Response
 
 
@@ -15,7 +14,7 @@ class Assets(PageAssets):
     def __init__(self) -> None:
         super().__init__("workspaced.ui", prefix="/ui/assets")
 
-    def response(self, name: str, headers: Headers) -> Response:
+    def response(self, name: str, headers: RequestHeaders) -> Response:
         """Return the file with the present name.
 
         Raises:

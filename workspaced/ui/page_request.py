@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
-from starlette.datastructures import Headers
-from starlette.types import Receive
-
 from ingestd.wire import names
+from workspaced.core.asgi import Receive
 from workspaced.core.json_body import decode, encode
 from workspaced.core.text import as_uuid
+from workspaced.http.headers import RequestHeaders
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient, whole_body
 from workspaced.http.responses import Response
 from workspaced.ui.sessions import Session
@@ -90,7 +89,7 @@ class PageRequest:
     method: str
     names: Mapping[str, str]
     query: Mapping[str, str]
-    headers: Headers
+    headers: RequestHeaders
     session: Session
     address: str
     api: InternalClient

@@ -9,9 +9,8 @@ import hmac
 from typing import Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
-
-from workspaced.http.responses import Headers as ResponseHeaders
+from workspaced.http.headers import RequestHeaders
+from workspaced.http.responses import Headers
 
 COOKIE: Final = "workspaced_session"
 HOME: Final = "/ui"
@@ -21,7 +20,7 @@ _POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-SAFETY: Final[ResponseHeaders] = (
+SAFETY: Final[Headers] = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
@@ -51,7 +50,7 @@ def drop_cookie(*, scheme: str) -> tuple[str, str]:
     return keep_cookie("", seconds=0, scheme=scheme)
 
 
-def is_same_origin(headers: Headers) -> bool:
+def is_same_origin(headers: RequestHeaders) -> bool:
     """Return whether a form was sent by one of these pages, according to the browser.
 
     Browsers send Sec-Fetch-Site over https and to this machine, and Origin always. A request without either comes from another

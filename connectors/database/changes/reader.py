@@ -50,8 +50,6 @@ _SHAPES = {
     "backfill": dict,
 }  # fmt: skip
 """The types of members of the cursor. With another one, the table is read whole."""
-_POSITIONS = 2
-"""The version of the form of positions. A row index with positions of another form is not used."""
 _KEPT_SECONDS = 3600
 """A cursor with an older state is stored again although nothing changed, so that a restart does not read more."""
 
@@ -233,7 +231,7 @@ class ChangeReader:
         now = self._now()
         cursor_after |= backfill.member if backfill is not None else {}
         cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
-        definition = _digest([_POSITIONS, fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
+        definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
         hashed = hash_column(self._dialect, columns)
         rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
         is_whole = token is None or step.restriction is None or self._forget
@@ -244,7 +242,7 @@ class ChangeReader:
         if not is_whole and token is not None:
             if self._file is None:
                 self._index.begin(str(token["reading"]), definition)
-            since = {"whole": token.get("whole", token["swept"])}
+            since = {"whole": token["whole"]}
             swept = self._sweep(rows, since) if is_sweep else None
             if swept is not None or not is_sweep:
                 since |= {} if is_sweep else {"swept": token["swept"]}

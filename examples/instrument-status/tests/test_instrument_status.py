@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.sdk import SourceContext, SourceUnavailable
-from ingestd.sdk.testing import ConnectorConformance, OptionsConformance, Rig
+from ingestd.sdk.testing import ConnectorConformance, Rig
 from instrument_status import InstrumentStatusConnector, InstrumentStatusOptions
 from instrument_status.status_file import parse
 
@@ -54,11 +54,6 @@ class TestConformance(ConnectorConformance):
     @pytest.fixture
     def rig(self, tmp_path: Path) -> StatusRig:
         return StatusRig(tmp_path)
-
-
-class TestReleasedOptions(OptionsConformance):
-    connector = InstrumentStatusConnector
-    released_options = Path(__file__).with_name("released_options.json")
 
 
 def test_values_keep_their_text_and_units_are_a_separate_field() -> None:

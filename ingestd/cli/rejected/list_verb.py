@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ingestd.cli.line_output import echo_lines
-from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_line, to_json
 from ingestd.cli.rejected.selection import with_selection
 from ingestd.daemon.configuration import Configuration
@@ -18,7 +18,7 @@ from ingestd.process.terminal_text import echo
 @click.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of lines.")
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="NUMBER", help="Start after this number.")
-@json_lines_option("Print a JSON object a rejection, one a line, without a limit.")
+@json_option("Print a JSON object a rejection, one a line, without a limit.")
 @with_configuration_without_secrets
 @with_selection
 def list_(selection: Selection, configuration: Configuration, limit: int, after: int, as_json: bool) -> None:

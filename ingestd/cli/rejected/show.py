@@ -7,7 +7,7 @@ import sys
 import click
 
 from ingestd.cli.line_output import echo_lines
-from ingestd.cli.options import json_lines_option, with_configuration_without_secrets
+from ingestd.cli.options import json_option, with_configuration_without_secrets
 from ingestd.cli.rejected.presentation import format_details, to_json
 from ingestd.cli.rejected.selection import require_explicit, with_selection
 from ingestd.daemon.configuration import Configuration
@@ -18,7 +18,7 @@ from ingestd.process.terminal_text import echo, terminal_line
 
 
 @click.command()
-@json_lines_option("Print a JSON object a rejection, one a line.")
+@json_option("Print a JSON object a rejection, one a line.")
 @with_configuration_without_secrets
 @with_selection
 def show(selection: Selection, configuration: Configuration, as_json: bool) -> None:

@@ -213,8 +213,8 @@ def _read(file: int) -> _Content | None:
             state=str(text["state"]),
             sinks=frozenset(map(str, text["sinks"])),
             earlier=frozenset(map(str, text["earlier"])),
-            writer=str(text.get("writer", text["state"])),
-            attempt=int(text.get("attempt", 0)),
+            writer=str(text["writer"]),
+            attempt=int(text["attempt"]),
         )
     except (ValueError, KeyError, TypeError):
         return None

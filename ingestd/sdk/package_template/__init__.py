@@ -87,7 +87,6 @@ def _files(kind: str, module: str, values: Mapping[str, str]) -> Iterator[tuple[
         "common/init.py.txt": f"{module}/__init__.py",
         f"{kind}/connector.py.txt": f"{module}/connector.py",
         f"{kind}/test.py.txt": f"tests/test_{module}.py",
-        "common/released_options.json.txt": "tests/released_options.json",
     }
     for source, target in places.items():
         yield target, Template(files(__name__).joinpath(source).read_text(encoding="utf-8")).substitute(values)

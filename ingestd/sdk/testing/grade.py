@@ -31,7 +31,6 @@ _SUITES = {
     "FaultConformance": "faults",
     "KillConformance": "kills",
     "MemoryConformance": "memory",
-    "OptionsConformance": "options",
 }
 
 
@@ -102,7 +101,6 @@ def requirements(connector: type[Connector], package: Path, tests: SuiteReport) 
         "verify() checks the access before anything runs",
         "verify()",
     )
-    yield _suite(tests, "silver", "options", "Subclass OptionsConformance, with recorded options of each release.")
     if connector.memory_grows:
         yield Requirement(grade="silver", name="memory", passed=True, sentence=f"It grows: {connector.memory_grows}")
     else:

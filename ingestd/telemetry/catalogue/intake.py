@@ -130,7 +130,6 @@ class ContentKnown(Event, frozen=True, kw_only=True):
 class SourceNotice(Event, frozen=True, kw_only=True):
     """A notice of a source, such as how its folder is watched."""
 
-    former_name: ClassVar[str | None] = "source_told"
     pipeline: str
     sentence: str
 

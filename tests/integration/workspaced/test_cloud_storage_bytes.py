@@ -15,13 +15,13 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.types import Message, Scope
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
 from tests.support.api_client import api_client
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
+from workspaced.core.asgi import Message, Scope
 from workspaced.core.problems import UnavailableProblem
 from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.blobs.disk import DiskBlobs

@@ -5,12 +5,8 @@ import pkgutil
 import re
 from pathlib import Path
 
-from structlog.testing import capture_logs
-
 import ingestd.telemetry.catalogue
 from ingestd.telemetry import Event, event_name
-from ingestd.telemetry.catalogue.intake import SourceNotice
-from ingestd.telemetry.event import log_event
 
 
 def events() -> list[type[Event]]:
@@ -28,14 +24,6 @@ def test_every_event_documents_when_it_is_emitted_and_has_a_unique_name() -> Non
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)+", name) for name in names)
     assert all(kind.__doc__ for kind in events())
-
-
-def test_the_line_of_a_renamed_event_has_its_former_name() -> None:
-    renamed = SourceNotice(pipeline="masses", sentence="The folder is polled.")
-    with capture_logs() as lines:
-        log_event(renamed)
-    (line,) = lines
-    assert (line["event"], line["former_event"]) == ("source_notice", "source_told")
 
 
 def sources() -> dict[str, str]:

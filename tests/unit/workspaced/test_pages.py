@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from starlette.datastructures import Headers
 
+from workspaced.http.headers import RequestHeaders
 from workspaced.ui.addresses import address, below
 from workspaced.ui.blocks import tree_of
 from workspaced.ui.files import picture_of
@@ -42,7 +42,8 @@ def test_a_pager_links_to_the_first_page_and_to_the_next_page() -> None:
     ],
 )
 def test_a_form_is_accepted_if_the_browser_reports_the_same_origin(headers: dict[str, str], ours: bool) -> None:
-    assert is_same_origin(Headers(headers)) is ours
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    assert is_same_origin(RequestHeaders({"headers": raw})) is ours
 
 
 def test_the_session_cookie_is_found_by_its_exact_name_among_others() -> None:

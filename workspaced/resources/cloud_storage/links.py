@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -19,7 +18,7 @@ from workspaced.storage.port import Transaction
 
 PATH: Final = "/v1/cloud-storage/upload"
 _SIGNATURE: Final = "&signature="
-_UNSIGNED: Final = re.compile(r"\?expires=(\d{1,20})$", re.ASCII)
+_EXPIRES: Final = "?expires="
 _CONSTANT: Final = "upload_link_secret"
 _SEALED: Final = "sealed:"
 _SECRET_BYTES = 32
@@ -45,7 +44,7 @@ class UploadLinks:
     def link(self, base_url: str, *, upload_id: str, expires_at: int) -> str:
         """Return the URL for an upload; ``expires_at`` is milliseconds since 1970."""
         signature = self.signature(upload_id, str(expires_at))
-        return f"{base_url}{PATH}/{upload_id}?expires={expires_at}{_SIGNATURE}{signature}"
+        return f"{base_url}{PATH}/{upload_id}{_EXPIRES}{expires_at}{_SIGNATURE}{signature}"
 
     def require_signed(self, query: Mapping[str, str], *, upload_id: str, now: int) -> None:
         """Check the signature and the expiry of a link.
@@ -92,18 +91,17 @@ class UnsignedLinks:
         return encode({**record, "uploadUrl": record["uploadUrl"].rpartition(_SIGNATURE)[0]})
 
     def open(self, stored: bytes, *, purpose: str) -> bytes:
-        """Return the response with the signature; a response that an older version stored has it already.
+        """Return the response with the signature.
 
         Raises:
             UnavailableProblem: the secret can't be read now.
         """
         del purpose
         record = _link_record(stored)
-        unsigned = _UNSIGNED.search(record["uploadUrl"]) if record else None
-        if record is None or unsigned is None:
+        if record is None:
             return stored
         # The signature is of the service's own id, not of the URL, which begins with the caller's header Host.
-        signature = self._signer.signature(record["uploadId"], unsigned[1])
+        signature = self._signer.signature(record["uploadId"], record["uploadUrl"].rpartition(_EXPIRES)[2])
         return encode({**record, "uploadUrl": f"{record['uploadUrl']}{_SIGNATURE}{signature}"})
 
 

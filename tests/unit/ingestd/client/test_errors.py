@@ -9,8 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-import ingestd.client
-from ingestd.client import AsyncClient, Client, ServiceResponse
+from ingestd.client import AsyncClient, Client
 from ingestd.client import errors as kinds
 from ingestd.client.errors import Redirected, ServiceError, Unavailable, Unreachable, UnreadableResponse
 from ingestd.client.records import UploadLink
@@ -161,10 +160,3 @@ async def test_a_request_to_a_link_has_no_api_key(client_of: Callable[[Handler],
     assert "x-api-key" not in seen[0].headers
     assert SECRET not in str(seen[0].headers.raw)
     assert "hidden" not in str(caught.value)
-
-
-def test_deprecated_names_work_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="now UnreadableResponse"):
-        assert kinds.UnreadableAnswer is UnreadableResponse  # codespell:ignore answer
-    with pytest.warns(DeprecationWarning, match="now ServiceResponse"):
-        assert ingestd.client.Reply is ServiceResponse  # codespell:ignore reply

@@ -75,7 +75,7 @@ def test_messages_of_libraries_are_logged_from_warning_with_the_name_of_the_libr
     logging.getLogger("httpx").info("HTTP Request: GET /")
     logging.getLogger("watchdog.observers").warning("job %s was late", "mass")
     (line,) = lines(stream)
-    assert (line["level"], line["event"], line["former_event"]) == ("warning", "library_log", "library_spoke")
+    assert (line["level"], line["event"]) == ("warning", "library_log")
     assert (line["library"], line["message"]) == ("watchdog.observers", "job mass was late")
 
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
+from workspaced.core.asgi import Message, Receive, Scope, Send
 from workspaced.http.body_drain import DrainBodyMiddleware
 
 REFUSAL: list[Message] = [

@@ -5,11 +5,11 @@ import gzip
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.datastructures import Headers
-from starlette.types import Message
 
+from workspaced.core.asgi import Message
 from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
 from workspaced.http.bodies import read_body
+from workspaced.http.headers import RequestHeaders
 
 
 async def body(content: bytes, *, coding: str = "gzip", limit: int = 1_000, cut: int = 7) -> bytes:
@@ -19,7 +19,8 @@ async def body(content: bytes, *, coding: str = "gzip", limit: int = 1_000, cut:
     async def receive() -> Message:
         return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
 
-    return await read_body(receive, Headers({"Content-Encoding": coding} if coding else {}), limit=limit)
+    headers = [(b"content-encoding", coding.encode())] if coding else []
+    return await read_body(receive, RequestHeaders({"headers": headers}), limit=limit)
 
 
 @given(content=st.binary(max_size=1_000), cut=st.integers(1, 1_000))

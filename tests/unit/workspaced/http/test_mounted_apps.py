@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from starlette.types import Receive, Scope, Send
 
+from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.http.mounted_apps import MountedApps
 
 

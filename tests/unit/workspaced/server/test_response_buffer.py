@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from workspaced.core.asgi import ASGIApp, Receive, Scope, Send
 from workspaced.server.connections import Connections
 from workspaced.server.protocol import LimitedProtocol
 from workspaced.settings.model import Limits
