@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
+import time
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -16,6 +20,9 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 _REMOTE = re.compile(
     r"(nfs\d?|cifs|smb\d?|smbfs|9p|fuse|fuse\..*|afs|ceph|glusterfs|lustre|gfs2?|ocfs2|virtiofs|vboxsf|prl_fs|vmhgfs)$"
 )
+# These have no time of the last change of a file's status, or one that a program can set.
+_WITHOUT_CHANGE_TIME = re.compile(r"(v?fat|msdos|exfat|fuse|fuse\..*|vboxsf|prl_fs|vmhgfs)$")
+_TABLE_SECONDS = 30
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +68,29 @@ def current_mount(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> M
         return find_mount(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError:
         return None
+
+
+def has_change_time(device: int, table: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Return True if the file system of a device, as a file's status names it, has the time of a file's last change."""
+    kind = _kinds(table, int(time.monotonic() // _TABLE_SECONDS)).get(device, "")
+    return _WITHOUT_CHANGE_TIME.match(kind) is None
+
+
+@lru_cache(maxsize=1)
+def _kinds(table: Path, period: int) -> Mapping[int, str]:
+    """Return the kinds of the mounted file systems by device; the table is read once in a period."""
+    del period
+    kinds: dict[int, str] = {}
+    try:
+        lines = table.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return kinds  # the system has no mount table
+    for line in lines:
+        words = line.split(" ")
+        if len(words) >= 10 and "-" in words[6:]:
+            major, _, minor = words[2].partition(":")
+            kinds[os.makedev(int(major), int(minor))] = words[words.index("-", 6) + 1]
+    return kinds
 
 
 class MountGuard:

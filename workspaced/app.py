@@ -126,7 +126,9 @@ class Application:
             *audit_log.operations(),
             *webhooks.operations(settings.limits, self._secret_box),
             *delivery_routes.operations(self._secret_box),
-            *upload_routes.operations(settings.limits, self._blobs, self._upload_links),
+            *upload_routes.operations(
+                settings.limits, self._blobs, self._upload_links, self._authentication.verify_again
+            ),
             *file_routes.operations(settings.limits),
             *download_routes.operations(self._blobs),
             *self.publication.operations(pages=settings.docs),
@@ -293,6 +295,7 @@ class Application:
         await self._apply_constants()
         if self._secret_box.seals:
             await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
+        await self._store.write(lambda tx: webhook_store.enable_readable(tx, self._secret_box, now=now_ms()))
 
     async def _apply_constants(self) -> None:
         """Apply the constants of the data: the prefix of visible ids, and the secret of upload links.

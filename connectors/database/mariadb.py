@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import struct
 from collections.abc import Iterator, Sequence
@@ -62,6 +63,9 @@ _EXPRESSIONS = {
     "bit": "CAST(CAST({value} AS UNSIGNED) AS CHAR)",
     "geometry": "ST_AsText({value})",
 }
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+# The first versions with JSON_QUOTE and a limit for the time of a statement.
+_OLDEST_MARIADB, _OLDEST_MYSQL = (10, 2, 3), (5, 7, 8)
 
 
 class MariadbDialect(SqlDialect):
@@ -216,7 +220,8 @@ class MariadbSession(ReadSession):
         """Set the limits of the session and begin the transaction."""
         options = self._options
         total = max(1, round(options.read_timeout_seconds))
-        limit = f"max_statement_time = {total}" if self.is_mariadb() else f"max_execution_time = {total * 1000}"
+        is_mariadb = self.is_mariadb()
+        limit = f"max_statement_time = {total}" if is_mariadb else f"max_execution_time = {total * 1000}"
         lock = max(1, round(options.lock_timeout_seconds))
         consumer_seconds = max(60, total)  # how long the server waits for the mapping of a batch
         self.number = str(self.scalar("SELECT CONNECTION_ID()"))
@@ -228,8 +233,21 @@ class MariadbSession(ReadSession):
             self._run(statement)
 
     def is_mariadb(self) -> bool:
-        """Return True if the server is MariaDB, False if it is MySQL."""
-        return "mariadb" in str(self.scalar("SELECT VERSION()")).lower()
+        """Return True if the server is MariaDB, False if it is MySQL.
+
+        Raises:
+            SourceBroken: its version is too old.
+        """
+        version = str(self.scalar("SELECT VERSION()"))
+        is_mariadb = "mariadb" in version.lower()
+        product, oldest = ("MariaDB", _OLDEST_MARIADB) if is_mariadb else ("MySQL", _OLDEST_MYSQL)
+        found = _VERSION.match(version)
+        if found is not None and tuple(map(int, found.groups())) < oldest:
+            raise SourceBroken(
+                f"The database {self._options.address()} is {product} {found[0]}; the oldest supported version is"
+                f" {'.'.join(map(str, oldest))}. Upgrade the server, or read a replica with a newer version."
+            )
+        return is_mariadb
 
     def columns(self, source: str) -> list[ResultColumn]:
         """Return the columns of ``source``."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from connectors.directory.archiver import AcknowledgedFile
 from connectors.directory.drop_folder import Disposer
 from connectors.directory.folder_state import FolderState
+from connectors.files.content_proof import is_proof
 from connectors.filesystem import describe_error, translate_errors
 from ingestd.sdk import AcknowledgeLater, Acknowledgement, Cursor, SourceError, SourceUnavailable
 
@@ -108,8 +109,10 @@ class Acknowledger:
             raise SourceUnavailable(f"The status of {file.path} can't be read: {describe_error(error)}") from error
         if not identity.matches_cursor(cursor):
             return None
-        self._archiver.check_removable(file.path, name, acknowledgement)
         sha256 = str(cursor["sha256"])
+        if not self._keeps_files and not is_proof(identity) and not self._state.has_content(name, sha256):
+            return None
+        self._archiver.check_removable(file.path, name, acknowledgement)
         return AcknowledgedFile(
             path=file.path, name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement
         )

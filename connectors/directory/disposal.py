@@ -175,7 +175,7 @@ class _Transfer:
             self._undo()  # between two mounts of one file system, rename fails, too
             self._end(moved=_move_across(move, self.target))
             return
-        if Identity.from_status(archived.lstat()).has_same_content(move.identity):
+        if Identity.from_status(archived.lstat()).is_renamed(move.identity):
             self.is_moved = self.result = True
             return
         if move.note is not None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, configure_rule
 from connectors.directory.readiness.rule import ReadinessRule
 from connectors.formats import PATTERNS, FormatSetting
+from connectors.formats.names import expand_glob
 from connectors.formats.registry import globs_of
 
 _NAMED = 5
@@ -115,9 +116,14 @@ class DropOptions(BaseModel):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs, always as a tuple; by default also those of the configured format."""
+        """The globs, always as a tuple; by default also those of the configured format. ``**/`` may match no folder."""
+        globs = self._configured
         if self.pattern == PATTERNS and self.format is not None:
-            return tuple(dict.fromkeys((*PATTERNS, *globs_of(self.format.suffixes))))
+            globs = (*PATTERNS, *globs_of(self.format.suffixes))
+        return tuple(dict.fromkeys(variant for glob in globs for variant in expand_glob(glob)))
+
+    @property
+    def _configured(self) -> tuple[str, ...]:
         return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
 
     @property
@@ -125,5 +131,5 @@ class DropOptions(BaseModel):
         """The globs for a sentence; the default ones and long lists are shortened."""
         if self.pattern == PATTERNS:
             return "the suffixes of the known formats"
-        first, more = self.patterns[:_NAMED], len(self.patterns) - _NAMED
+        first, more = self._configured[:_NAMED], len(self._configured) - _NAMED
         return ", ".join(first) + (f" and {more} more" if more > 0 else "")

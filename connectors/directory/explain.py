@@ -76,6 +76,8 @@ def _explain_waiting(state: FolderState, name: str) -> str:
         return f"{name} has just arrived; the next scan considers it."
     if left > 0:
         return f"{name} must be unchanged for {left:.1f} more seconds (settle_seconds)."
+    if missed := state.read_files.missed(state.context.elapsed()).get(name):
+        return missed
     if rejection := state.readiness.rejection_reason(name):
         return f"{name} is about to be rejected. {rejection}"
     if reason := state.readiness.waiting_reason(name):
@@ -92,9 +94,7 @@ def _mismatch(options: DropOptions, name: str, kind: str) -> str:
     if kind != "file":
         return "it is not a regular file"
     if is_temporary(name):
-        return (
-            "a name that begins with . or ~$, or ends in .tmp, .part, .crdownload or .filepart, is temporary or hidden"
-        )
+        return "its name is that of a hidden, incomplete or system file, such as .name, ~$name, name.part, name~ or desktop.ini"
     if "/" in name and not options.recursive:
         return "it is in a sub-folder, and sub-folders are not scanned (recursive)"
     if options.pattern == PATTERNS:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
 from connectors.directory.folder_state import FolderState
+from connectors.files.content_proof import is_proof
 from connectors.files.file_batches import OpenFile, read_batches, unchanged_batch
 from connectors.files.notices import NoticeLog
 from connectors.files.resubmission import is_resubmitted
@@ -42,14 +43,21 @@ class FileReader:
                 return
             opened = file.open()
         except FileNotFoundError:
+            self._note_missed(name, "It is listed, and there is no such file when it is opened.")
             return  # removed since the scan, so nothing was read
         except OSError as error:
             raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
+        except SourceUnavailable as error:
+            self._note_missed(name, str(error))
+            raise
         except SourceBroken as error:
             known.mark_broken(name, self._state.found.files.get(name), str(error))
             raise
         with opened.file:
             if not self._state.is_as_scanned(opened):
+                self._note_missed(
+                    name, "When it is opened, it has another size, time or version than in the folder's list."
+                )
                 return
             known.begin(name, opened.identity)
             try:
@@ -62,6 +70,9 @@ class FileReader:
             except OSError as error:
                 raise SourceUnavailable(f"{file.path} can't be read: {describe_error(error)}") from error
 
+    def _note_missed(self, name: str, reason: str) -> None:
+        self._state.read_files.mark_missed(name, self._state.context.elapsed(), reason)
+
     def _check_readable(self, opened: OpenFile) -> None:
         if not opened.identity.size:
             raise SourceBroken(
@@ -73,6 +84,8 @@ class FileReader:
 
     def _read(self, opened: OpenFile, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
         sha256, is_known = opened.compare_content(cursor)
+        if not is_proof(opened.identity):
+            self._state.read_files.remember_content(opened.name, sha256)
         if is_known:
             yield unchanged_batch(opened, sha256, cursor)
             return

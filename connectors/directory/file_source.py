@@ -28,6 +28,7 @@ from ingestd.sdk import (
     SourceUnavailable,
     WaitingFile,
     WaitingReason,
+    counted,
 )
 from ingestd.sdk.formats.parser_process import Parsers
 
@@ -176,12 +177,15 @@ class FileSource(Connector):
         return self._state.stability.next_seconds(self.context.elapsed())
 
     def notices(self) -> Iterator[str]:
-        """Yield sentences on the files that the last scan skipped."""
+        """Yield sentences on the files that the last scan skipped, and on those that can't be acquired."""
         found = self._state.found
         if found.unmatched:
             yield found.unmatched_sentence
         if found.skipped:
             yield describe_skipped(found.skipped)
+        if missed := self._state.read_files.missed(self.context.elapsed()):
+            sentence, *others = missed.values()
+            yield f"{sentence} The same holds for {counted(len(others), 'more file')}." if others else sentence
 
     def count_waiting(self) -> Mapping[WaitingReason, int]:
         """Return the number of files that the last scan left unread, by reason."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from connectors.directory.drop_folder import DropFolder
@@ -11,11 +11,14 @@ from connectors.directory.read_files import ReadFiles
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.file_groups import Group
 from connectors.directory.scan import ScanResult
+from connectors.files.content_proof import is_proof
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.files.resubmission import is_resubmitted
 from connectors.files.stability import StabilityTracker
-from ingestd.sdk import Acknowledgement, Cursor, SourceContext, WaitingReason
+from ingestd.sdk import Acknowledgement, Cursor, SourceContext, SourceError, WaitingReason
+
+_COMPARED_BYTES = 64 * 2**20
 
 
 class FolderState:
@@ -40,6 +43,7 @@ class FolderState:
         self.found = ScanResult()
         self.held: dict[str, tuple[Cursor, Acknowledgement]] = {}
         self._rejected: dict[str, str] = {}
+        self._uncompared: list[str] = []
         self._waiting: Mapping[WaitingReason, Collection[str]] = {}
 
     @property
@@ -50,7 +54,8 @@ class FolderState:
     @property
     def waiting(self) -> Mapping[WaitingReason, Collection[str]]:
         """The files that the last scan left unread, and those that could not be read since, by reason. Thread-safe."""
-        return {**self._waiting, "unreadable": self.read_files.broken}
+        known = self.read_files
+        return {**self._waiting, "unreadable": [*known.broken, *known.missed(self.context.elapsed())]}
 
     def update(self) -> list[str]:
         """Scan the folder and return the names of the files to read, the oldest first.
@@ -66,6 +71,8 @@ class FolderState:
         self.readiness.update(found.files)
         stable = self.stability.update(found.files, now, elapsed=elapsed)
         is_known = self.read_files.is_known
+        for name in self._find_replaced(stable, found.files):
+            self.read_files.mark_replaced(name)
         candidates = self.read_files.unknown(stable, found.files)
         if self._rejected:
             again = self._rejected.keys() | candidates
@@ -80,6 +87,35 @@ class FolderState:
             "empty": [name for name in found.empty if not is_known(name, found.empty[name])],
         }
         return [*ready, *sorted(name for name in empty if not is_known(name, found.empty[name]))]
+
+    def _find_replaced(self, stable: Sequence[str], files: Mapping[str, Identity]) -> list[str]:
+        """Return the files that were replaced without a change of their status; only some file systems permit that.
+
+        A scan compares the contents of known files up to a limit of bytes, and the next scan those of the next ones.
+        """
+        contents = self.read_files.contents
+        if not contents:
+            return []
+        waiting = [name for name in self._uncompared if name in contents]
+        self._uncompared = waiting or list(contents)
+        is_stable = frozenset(stable).__contains__
+        left, replaced = _COMPARED_BYTES, list[str]()
+        while self._uncompared and left > 0:
+            name = self._uncompared.pop()
+            if is_stable(name):
+                left -= files[name].size
+                if not self.has_content(name, contents[name]):
+                    replaced.append(name)
+        return replaced
+
+    def has_content(self, name: str, sha256: str) -> bool:
+        """Return True if a file that its status does not identify has this content, or can't be opened now."""
+        try:
+            opened = self.drop.file(name).open()
+            with opened.file:
+                return opened.sha256() == sha256
+        except (OSError, SourceError):
+            return True  # the next reading reports why
 
     def scan(self) -> ScanResult:
         """Scan the folder, without the files that belong to others.
@@ -130,8 +166,10 @@ class FolderState:
 
         A server may state one identity for two files, the second dropped after the first was removed: its content decides.
         """
-        if not identity.matches_cursor(cursor):
+        if cursor is None or not identity.matches_cursor(cursor) or self.read_files.is_replaced(name):
             return False
+        if not is_proof(identity):
+            self.read_files.remember_content(name, str(cursor["sha256"]))
         return self._trusts_status or self.options.after == "keep" or self.read_files.has_ended(name, identity)
 
     def find_group(self, name: str) -> Group | None:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from connectors.files.resubmission import origin_name
+from connectors.formats.names import holds_no_data, is_no_data_folder
 
-_TEMPORARY = re.compile(
-    r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart|receipt\.json|reason\.txt)$", re.IGNORECASE | re.DOTALL
-)
-"""Names that never hold data of a user: hidden and incomplete files, and what ingestd writes about files."""
+_REPORTS = (".receipt.json", ".reason.txt")
+"""The ends of the names of what ingestd writes about files."""
 
 
 class NameFilter:
@@ -30,7 +29,7 @@ class NameFilter:
             origin = origin_name(base)
             if origin is None or not self._matches_pattern(origin, name.removesuffix(base) + origin):
                 return False
-        return not _TEMPORARY.match(base)
+        return not has_temporary_name(base)
 
     def _matches_pattern(self, base: str, name: str) -> bool:
         by_name, by_path = self._matches_name, self._matches_path
@@ -38,14 +37,14 @@ class NameFilter:
 
 
 def has_temporary_name(base: str) -> bool:
-    """Return True if the name, without folders, is hidden or temporary."""
-    return bool(_TEMPORARY.match(base))
+    """Return True if a file of this name, without folders, never holds data of a user."""
+    return holds_no_data(base) or base.lower().endswith(_REPORTS)
 
 
 def is_temporary(name: str) -> bool:
-    """Return True if the path has a hidden or temporary name, or is in a hidden folder."""
+    """Return True if the path has a hidden or temporary name, or is in a folder that is never read."""
     folders, _, base = name.rpartition("/")
-    return has_temporary_name(base) or any(folder.startswith(".") for folder in folders.split("/"))
+    return has_temporary_name(base) or any(map(is_no_data_folder, folders.split("/")))
 
 
 def _compile(patterns: Sequence[str], flags: int) -> Callable[[str], re.Match[str] | None] | None:

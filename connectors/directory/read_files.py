@@ -6,6 +6,9 @@ from collections.abc import Container, Iterable, Mapping
 
 from connectors.files.identity import Identity
 
+MISSED_SECONDS = 60.0
+"""A file that a scan finds, and that can't be acquired for so long, is reported: a moment later it often can."""
+
 
 class ReadFiles:
     """Which files were read, acknowledged or found broken.
@@ -20,13 +23,17 @@ class ReadFiles:
         self._unreadable: dict[str, Identity] = {}
         self._begun: dict[str, Identity] = {}
         self._ended: dict[str, Identity] = {}
+        self._missed: dict[str, tuple[float, str]] = {}
+        self._contents: dict[str, str] = {}
+        self._replaced: set[str] = set()
 
     def keep_only(self, names: Container[str]) -> None:
         """Forget every file that is not among ``names``."""
         self._begun.clear()
-        for known in (self._broken, self._acknowledged, self._read, self._ended):
+        for known in (self._broken, self._acknowledged, self._read, self._ended, self._missed, self._contents):
             for name in [name for name in list(known) if name not in names]:
                 del known[name]
+        self._replaced = {name for name in self._replaced if name in names}
 
     def forget(self) -> None:
         """Forget everything, so that every file is read again."""
@@ -38,10 +45,12 @@ class ReadFiles:
     def begin(self, name: str, identity: Identity) -> None:
         """Record that the file is being read, until `keep_only`."""
         self._begun[name] = identity
+        self._missed.pop(name, None)
 
     def mark_read(self, name: str, identity: Identity) -> None:
         """Record that the file was read as it is; whether its entries are acknowledged is not known."""
         self._read[name] = identity
+        self._missed.pop(name, None)
 
     def mark_acknowledged(self, name: str, identity: Identity) -> None:
         """Record that everything from the file is acknowledged and the file stays in the folder."""
@@ -55,15 +64,36 @@ class ReadFiles:
     def end(self, name: str, identity: Identity) -> None:
         """Record that this process read the content of the file to its end; whether that was stored is not known."""
         self._ended[name] = identity
+        self._replaced.discard(name)
 
     def has_ended(self, name: str, identity: Identity) -> bool:
         """Return True if this process read the content of the file to its end, and did not remove the file since then."""
         return name in self._ended and identity.has_same_content(self._ended[name])
 
+    def remember_content(self, name: str, sha256: str) -> None:
+        """Record the hash of the content that was read, of a file that its status does not identify."""
+        self._contents[name] = sha256
+
+    @property
+    def contents(self) -> Mapping[str, str]:
+        """The hashes of `remember_content`, by name."""
+        return self._contents
+
+    def mark_replaced(self, name: str) -> None:
+        """Forget a file: another one has its status, so that is read, whatever a cursor says."""
+        self._replaced.add(name)
+        for known in (self._broken, self._acknowledged, self._read, self._ended, self._contents):
+            known.pop(name, None)
+
+    def is_replaced(self, name: str) -> bool:
+        """Return True if another file took the place of the one that was read, and was not read to its end yet."""
+        return name in self._replaced
+
     def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
         """Record that the file can't be read as it is."""
         if identity is not None:
             self._broken[name] = (identity, reason)
+            self._missed.pop(name, None)
 
     def mark_unreadable(self, name: str, identity: Identity) -> None:
         """Record that the content of the file can't be read, until `take_unreadable`."""
@@ -79,6 +109,19 @@ class ReadFiles:
         The mapping may have rejected it, not the connector.
         """
         self.mark_broken(name, self._begun.get(name), reason)
+
+    def mark_missed(self, name: str, elapsed: float, reason: str) -> None:
+        """Record that a file of the scan could not be acquired, until it is; ``elapsed`` as of `SourceContext.elapsed`."""
+        since, _ = self._missed.get(name, (elapsed, ""))
+        self._missed[name] = (since, reason)
+
+    def missed(self, elapsed: float) -> dict[str, str]:
+        """Return the files that could not be acquired for `MISSED_SECONDS`, each with a sentence. Thread-safe."""
+        return {
+            name: f"{name} has been in the folder for {elapsed - since:.0f} seconds and can't be read. {reason}"
+            for name, (since, reason) in list(self._missed.items())
+            if elapsed - since >= MISSED_SECONDS
+        }
 
     def clear_broken(self, name: str) -> None:
         """Allow another reading of a broken file, because something other than the file changed."""

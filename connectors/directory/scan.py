@@ -12,6 +12,7 @@ import msgspec
 from connectors.directory.name_filter import NameFilter, has_temporary_name
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, is_not_responding, real_path
+from connectors.formats.names import is_no_data_folder
 from ingestd.sdk import SourceUnavailable, counted
 
 _NAMED = 5
@@ -123,9 +124,16 @@ class Scanner:
                 elif self._matches(entry.name, name):
                     if _is_text(name, found):
                         self._add(entry, name, found)
+                elif self._is_folder_link(entry):
+                    found.skipped[readable_name(name)] = "it is a link to a folder, which is not followed"
                 elif entry.is_file(follow_symlinks=False) and not self._belongs_to_others(entry.name, name):
                     found.count_unmatched(name)
         return below
+
+    def _is_folder_link(self, entry: os.DirEntry[str]) -> bool:
+        """Return True for a link to a folder that would be scanned if it were no link."""
+        is_link = self._recursive and entry.is_symlink() and not is_no_data_folder(entry.name)
+        return is_link and os.path.isdir(entry.path)  # noqa: PTH112 - raises nothing, also for a link to itself
 
     def _belongs_to_others(self, base: str, name: str) -> bool:
         if has_temporary_name(base) or self._is_companion(base):
@@ -134,7 +142,7 @@ class Scanner:
         return self._is_read(f"{self._real_folder}/{name}")
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> bool:
-        if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
+        if not self._recursive or is_no_data_folder(entry.name) or not _is_text(name, found):
             return False
         return real_path(Path(entry.path)) not in self._excluded
 

@@ -20,6 +20,7 @@ from connectors.files import (
     read_sample_file,
     unchanged_batch,
 )
+from connectors.files.content_proof import is_proof
 from connectors.files.notices import NoticeLog
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import ConnectorWatch
@@ -129,7 +130,8 @@ class FileConnector(Connector):
 
     def _read_once(self, cursor: Cursor | None, known: LoadSections | None) -> Iterator[Batch]:
         try:
-            if Identity.from_status(self._path.stat()).matches_cursor(cursor):
+            identity = Identity.from_status(self._path.stat())
+            if identity.matches_cursor(cursor) and is_proof(identity):
                 return
             opened = open_file(self._path, self._name)
         except FileNotFoundError:
@@ -158,6 +160,8 @@ class FileConnector(Connector):
                 f"{self._name} is empty. Nothing that came from it is removed. Save it again with its content."
             )
         sha256, is_known = opened.compare_content(cursor)
+        if is_known and opened.identity.matches_cursor(cursor):
+            return
         if is_known:
             yield unchanged_batch(opened, sha256, cursor)
             return

@@ -9,7 +9,7 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
@@ -23,6 +23,7 @@ from connectors.files.read_ahead import read_ahead
 from connectors.files.resubmission import is_resubmitted, split_by_origin
 from connectors.formats import Format, RecordChunk
 from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
+from ingestd.sdk.formats import broken_instead_of_failed
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 
 _BLOCK_BYTES = 2**20
@@ -67,7 +68,8 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.is_private:
             return
-        if not Identity.from_status(os.fstat(self.file.fileno())).has_same_content(self.identity):
+        # A file that is renamed or removed meanwhile is read as it was; its content is hashed on the way, too.
+        if not Identity.from_status(os.fstat(self.file.fileno())).is_renamed(self.identity):
             raise SourceUnavailable(
                 f"{self.name} was written to while it was read; it is read again once it is stable."
             )
@@ -123,9 +125,10 @@ def read_batches(
     chunk: RecordChunk | None = None
     try:
         if known is None or opened.identity.size < SECTIONS_BYTES or is_resubmitted(opened.name):
-            chunks = file_format.read(cast("BinaryIO", part), opened.name)
+            read = partial(file_format.read, cast("BinaryIO", part), opened.name)
         else:
-            chunks = file_format.read_sections(cast("BinaryIO", part), opened.name, known())
+            read = partial(file_format.read_sections, cast("BinaryIO", part), opened.name, known())
+        chunks = broken_instead_of_failed(read, file_format, opened.name)
         if opened.identity.size > BLOCK_BYTES:  # a smaller file is one chunk
             chunks = read_ahead(chunks)
         for following in split_by_origin(chunks, opened.name):

@@ -11,8 +11,9 @@ from ingestd.sdk import Cursor
 class Identity(NamedTuple):
     """Device, inode, size in bytes, and times in nanoseconds since the epoch.
 
-    If only ``ctime_ns`` differs, the permissions changed and the content did not. ``version`` is what a server states about the
-    content, such as an ETag; of a file on disk it is empty.
+    If only ``ctime_ns`` differs, the file was renamed, its permissions changed, or another file took its place with the inode,
+    the size and the time of the former one, as when an archive with fixed times is unpacked again. Only its content shows which.
+    ``version`` is what a server states about the content, such as an ETag; of a file on disk it is empty.
     """
 
     device: int
@@ -28,9 +29,12 @@ class Identity(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def has_same_content(self, other: Identity | None) -> bool:
-        """Return True if nothing suggests another content: everything except ``ctime_ns`` is equal."""
-        # The first comparison is the usual case, and a scan makes it for every file of a folder.
-        return self == other or (other is not None and self[:4] == other[:4] and self.version == other.version)
+        """Return True if nothing suggests another content."""
+        return self == other
+
+    def is_renamed(self, other: Identity) -> bool:
+        """Return True if ``other`` may be this file before it was renamed, which changes ``ctime_ns``."""
+        return self[:4] == other[:4] and self.version == other.version
 
     def matches_cursor(self, cursor: Cursor | None) -> bool:
         """Return True if the cursor is from a complete reading of the file, which did not change since then."""
@@ -46,6 +50,7 @@ class Identity(NamedTuple):
             "inode": self.inode,
             "size": self.size,
             "mtime_ns": self.mtime_ns,
+            "ctime_ns": self.ctime_ns,
             "sha256": sha256,
         }
         return {**cursor, "version": self.version} if self.version else cursor

@@ -31,8 +31,7 @@ class StabilityTracker:
         stable: list[str] = []
         for name, identity in files.items():
             seen = known.get(name)
-            # Equal in all but a few files of a folder, where the comparison without a call counts.
-            if seen is not None and (seen[0] == identity or seen[0].has_same_content(identity)) and seen[1] <= passed:
+            if seen is not None and seen[0] == identity and seen[1] <= passed:
                 since = seen[1]
             elif self._is_first and identity.mtime_ns / 1e9 <= now:
                 since = passed - (now - identity.mtime_ns / 1e9)

@@ -43,12 +43,17 @@ def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str,
         raise SourceBroken(
             f"{file}: the header has more than one column {listed}. Give each its own name, or set repeated_columns: number."
         )
-    first: set[str] = set()
-    for at, name in enumerate(names):
-        if name in first:
-            names[at] = taken.add(name)
-        first.add(name)
-    return tuple(names)
+    return tuple(numbered_names(names))
+
+
+def numbered_names(names: Sequence[str]) -> list[str]:
+    """Return the names; a repeated one gets the first number that makes it differ from all others."""
+    taken, used = UniqueNames(names), set[str]()
+    found = []
+    for name in names:
+        found.append(taken.add(name) if name in used else name)
+        used.add(name)
+    return found
 
 
 class UniqueNames:

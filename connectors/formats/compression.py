@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bz2
 import dataclasses
+import errno
 import fnmatch
 import gzip
 import lzma
+import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
@@ -18,7 +20,8 @@ import polars as pl
 from backports import zstd
 from msgspec.structs import replace
 
-from ingestd.sdk import SourceBroken
+from connectors.formats.names import expand_glob, holds_no_data, is_no_data_folder
+from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk
@@ -40,10 +43,21 @@ UNPACKING_ERRORS = (
     zstd.ZstdError,
     zipfile.BadZipFile,
     NotImplementedError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    struct.error,
 )
 """What unpacking raises if the file, or the disk under it, is damaged."""
-_TEMPORARY = ("__MACOSX/", ".", "~$")
+
+
+def is_disk_error(error: Exception) -> bool:
+    """Return True if the disk failed, and not the file. A damaged zip file has parts at places that no file has (EINVAL)."""
+    return isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}
+
+
 _ENCRYPTED = 0x1
+_NAMED = 3
 
 PACKED_SUFFIXES = (*_OPENERS, ".zip")
 _ZIP_SUFFIXES = (".zip", ".reqifz")
@@ -85,7 +99,7 @@ def unpack_completely(path: Path, name: str) -> None:
             while bounded.read(2**20):
                 pass
     except UNPACKING_ERRORS as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if is_disk_error(error):
             raise
         raise SourceBroken(f"{name} can't be unpacked to its end: {str(error) or type(error).__name__}") from error
 
@@ -117,8 +131,8 @@ class Packed(Format):
             with _OPENERS[packed_suffix(name)](file) as unpacked:
                 yield from self._read(unpacked, name, inner_name(name))
         except UNPACKING_ERRORS as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk failed, not the file
+            if is_disk_error(error):
+                raise
             raise SourceBroken(
                 f"{name} can't be unpacked: {str(error) or type(error).__name__}. Pack it again."
             ) from error
@@ -128,13 +142,30 @@ class Packed(Format):
             members = [info for info in archive.infolist() if not info.is_dir() and self._is_wanted(info.filename)]
             if not members:
                 raise SourceBroken(f"{name} holds no file that matches {self.member}.")
+            others = self._without_format(members)
+            members = [info for info in members if info.filename not in others]
+            notice = _describe_others([*others])
             for info in sorted(members, key=lambda info: info.filename):
                 if info.flag_bits & _ENCRYPTED:
                     raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
                 self._check_member(name, info.filename)
                 with archive.open(info) as unpacked:
                     for chunk in self._read(unpacked, name, info.filename):
-                        yield _with_member(chunk, info.filename, alone=len(members) == 1)
+                        yield _with_member(chunk, info.filename, notice, alone=len(members) == 1)
+
+    def _without_format(self, members: Sequence[zipfile.ZipInfo]) -> Collection[str]:
+        """Return the names of members such as a README that no format reads; none if ``member`` selects them, or all are such."""
+        if self.member != "*":
+            return ()
+        others = {info.filename: None for info in members if not self._has_format(info.filename)}  # in their order
+        return others.keys() if len(others) < len(members) else ()
+
+    def _has_format(self, member: str) -> bool:
+        try:
+            self.inner_format(member)
+        except SourceBroken:
+            return False
+        return True
 
     def _check_member(self, name: str, member: str) -> None:
         try:
@@ -146,9 +177,9 @@ class Packed(Format):
 
     def _is_wanted(self, member: str) -> bool:
         path = PurePosixPath(member)
-        if member.startswith(_TEMPORARY[0]) or path.name.startswith(_TEMPORARY[1:]):
+        if holds_no_data(path.name) or any(map(is_no_data_folder, path.parts[:-1])):
             return False
-        return fnmatch.fnmatch(member if "/" in self.member else path.name, self.member)
+        return any(fnmatch.fnmatch(member if "/" in glob else path.name, glob) for glob in expand_glob(self.member))
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
         bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
@@ -193,9 +224,19 @@ class _BoundedReader:
         return data
 
 
-def _with_member(chunk: RecordChunk, member: str, *, alone: bool) -> RecordChunk:
+def _describe_others(names: Sequence[str]) -> str:
+    """Return a sentence on the members that are not read; empty if there are none."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"No format reads its members {', '.join(names[:_NAMED])}{more}, so only the others were read."
+
+
+def _with_member(chunk: RecordChunk, member: str, notice: str, *, alone: bool) -> RecordChunk:
     """Return the chunk with its member as a fact. With several members, each position names its member."""
     facts = {**chunk.facts, "file.member": member}
+    if notice:
+        facts[NOTICE] = " ".join(filter(None, [chunk.facts.get(NOTICE), notice]))
     if alone:
         return replace(chunk, facts=facts)
     positions = chunk.positions.cast(pl.String)

@@ -14,7 +14,7 @@ from connectors.http.page_address import Paging, check_new
 from connectors.http.since import NoRank, read_change
 from connectors.http.spool import Spool, digest_of
 from connectors.http.validators import Validator, validator_of
-from ingestd.sdk import Reject, SourceBroken
+from ingestd.sdk import Reject, SourceBroken, note_progress
 
 _SHOWN_BYTES = 1000
 
@@ -83,6 +83,7 @@ class Collector:
                 found.records += 1
                 self._add(spool, found, text)
             found.pages += 1
+            note_progress()
             found.bytes += len(response.body)
             if found.bytes > options.max_bytes:
                 raise SourceBroken(f"{shown} sends more than {options.max_bytes} bytes in one reading (max_bytes).")

@@ -29,6 +29,7 @@ from ingestd.sdk import (
     SourceUnavailable,
     Step,
     counted,
+    mark_last,
     pack,
 )
 from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
@@ -137,7 +138,8 @@ class HttpConnector(Connector):
         self._notice = "" if is_whole else _MOVED.format(url=display(self.options.url))
         end = {"of": self._identity(), "pages": storable(found.validators) if is_whole else []}
         held: Batch | None = None
-        for batch in self._batches(spool, chosen, found.faulty, lambda _: {"of": self._identity()}):
+        begin = {"of": self._identity()}
+        for batch in self._batches(spool, chosen, found.faulty, begin, lambda _: begin):
             if held is not None:
                 yield held
             held = dataclasses.replace(batch, partial=not is_whole)
@@ -170,8 +172,11 @@ class HttpConnector(Connector):
         fresh = boundary.divide(spool)
         faulty = boundary.new_faults(found.faulty)
         if fresh or faulty:
-            yield from self._batches(
-                spool, fresh, faulty, lambda block: {"of": self._identity(), **boundary.pass_over(block)}
+            known = {**cursor, "of": self._identity()}
+            yield from mark_last(
+                self._batches(
+                    spool, fresh, faulty, known, lambda block: {"of": self._identity(), **boundary.pass_over(block)}
+                )
             )
 
     # ------------------------------------------------------------------------------------------------------------ batches
@@ -181,21 +186,23 @@ class HttpConnector(Connector):
         spool: Spool,
         chosen: Sequence[Stored],
         faulty: Sequence[Faulty],
+        cursor: Cursor,
         cursor_after: Callable[[Block], Cursor],
     ) -> Iterator[Batch]:
-        """Yield at least one batch. ``cursor_after``: the cursor after a block, called in order."""
+        """Yield at least one batch. ``cursor``: that of the begin. ``cursor_after``: that after a block, called in order."""
         facts = {"http.url": display(self.options.url)}
         rejects = tuple(one.reject for one in faulty)
         blocks: Iterator[Block] = spool.blocks(chosen)
         for block in blocks:
-            cursor = cursor_after(block)
+            before, cursor = cursor, cursor_after(block)
             numbers = RecordLocation(row=0 if self.options.keys else block[0][0].number - 1)
             texts = [text for _, text in block]
             chunks = list(read_texts(texts, numbers, RECORD_BYTES, CELLS, unit="Item"))
-            for chunk in chunks:
+            for number, chunk in enumerate(chunks, start=1):
                 # A block is cut only if its records have no common names; its earlier parts don't have its cursor yet.
+                reached = cursor if number == len(chunks) else before
                 yield dataclasses.replace(
-                    self._placed(chunk, block).to_batch(cursor, facts), rejects=(*chunk.rejects, *rejects)
+                    self._placed(chunk, block).to_batch(reached, facts), rejects=(*chunk.rejects, *rejects)
                 )
                 rejects = ()
         if not chosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import msgspec
 
@@ -17,8 +17,7 @@ Post = Callable[[str, Mapping[str, str], bytes], Awaitable[bytes]]
 
 class _IssuedToken(msgspec.Struct):
     access_token: str
-    token_type: str = "Bearer"  # noqa: S105 - the kind of token
-    expires_in: float = 0
+    token_type: str | None = None
 
 
 class RequestCredentials(msgspec.Struct):
@@ -58,7 +57,8 @@ class RequestCredentials(msgspec.Struct):
     async def _fetch(self, auth: OAuthClientAuth) -> str:
         form = {"grant_type": "client_credentials"} | ({"scope": auth.scope} if auth.scope else {})
         headers = {
-            "authorization": _basic(auth.client_id, auth.client_secret.get_secret_value()),
+            # As the values of a form, which RFC 6749, section 2.3.1, requires: a colon or a % would else be read otherwise.
+            "authorization": _basic(quote_plus(auth.client_id), quote_plus(auth.client_secret.get_secret_value())),
             "content-type": "application/x-www-form-urlencoded",
             "accept": "application/json",
         }
@@ -69,7 +69,7 @@ class RequestCredentials(msgspec.Struct):
             raise SourceBroken(
                 f"{auth.token_url} responded without an access token. Check token_url, client_id and client_secret."
             ) from None
-        if token.token_type.lower() != "bearer":
+        if (token.token_type or "bearer").lower() != "bearer":
             raise SourceBroken(
                 f"{auth.token_url} issues tokens of the type {token.token_type!r}; only Bearer is known."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import email.utils
 import ssl
 import zlib
@@ -14,6 +15,7 @@ import httpx
 
 from connectors.http.credentials import RequestCredentials
 from connectors.http.options import HttpOptions
+from connectors.tls import classify, describe, find_tls_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 PAGE_BYTES = 64 * 2**20
@@ -52,7 +54,7 @@ class PageExchange:
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str, conditions: Mapping[str, str]) -> PageResponse:
-        """Request ``url``, without the configured parameters, which are added. ``conditions``: headers such as If-None-Match.
+        """Request ``url``. The configured parameters that it lacks are added. ``conditions``: headers such as If-None-Match.
 
         Waits at most a minute, three times, if the service asks for that.
 
@@ -98,7 +100,9 @@ class PageExchange:
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
         headers |= {"accept": "application/json", "accept-encoding": "gzip", **conditions}
         headers |= await self._credentials.headers()
-        params = httpx.URL(url).params.merge({name: value.get_secret_value() for name, value in options.params.items()})
+        # A link to the next page may have another value of a configured parameter, such as a number of a page.
+        configured = httpx.QueryParams({name: value.get_secret_value() for name, value in options.params.items()})
+        params = configured.merge(httpx.URL(url).params)
         request = self._opened().build_request("GET", httpx.URL(url).copy_with(params=params), headers=headers)
         return await self._send(request, display(url), PAGE_BYTES)
 
@@ -125,10 +129,8 @@ class PageExchange:
             raise SourceUnavailable(f"{shown} did not send a page within {timeout * _SLOW_TIMES:g} seconds.") from None
         except httpx.TimeoutException:
             raise SourceUnavailable(f"{shown} did not respond within {timeout:g} seconds (timeout_seconds).") from None
-        except ssl.SSLError as error:
-            raise SourceUnavailable(f"{shown} can't be trusted: {error.reason or error}.") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise SourceUnavailable(f"{shown} can't be reached: {_words(error)}.") from None
+            raise SourceUnavailable(f"{shown} can't be reached: {_words(error)}") from None
         return PageResponse(url=shown, status=response.status_code, headers=headers, body=body)
 
     def _opened(self) -> httpx.AsyncClient:
@@ -164,7 +166,7 @@ def origin(url: str) -> tuple[str, str, int]:
 
 
 async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
-    """Return the body, unpacked a piece at a time, so that a small packed body can't fill the memory.
+    """Return the body without a byte order mark, unpacked a piece at a time, so that a small packed body can't fill the memory.
 
     Raises:
         SourceBroken: it has more than ``most`` bytes, or is packed in an unknown way.
@@ -188,7 +190,7 @@ async def _read(response: httpx.Response, shown: str, most: int) -> bytes:
             raise SourceBroken(f"{shown} sends a page with more than {most} bytes. Request smaller pages (page: size).")
     if unpacking is not None and not unpacking.eof:
         raise SourceUnavailable(f"{shown} sent a packed page that ends early.")
-    return bytes(body)
+    return bytes(body.removeprefix(codecs.BOM_UTF8))
 
 
 def _checked(response: PageResponse) -> PageResponse:
@@ -229,4 +231,7 @@ def _retry_after(response: PageResponse) -> float | None:
 
 
 def _words(error: Exception) -> str:
-    return (str(error) or type(error).__name__).rstrip(".")
+    if (of_tls := find_tls_error(error)) is not None:
+        detail = getattr(of_tls, "verify_message", "") or of_tls.reason or ""
+        return describe(classify(of_tls), detail=detail, trust="name its file as ca_file")
+    return f"{(str(error) or type(error).__name__).rstrip('.')}."

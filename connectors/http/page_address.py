@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urljoin
 
@@ -44,7 +44,7 @@ class Paging:
             params[self._page.param] = str(self._number)
         elif self._page.type == "offset":
             params[self._page.param] = "0"
-        return _with(self._options.url, params)
+        return _with(_without(self._options.url, self._options.params), params)
 
     def next(self, target: str, response: PageResponse, document: PageDocument, records: int) -> str | None:
         """Return the address after the page at ``target``, which had ``records`` records; None at the end.
@@ -90,12 +90,16 @@ class Paging:
         return None
 
     def _without_configured(self, url: str) -> str:
-        """Remove the configured parameters, which are secrets, from an address that may be stored."""
-        parsed = httpx.URL(url)
-        params = parsed.params
-        for name in self._options.params:
-            params = params.remove(name)
-        return url if params == parsed.params else str(parsed.copy_with(params=params))
+        """Remove the configured values, which are secrets, from an address that may be stored. Other values are the service's."""
+        given = httpx.URL(url).params
+        return _without(
+            url,
+            [
+                name
+                for name, value in self._options.params.items()
+                if given.get_list(name) == [value.get_secret_value()]
+            ],
+        )
 
 
 def check_new(target: str, visited: set[str], url: str) -> None:
@@ -103,6 +107,14 @@ def check_new(target: str, visited: set[str], url: str) -> None:
     if target in visited:
         raise SourceBroken(f"{display(url)} leads from a page to one that was read already. Check page.")
     visited.add(target)
+
+
+def _without(url: str, names: Iterable[str]) -> str:
+    parsed = httpx.URL(url)
+    params = parsed.params
+    for name in names:
+        params = params.remove(name)
+    return url if params == parsed.params else str(parsed.copy_with(params=params))
 
 
 def _with(url: str, params: Mapping[str, str]) -> str:

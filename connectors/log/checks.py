@@ -27,6 +27,10 @@ def run_checks(
     if unreadable := sorted(name for name in matching if not os.access(folder.path / name, os.R_OK)):
         sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
+    if folder.unread:
+        sentences = list(folder.unread.values())
+        more = [f"So are {len(sentences) - _NAMED} more."] if len(sentences) > _NAMED else []
+        yield Step(name="links", outcome="failed", sentence=" ".join([*sentences[:_NAMED], *more]))
     logs = names.logs(files)
     listed = f": {_list(logs)}" if logs else ""
     yield Step(name="logs", outcome="passed", sentence=f"{len(logs)} match {', '.join(options.patterns)}{listed}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -35,6 +34,7 @@ from ingestd.sdk import (
     SourceContext,
     SourceUnavailable,
     Step,
+    mark_last,
 )
 
 
@@ -49,8 +49,8 @@ class LogConnector(Connector):
 
     def __init__(self, options: LogOptions, context: SourceContext) -> None:
         super().__init__(options, context)
-        self._folder = LogFolder(context.base / options.path)
         self._names = LogNames(options.patterns, options.rotations, case_sensitive=options.case_sensitive)
+        self._folder = LogFolder(context.base / options.path, self._names)
         self._followed: dict[str, FollowedFiles] = {}
         self._cursors: dict[str, tuple[Cursor | None, LogCursor]] = {}
         self._pending = PendingLines(options.idle_seconds, context)
@@ -82,6 +82,10 @@ class LogConnector(Connector):
         """Yield the whole records written since ``cursor``, first of rotated files, then of the current one."""
         log = partition.name
         self._pending.reset(log)
+        yield from mark_last(self._batches(log, cursor))
+
+    def _batches(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
+        """Yield what can be read now; what follows a file that changes meanwhile is read later."""
         try:
             yield from self._read(log, cursor)
         except FilesChanging:
@@ -98,16 +102,12 @@ class LogConnector(Connector):
         followed.keep_only({file.part.id for file in matched.files})
         if matched.lost is not None:
             self._report_lost(log, matched.lost)
-        held: Batch | None = None
         for batch, now in self._read_files(log, matched, log_cursor, followed):
             if batch is None:
-                self._cursors[log] = (held.cursor if held is not None else cursor, now)
-                break
-            if held is not None:
-                yield held
-            held = batch
-        if held is not None:
-            yield dataclasses.replace(held, last=True)
+                self._cursors[log] = (cursor, now)
+                return
+            cursor = batch.cursor
+            yield batch
 
     def _read_files(
         self, log: str, matched: LogFiles, log_cursor: LogCursor, followed: FollowedFiles
@@ -122,6 +122,7 @@ class LogConnector(Connector):
             self._format_for(log),
             idle_seconds=self.options.idle_seconds,
             is_overdue=self._is_overdue(log),
+            hold=lambda: self._pending.hold(log),
             columns=log_cursor.columns,
         )
         for at, file in enumerate(matched.files):
@@ -202,6 +203,8 @@ class LogConnector(Connector):
         except SourceUnavailable as error:
             return str(error)
         current = self._names.current(name, files)
+        if (link := {**self._folder.unread, **self._folder.repeated}.get(name)) is not None:
+            return link
         if current not in files or self._names.log_of(current) != name:
             return None
         try:
@@ -213,6 +216,10 @@ class LogConnector(Connector):
         unread = f"{name} {state}; its rows are read as they are written."
         return self._pending.sentence(name) or (unread if cursor is None or is_empty else None)
 
+    def notices(self) -> Iterable[str]:
+        """Return why links with the name of a log are not read."""
+        return self._folder.unread.values()
+
     def locate(self, path: Path) -> str | None:
         """Return the log to which a file of the folder belongs; None if it belongs to none."""
         for spelled, folder in (
@@ -220,7 +227,7 @@ class LogConnector(Connector):
             (real_path(path.parent), real_path(self._folder.path)),
         ):
             if (spelled if spelled == folder else spelled.parent) == folder:
-                return self._names.log_of(path.name)
+                return self._names.log_of(self._folder.link_to(path.name))
         return None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log stays in its folder

@@ -48,10 +48,10 @@ class FileTop(msgspec.Struct, frozen=True, kw_only=True):
 class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a log. The field names are part of stored cursors.
 
-    ``size`` and ``mtime_ns`` are those at its last reading. Everything before ``offset`` was read and has the hash ``sha256``;
-    ``marks`` are earlier such pairs. ``half``: the number of bytes behind ``offset`` that were read as a line without a line
-    end, the row after ``half_row``. ``skips``: the bytes up to the next line end belong to a line that was rejected for its
-    size. ``rotated``: the file is no longer written. ``packed``: it is read unpacked, and offsets count unpacked bytes;
+    ``size``, ``mtime_ns`` and ``ctime_ns`` are those at its last reading. Everything before ``offset`` was read and has the hash
+    ``sha256``; ``marks`` are earlier such pairs. ``half``: the number of bytes behind ``offset`` that were read as a line without
+    a line end, the row after ``half_row``. ``skips``: the bytes up to the next line end belong to a line that was rejected for
+    its size. ``rotated``: the file is no longer written. ``packed``: it is read unpacked, and offsets count unpacked bytes;
     ``done``: to its end. ``lost``: it was not found, and that was reported.
     """
 
@@ -59,6 +59,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
     inode: int
     size: int = 0
     mtime_ns: int = 0
+    ctime_ns: int = 0
     offset: int = 0
     sha256: str = ""
     top: FileTop | None = None
@@ -88,8 +89,12 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_unchanged(self, identity: Identity) -> bool:
         """Return True if nothing suggests that the file holds more than was read."""
-        same = (self.size, self.mtime_ns) == (identity.size, identity.mtime_ns)
-        return same and (self.done if self.packed else self.offset + self.half == identity.size)
+        if (self.size, self.mtime_ns) != (identity.size, identity.mtime_ns):
+            return False
+        # A packed file is not written again: another time of its change comes from its new name.
+        if self.packed:
+            return self.done
+        return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
         """Return the part for another file with the same content.
@@ -103,6 +108,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True):
             inode=identity.inode,
             size=0,
             mtime_ns=0,
+            ctime_ns=0,
             packed=packed,
             done=False,
             lost=False,

@@ -9,18 +9,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from connectors.files import Identity
-from connectors.filesystem import describe_error
+from connectors.filesystem import describe_error, real_path
+from connectors.log.names import LogNames
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
 class LogFolder:
     """One folder.
 
-    Links are not followed, because the target of a link can't be distinguished from a rotated file.
+    A link with the name of a log is the log's file if it leads to a file of the folder that belongs to no other log. That file
+    has the name of the link then. As of the last listing, ``unread`` says why other such links are not read, by name, and
+    ``repeated`` names those that lead to a file that is read under another name.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, names: LogNames) -> None:
         self.path = path
+        self._names = names
+        self._targets: Mapping[str, str] = {}
+        self.unread: Mapping[str, str] = {}
+        self.repeated: Mapping[str, str] = {}
 
     def files(self) -> Mapping[str, Identity]:
         """Return the regular files by name.
@@ -28,11 +35,15 @@ class LogFolder:
         Raises:
             SourceUnavailable: the folder does not exist or can't be listed.
         """
-        found = {}
+        found: dict[str, Identity] = {}
+        links: dict[str, str] = {}
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     try:
+                        if entry.is_symlink() and self._names.is_log(entry.name) and _is_utf8(entry.name):
+                            links[entry.name] = str(Path(entry.path).readlink())
+                            continue
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # removed since the folder was listed
@@ -40,7 +51,32 @@ class LogFolder:
                         found[entry.name] = Identity.from_status(status)
         except OSError as error:
             raise SourceUnavailable(f"The folder {self.path} can't be listed: {describe_error(error)}") from error
+        self._follow_links(found, links)
         return found
+
+    def _follow_links(self, found: dict[str, Identity], links: Mapping[str, str]) -> None:
+        """Give the targets of links the names of these. ``links``: the paths to which they lead, by name."""
+        targets: dict[str, str] = {}
+        unread: dict[str, str] = {}
+        repeated: dict[str, str] = {}
+        for name, path in sorted(links.items()):
+            parent, base = os.path.split(path)
+            if parent and real_path(self.path / parent) != real_path(self.path):
+                unread[name] = (
+                    f"{name} is a link that leads out of {self.path}, so it is not read. Set path to that folder."
+                )
+            elif base in targets.values() or self._names.log_of(base) not in {name, None}:
+                repeated[name] = f"{name} is a link to {base}, which is read under another name."
+            elif base not in found:
+                unread[name] = f"{name} is a link to {base}, and {self.path} holds no regular file of this name."
+            else:
+                found[name] = found.pop(base)
+                targets[name] = base
+        self._targets, self.unread, self.repeated = targets, unread, repeated
+
+    def link_to(self, base: str) -> str:
+        """Return the name of the link that leads to a file; the name itself if none does."""
+        return next((name for name, target in self._targets.items() if target == base), base)
 
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
         """Open a file; return None if the name no longer belongs to the file of ``identity``.
@@ -50,7 +86,9 @@ class LogFolder:
             SourceUnavailable: its file system does not respond.
         """
         try:
-            descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(
+                self.path / self._targets.get(name, name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
         except FileNotFoundError:
             return None
         except PermissionError as error:

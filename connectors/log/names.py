@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from connectors.files import Identity
 from connectors.formats.compression import inner_name, packed_suffix
+from connectors.formats.names import holds_no_data
 
 NAME = "{name}"
 WILDCARD = re.compile(r"[*?\[]")
@@ -38,7 +39,7 @@ class LogNames:
 
     def _log_name(self, name: str) -> str | None:
         """Return the name of the log that a file of this name is; None if it is no log."""
-        if name.startswith((".", "~$")):
+        if holds_no_data(name):
             return None
         if any(self._matches(name, pattern) for pattern in self._wildcards):
             return name

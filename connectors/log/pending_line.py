@@ -66,6 +66,13 @@ class PendingLines:
         self._wait(log, since + self._idle_seconds, sentence)
         return False
 
+    def hold(self, log: str) -> None:
+        """Record that the last line waits for its end, however long, because it is no valid record as it is."""
+        self._sentences[log] = (
+            f"The last row of {log} has no line end and is not complete, such as one with too few fields. It is read once it"
+            " is completed, or as it is once the log is rotated."
+        )
+
     def next_seconds(self) -> float | None:
         """Return the seconds until the next line may be overdue; None if nothing waits."""
         return max(0.0, min(self._until.values()) - self._context.elapsed()) if self._until else None

@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.files import Identity
-from connectors.formats.compression import UNPACKING_ERRORS, inner_name, open_unpacked, packed_suffix
+from connectors.files.content_proof import COMPARED_BYTES, is_proof
+from connectors.formats.compression import UNPACKING_ERRORS, inner_name, is_disk_error, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
 from connectors.log.folder import LogFolder
 from connectors.log.followed_files import FollowedFiles
@@ -126,10 +127,16 @@ class FileMatcher:
             return part.is_unchanged(identity) or (
                 not part.done and self._common_prefix(replace(part, marks=()), name, identity) is not None
             )
-        if not is_current and part.is_unchanged(identity):
+        is_proven = part.is_unchanged(identity) and is_proof(identity)
+        if is_proven and not is_current:
             return True
         if identity.size < part.offset:
             return False
+        has_same_time = (part.size, part.mtime_ns) == (identity.size, identity.mtime_ns)
+        if has_same_time and not is_proven and identity.size < COMPARED_BYTES:
+            self._followed.forget(
+                part.id
+            )  # renamed, or replaced by a file of this size and time: all of it is compared
         file = self._folder.open(name, identity)
         if file is None:
             raise FilesChanging
@@ -163,7 +170,7 @@ class FileMatcher:
             try:
                 return find_common_prefix(open_unpacked(file, name), part.offset, part.sha256, ())
             except UNPACKING_ERRORS as error:
-                if isinstance(error, OSError) and error.errno is not None:
+                if is_disk_error(error):
                     raise
                 return None
             except SourceBroken:

@@ -31,7 +31,7 @@ from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.text import Encoding, encoding_by_name, open_text
 from connectors.log.cursor import NO_COLUMNS, FileTop, LogColumns
 from connectors.log.lines import LineScanner
-from ingestd.sdk import Reject, SourceBroken
+from ingestd.sdk import NOTICE, Reject, SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, escape_stray_bytes, row_positions
 
 GrowableFormat: TypeAlias = Csv | Ndjson
@@ -106,7 +106,8 @@ class RowReader(ABC):
     def read(self, block: bytes, row: int) -> Iterator[RecordChunk]:
         """Yield the records of a block of whole records; the first one is in the row after ``row``."""
         for chunk in self._read(self.lines.utf8(block), RecordLocation(row=row)):
-            yield replace(chunk, facts=self.facts)
+            notices = [facts[NOTICE] for facts in (self.facts, chunk.facts) if NOTICE in facts]
+            yield replace(chunk, facts={**self.facts, **({NOTICE: " ".join(notices)} if notices else {})})
 
     @abstractmethod
     def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]: ...

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from connectors.files import Identity
 from connectors.formats import RecordChunk
-from connectors.formats.compression import UNPACKING_ERRORS, open_unpacked
+from connectors.formats.compression import UNPACKING_ERRORS, is_disk_error, open_unpacked
 from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
 from connectors.log.folder import LogFolder
 from connectors.log.followed_files import FollowedFiles
@@ -47,7 +47,10 @@ class PackedFileDamaged(Exception):
 
 
 class LogFollower:
-    """Reads new records of the files of one log. ``columns``: those of its last header so far."""
+    """Reads new records of the files of one log.
+
+    ``columns``: those of its last header so far. ``hold`` is called if the last line has no end, and is no valid record yet.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class LogFollower:
         *,
         idle_seconds: float,
         is_overdue: IsOverdue,
+        hold: Callable[[], None],
         columns: LogColumns = NO_COLUMNS,
     ) -> None:
         self.folder = folder
@@ -64,6 +68,7 @@ class LogFollower:
         self.file_format = file_format
         self.idle_seconds = idle_seconds
         self.is_overdue = is_overdue
+        self.hold = hold
         self.columns = columns
 
     def follow(self, matched: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
@@ -98,7 +103,7 @@ class LogFollower:
                 raise FilesChanging
             yield from _TailPass(self, file, stream, prefix, name).steps(part, row)
         except UNPACKING_ERRORS as error:
-            if isinstance(error, OSError) and error.errno is not None:
+            if is_disk_error(error):
                 raise
             raise PackedFileDamaged(str(error) or type(error).__name__) from error
 
@@ -136,8 +141,9 @@ class _TailPass:
                 break
         if part.packed:
             part = replace(part, done=True)
-        if part != first:
-            part = replace(part, size=self._identity.size, mtime_ns=self._identity.mtime_ns)
+        if part != first or part.ctime_ns != self._identity.ctime_ns:
+            _, _, size, mtime_ns, ctime_ns, _ = self._identity
+            part = replace(part, size=size, mtime_ns=mtime_ns, ctime_ns=ctime_ns)
         yield TailStep(part=part, row=row)
 
     def _fill(self) -> None:
@@ -224,6 +230,12 @@ class _TailPass:
             after = replace(self._advance(part, count), skips=not line)
         elif self._ended and not line and part.half != len(self._buffer) and self._is_overdue(part, quoted=False):
             chunks = reader.read(self._buffer, before)
+            if not part.rotated and not part.packed:
+                found = list(chunks)
+                if any(chunk.rejects for chunk in found):  # such as too few fields: the rest of it is expected
+                    self._follower.hold()
+                    return
+                chunks = iter(found)
             after = replace(part, half=len(self._buffer), half_row=before)
             if part.packed:  # nothing is appended to it
                 after = self._advance(part, len(self._buffer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Mapping
 
@@ -57,8 +58,8 @@ class RecordCollector(msgspec.Struct):
         try:
             if payload == "text":
                 self._add(message, {"value": _text(message.payload)})
-            elif message.payload:
-                self._add(message, _json_record(message.payload))
+            elif json := message.payload.removeprefix(codecs.BOM_UTF8):
+                self._add(message, _json_record(json))
         except LineUnreadable as error:
             self._reject(message, str(error))
 

@@ -12,6 +12,10 @@ from collections.abc import Mapping
 
 from connectors.push.options import BearerToken, PushAuth
 
+_PREFIXES = ("webhook", "svix")
+"""Svix, from which Standard Webhooks comes, has its own names for the same headers."""
+_PARTS = ("id", "timestamp", "signature")
+SIGNATURE_HEADERS = frozenset(f"{prefix}-{part}" for prefix in _PREFIXES for part in _PARTS)
 _MAX_SIGNATURES = 10
 _MAX_ID = 256
 
@@ -36,14 +40,15 @@ def check_headers(auth: PushAuth, headers: Mapping[str, str], now: float) -> Non
         if scheme.lower() != "bearer" or not is_same:
             raise Denied("The request needs the header Authorization with the right bearer token.")
         return
-    missing = [name for name in ("webhook-id", "webhook-timestamp", "webhook-signature") if not headers.get(name)]
+    prefix = _prefix(headers)
+    missing = [name for part in _PARTS if not headers.get(name := f"{prefix}-{part}")]
     if missing:
         raise Denied(f"The request needs the header {missing[0]}, as Standard Webhooks says.")
-    timestamp = headers["webhook-timestamp"]
+    timestamp = headers[f"{prefix}-timestamp"]
     if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 15):
-        raise Denied("The header webhook-timestamp must be a number of seconds since 1970.")
+        raise Denied(f"The header {prefix}-timestamp must be a number of seconds since 1970.")
     if abs(now - int(timestamp)) > auth.tolerance_seconds:
-        raise Denied("The time of webhook-timestamp is too far from the present; check both clocks, and sign again.")
+        raise Denied(f"The time of {prefix}-timestamp is too far from the present; check both clocks, and sign again.")
 
 
 def check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None:
@@ -54,10 +59,11 @@ def check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None:
     """
     if isinstance(auth, BearerToken):
         return
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode("latin-1") + body
+    prefix = _prefix(headers)
+    signed = f"{headers[f'{prefix}-id']}.{headers[f'{prefix}-timestamp']}.".encode("latin-1") + body
     given = [
         one.removeprefix("v1,").encode("latin-1")
-        for one in headers["webhook-signature"].split(" ")[:_MAX_SIGNATURES]
+        for one in headers[f"{prefix}-signature"].split(" ")[:_MAX_SIGNATURES]
         if one.startswith("v1,")
     ]
     is_valid = False
@@ -66,7 +72,7 @@ def check_body(auth: PushAuth, headers: Mapping[str, str], body: bytes) -> None:
         for one in given:  # all are compared, so that the time does not show which one fits
             is_valid |= hmac.compare_digest(expected, one)
     if not is_valid:
-        raise Denied("No signature of webhook-signature fits the body and the secret.")
+        raise Denied(f"No signature of {prefix}-signature fits the body and the secret.")
 
 
 def message_id(headers: Mapping[str, str]) -> str:
@@ -75,7 +81,12 @@ def message_id(headers: Mapping[str, str]) -> str:
     Raises:
         Denied: it is too long.
     """
-    found = headers.get("webhook-id") or headers.get("idempotency-key") or ""
+    found = headers.get(f"{_prefix(headers)}-id") or headers.get("idempotency-key") or ""
     if len(found) > _MAX_ID:
         raise Denied(f"The id of the message has more than {_MAX_ID} characters.")
     return found
+
+
+def _prefix(headers: Mapping[str, str]) -> str:
+    """Return with what the names of the headers begin: all of one request have the same prefix."""
+    return next((one for one in _PREFIXES if f"{one}-signature" in headers or f"{one}-id" in headers), _PREFIXES[0])

@@ -97,7 +97,7 @@ class PushConnector(Connector):
         self._endpoint.accept()
         until = self.context.elapsed() + _READING_SECONDS
         try:
-            is_last = False
+            is_last, has_begun = False, False
             while not is_last and (taken := self._take()) is not None:
                 if not taken:
                     continue
@@ -105,7 +105,10 @@ class PushConnector(Connector):
                 count += batch.record_count
                 is_empty, is_over = not len(self._endpoint.inbox), self.context.elapsed() >= until
                 is_last = is_empty or is_over or self.context.stopping.is_set()
+                has_begun = True
                 yield dataclasses.replace(batch, cursor={"records": count, "ids": self._known.to_token()}, last=is_last)
+            if has_begun and not is_last:  # what waited was known
+                yield pack([], cursor={"records": count, "ids": self._known.to_token()}, last=True)
             if len(self._endpoint.inbox):
                 self._wake()
         finally:

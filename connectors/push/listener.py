@@ -1,7 +1,7 @@
 """The HTTP listener of the push sources: one for each address, with a path for each source.
 
 h11 parses. Connections stay open between requests. Everything of a client is bounded: connections, size, time and rate. When
-there are too many connections, the one that has waited longest for a request is closed, so slow clients keep no other out.
+there are too many connections, one with a slow client is closed, so slow clients keep no other out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import h11
 import msgspec
 
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.http_requests import MalformedRequest, OpenConnections, RequestParser, headers_of
 from ingestd.sdk.streams import LoopThread
 
 MAX_CONNECTIONS = 128
@@ -30,8 +31,6 @@ REQUEST_SECONDS = 30.0
 """Time limit for a client to send its request."""
 WRITE_SECONDS = 30.0
 _CHUNK_BYTES = 64 << 10
-_DRAIN_BYTES = 1 << 20
-_DRAIN_SECONDS = 2.0
 _RETRY_SECONDS = 5.0
 _START_SECONDS = 10.0
 BEGINNING_SECONDS = 60.0
@@ -86,8 +85,7 @@ class PushListener:
         self._endpoints: dict[str, Endpoint] = {}
         self._changed = time.monotonic()
         self._tried = threading.Event()
-        self._waiting: dict[asyncio.Task[None], None] = {}
-        self._connections: set[asyncio.Task[None]] = set()
+        self.connections = OpenConnections(MAX_CONNECTIONS)
         self._thread = LoopThread(f"push {address}")
         self._thread.start(self._run())
 
@@ -130,8 +128,7 @@ class PushListener:
                 server.close()
         finally:
             sock.close()
-            for task in self._connections:
-                task.cancel()
+            await self.connections.close_all()
 
     async def _bind(self) -> socket.socket:
         host, _, port = self.address.rpartition(":")
@@ -147,35 +144,19 @@ class PushListener:
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
-            if not self._waiting:
-                writer.transport.abort()
-                return
-            oldest = next(iter(self._waiting))
-            del self._waiting[oldest]
-            oldest.cancel()
+        if not self.connections.make_room():
+            writer.transport.abort()
+            return
         task = asyncio.create_task(_Connection(self, reader, writer).serve(), name="push connection")
-        self._connections.add(task)
-        self.note_waiting(task)
+        self.connections.add(task, writer)
         task.add_done_callback(lambda done: self._end(done, writer))
 
     def _end(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
-        self._connections.discard(task)
-        self._waiting.pop(task, None)
+        self.connections.remove(task)
         writer.transport.abort()  # without effect on a closed connection
         if not task.cancelled() and (error := task.exception()) is not None:
             context = {"message": "A pushed request failed.", "exception": error, "task": task}
             task.get_loop().call_exception_handler(context)
-
-    def note_waiting(self, task: asyncio.Task[None] | None) -> None:
-        """Note that a connection waits for a request, the newest last."""
-        if task is not None:
-            self._waiting[task] = None
-
-    def note_request(self, task: asyncio.Task[None] | None) -> None:
-        """Note that a connection has sent a whole request."""
-        if task is not None:
-            self._waiting.pop(task, None)
 
     def endpoint(self, path: str) -> Endpoint:
         """Return what serves a path.
@@ -198,21 +179,19 @@ class _Connection:
         self._listener = listener
         self._reader = reader
         self._writer = writer
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+        self._parser = RequestParser(head_bytes=HEAD_BYTES)
+        self._http = self._parser.http
 
     async def serve(self) -> None:
-        task = asyncio.current_task()
+        connections = self._listener.connections
         with contextlib.suppress(OSError, EOFError, TimeoutError):  # the client left, or sends or accepts nothing
-            while True:
-                response = await self._exchange(task)
-                await self._send(response)
-                if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-                    break
-                self._http.start_next_cycle()
-                self._listener.note_waiting(task)
-            await self._close()
+            await self._send(await self._exchange())
+            while self._parser.start_next():
+                connections.note_waiting()
+                await self._send(await self._exchange())
+            await connections.drain(self._reader, self._writer)
 
-    async def _exchange(self, task: asyncio.Task[None] | None) -> PushResponse:
+    async def _exchange(self) -> PushResponse:
         """Return the response to the next request.
 
         Raises:
@@ -227,7 +206,7 @@ class _Connection:
             return PushResponse(status=408, sentence="The request was not complete in time.")
         except PushRefused as refused:
             return refused.response
-        self._listener.note_request(task)
+        self._listener.connections.note_request()
         return await endpoint.respond(headers, body)
 
     async def _first_bytes(self) -> bytes:
@@ -246,7 +225,7 @@ class _Connection:
             EOFError: the client closed the connection in its middle.
         """
         if first:
-            self._http.receive_data(first)
+            self._parser.receive(first)
         endpoint: Endpoint | None = None
         headers: Mapping[str, str] = {}
         body = bytearray()
@@ -260,7 +239,7 @@ class _Connection:
                 data = await self._reader.read(_CHUNK_BYTES)
                 if not data:
                     raise EOFError
-                self._http.receive_data(data)
+                self._parser.receive(data)
             elif isinstance(event, h11.Request):
                 endpoint, headers = self._begin(event)
             elif isinstance(event, h11.Data) and endpoint is not None:
@@ -274,11 +253,9 @@ class _Connection:
 
     def _next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
         try:
-            return self._http.next_event()
-        except h11.RemoteProtocolError as error:
-            status = error.error_status_hint
-            sentence = "The headers are too large." if status == 431 else "The request is not valid HTTP."
-            raise PushRefused(PushResponse(status=status, sentence=sentence)) from None
+            return self._parser.next_event()
+        except MalformedRequest as error:
+            raise PushRefused(PushResponse(status=error.status, sentence=error.sentence)) from None
 
     def _begin(self, head: h11.Request) -> tuple[Endpoint, Mapping[str, str]]:
         path = head.target.decode("ascii").partition("?")[0]
@@ -286,11 +263,7 @@ class _Connection:
         if head.method != b"POST":
             sentence = "Records are sent by POST."
             raise PushRefused(PushResponse(status=405, sentence=sentence, headers=(("Allow", "POST"),)))
-        names = [name for name, _ in head.headers]
-        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
-        once = {b"authorization", b"webhook-id", b"webhook-timestamp", b"webhook-signature", b"idempotency-key"}
-        if any(names.count(name) > 1 for name in once):
-            raise PushRefused(PushResponse(status=400, sentence="A header that identifies the request occurs twice."))
+        headers = headers_of(head)
         endpoint.check(headers)
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise PushRefused(PushResponse(status=415, sentence="Send the body without a Content-Encoding."))
@@ -326,18 +299,6 @@ class _Connection:
             self._writer.write(data)
             async with asyncio.timeout(WRITE_SECONDS):
                 await self._writer.drain()
-
-    async def _close(self) -> None:
-        """Close the connection after the client has read the response: unread data of a request would reset it before."""
-        if self._writer.is_closing():
-            return
-        if self._writer.can_write_eof():
-            self._writer.write_eof()
-        drained = 0
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            while drained < _DRAIN_BYTES and (data := await self._reader.read(_CHUNK_BYTES)):
-                drained += len(data)
-        self._writer.close()
 
 
 def _too_large(endpoint: Endpoint) -> PushResponse:

@@ -33,7 +33,10 @@ class BearerToken(BaseModel):
 
 
 class WebhookSignature(BaseModel):
-    """Each request is signed as Standard Webhooks says: the headers webhook-id, webhook-timestamp and webhook-signature."""
+    """Each request is signed as Standard Webhooks says: the headers webhook-id, webhook-timestamp and webhook-signature.
+
+    Svix names them svix-id, svix-timestamp and svix-signature.
+    """
 
     model_config = _MODEL
     type: Literal["hmac"]

@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 import io
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -19,10 +20,11 @@ from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.formats import Format
+from connectors.formats.names import is_no_data_folder
 from connectors.remote.address import join
 from connectors.remote.options import RemoteOptions
 from connectors.remote.store import RemoteEntry, RemoteStore, find_name_fault
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
 T = TypeVar("T")
 
@@ -41,8 +43,9 @@ class RemoteDropFile:
         self.path = Path(folder.shown(name))
 
     def status(self) -> Identity:
-        """See `DropFile.status`."""
-        self._seen = self._folder.store.status(self._folder.path(self._name))
+        """See `DropFile.status`. What the last listing states is not requested again if it has a version, such as an ETag."""
+        folder = self._folder
+        self._seen = folder.listed_version(self._name) or folder.store.status(folder.path(self._name))
         return self._seen
 
     def open(self) -> OpenFile:
@@ -84,6 +87,7 @@ class RemoteFolder:
         self._excluded = frozenset(excluded)
         self._filter = NameFilter(options.patterns, case_sensitive=options.case_sensitive)
         self._companions: dict[str, Identity] = {}
+        self._found = ScanResult()
         self.root = Path(self._address.display(self._address.folder))
 
     def path(self, name: str) -> str:
@@ -119,11 +123,17 @@ class RemoteFolder:
         listing = _Listing(self)
         self.store.list_files(self._address.folder, listing.take, self._enters)
         self._companions = listing.companions
+        self._found = listing.found
         return listing.found
+
+    def listed_version(self, name: str) -> Identity | None:
+        """Return the identity of a file in the last listing; None if it is not there, or without a version."""
+        found = self._found.files.get(name) or self._found.empty.get(name)
+        return found if found is not None and found.version else None
 
     def _enters(self, name: str) -> bool:
         base = name.rpartition("/")[2]
-        return self.options.recursive and not base.startswith(".") and not self._is_excluded(self.path(name))
+        return self.options.recursive and not is_no_data_folder(base) and not self._is_excluded(self.path(name))
 
     def _is_excluded(self, path: str) -> bool:
         return path in self._excluded
@@ -203,11 +213,13 @@ class _Listing:
         self._folder = folder
         self._has_rules = bool(folder.options.ready)
         self._count = 0
+        self._caller = threading.get_ident()
         self.found = ScanResult()
         self.companions: dict[str, Identity] = {}
 
     def take(self, listed: RemoteEntry) -> None:
         self._count += 1
+        note_progress(self._caller)
         if self._count > self._folder.options.max_files:
             raise SourceBroken(
                 f"{self._folder.root} has more than {self._folder.options.max_files} files (max_files). Move old ones away, or"

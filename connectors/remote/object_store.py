@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
+import threading
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
@@ -14,10 +14,11 @@ from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from connectors.files.identity import Identity
+from connectors.remote.object_failure import explain_failure
 from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -29,9 +30,6 @@ _PAGE = 1_000
 _BLOCK_BYTES = 2**20
 _RETRIES = 2
 _LONGEST_TRANSFER = timedelta(hours=6)
-_DENIED = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError)
-_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
-_STATUS = re.compile(r"\b(?:status|code)\D{0,20}([45]\d\d)\b", re.IGNORECASE)
 
 
 class ObjectStore(RemoteStore):
@@ -80,27 +78,29 @@ class ObjectStore(RemoteStore):
         self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
     ) -> Identity:
         """See `RemoteStore.fetch`. The request has If-Match, and every continuation of a cut response, too."""
+        caller = threading.get_ident()
 
         async def work() -> Identity:
             options: GetOptions = {}
             if expected is not None and expected.version:
-                options["if_match"] = expected.version
+                options["if_match"] = f'"{expected.version}"'
             try:
                 result = await obstore.get_async(self._store, path, options=options)
             except exceptions.PreconditionError:
                 raise RemoteChanged(self._shown(path)) from None
             identity = _identity(result.meta)
-            if expected is not None and not identity.has_same_content(expected):
+            if expected is not None and not _has_same_content(identity, expected):
                 raise RemoteChanged(self._shown(path))
             received = 0
             async for data in result.stream(min_chunk_size=_BLOCK_BYTES):
                 target.write(data)
+                note_progress(caller)
                 received += len(data)
                 if most is not None and received >= most:
-                    return identity
+                    return expected or identity
             if received != identity.size:
                 raise SourceUnavailable(f"{self._shown(path)} was cut at {received} of {identity.size} bytes.")
-            return identity
+            return expected or identity
 
         return self._run(work, path)
 
@@ -178,7 +178,7 @@ class ObjectStore(RemoteStore):
 
     async def _is_same(self, path: str, identity: Identity) -> bool:
         found = await self._identity_of(path)
-        return found is not None and found.has_same_content(identity)
+        return found is not None and _has_same_content(found, identity)
 
     async def _is_copied(self, target: str, identity: Identity, sha256: str) -> bool:
         """Return True if the copy has the content that was read. Of a large object a copy has another ETag."""
@@ -205,13 +205,7 @@ class ObjectStore(RemoteStore):
                     " listed: // or .. in it. Rename it; nothing is read until then."
                 ) from None
             except exceptions.BaseError as error:
-                detail = _detail(error)
-                if isinstance(error, _DENIED) or detail in {" (status 401)", " (status 403)"}:
-                    raise SourceUnavailable(
-                        f"{self._shown(path)}: access is denied{detail}. Check access_key, secret_key and what they permit: to"
-                        " list and read, with after: archive or delete also to write and delete."
-                    ) from None
-                raise SourceUnavailable(f"{self._shown(path)} can't be used now{detail}.") from None
+                raise SourceUnavailable(f"{self._shown(path)} {explain_failure(error)}") from None
 
         return self._loop.run(translated)
 
@@ -263,17 +257,16 @@ def _open(options: RemoteOptions, base: Path) -> S3Store | AzureStore | GCSStore
 
 
 def _identity(meta: ObjectMeta) -> Identity:
-    written = meta["last_modified"]
-    return Identity(
-        0, 0, meta["size"], int(written.timestamp()) * 10**9 + written.microsecond * 1000, 0, meta["e_tag"] or ""
-    )
+    """Return what a listing or a response states, in the form that both have.
+
+    Some listings lack the quotes of the ETag, or state fractions of a second, which headers can't.
+    """
+    version = (meta["e_tag"] or "").removeprefix("W/").strip('"')
+    return Identity(0, 0, meta["size"], int(meta["last_modified"].timestamp()) * 10**9, 0, version)
 
 
-def _detail(error: Exception) -> str:
-    """Return what is certain about an error, for a sentence. Its text may hold a signed address, so it is not shown."""
-    text = str(error)
-    if found := _CODE.search(text):
-        return f" ({found[1]})"
-    if found := _STATUS.search(text):
-        return f" (status {found[1]})"
-    return ""
+def _has_same_content(found: Identity, expected: Identity) -> bool:
+    """Return whether an object has the content of an identity. Its ETag decides; only without one its time does."""
+    if expected.version:
+        return found.size == expected.size and found.version == expected.version
+    return found.has_same_content(expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import stat
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TypeVar, cast
@@ -17,7 +18,7 @@ from connectors.remote.options import RemoteOptions
 from connectors.remote.request_loop import RequestLoop
 from connectors.remote.sftp_login import SftpLogin, describe_ssh_error
 from connectors.remote.store import RemoteChanged, RemoteEntry, RemoteStore, find_name_fault
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceUnavailable, note_progress
 
 T = TypeVar("T")
 
@@ -130,6 +131,7 @@ class SftpStore(RemoteStore):
         self, path: str, target: BinaryIO, *, expected: Identity | None = None, most: int | None = None
     ) -> Identity:
         """See `RemoteStore.fetch`."""
+        caller = threading.get_ident()
 
         async def work(client: asyncssh.SFTPClient) -> Identity:
             identity = await self._status(client, path)
@@ -150,6 +152,7 @@ class SftpStore(RemoteStore):
                     if not data:
                         raise RemoteChanged(self._shown(path))
                     target.write(cast("bytes", data))
+                    note_progress(caller)
                     left -= len(data)
                 if not _identity(await self._timed(file.stat())).has_same_content(identity):
                     raise RemoteChanged(self._shown(path))

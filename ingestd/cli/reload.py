@@ -16,6 +16,7 @@ from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Reload, Reloaded, Response
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.reporting import describe_retries
 from ingestd.daemon.status import holder
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
@@ -28,8 +29,9 @@ _EXPLAINED_SECONDS = 10.0
 def reload(configuration: Configuration) -> None:
     """Make the running daemon read its configuration again and use what changed.
 
-    Only changed pipelines restart. Secrets are read again, and deliveries and sources that wait try again at once. The whole
-    configuration is checked first; if it has a mistake, nothing changes. SIGHUP does the same.
+    Only changed pipelines restart. Secrets are read again. Deliveries that wait, and sources that could not be read, try again
+    at once, except sources that asked for a longer wait. The whole configuration is checked first; if it has a mistake, nothing
+    changes. SIGHUP does the same.
 
     Exit codes: 0 done, 75 no daemon runs, 78 the configuration can't be used and the daemon keeps the one in use.
 
@@ -85,4 +87,5 @@ def _changes(reloaded: Reloaded) -> Iterator[str]:
         yield "The new settings of the service are in use."
     if reloaded.rejected:
         yield "The new limits of rejections are in use."
-    yield "Deliveries and sources that wait are tried again now."
+    yield "Deliveries that wait are tried again now."
+    yield from describe_retries(reloaded)

@@ -110,7 +110,8 @@ class Batch:
     ``facts``: facts about every record of the batch, such as ``file.name`` and ``file.stem``. A mapping can use them. They
     are stored as the origin of the entries (``file.sha256``, ``file.mtime`` …).
     ``rejects``: records between the two cursors that could not be read.
-    ``last``: the batch ends the partition. Exactly one batch of each snapshot reading has it.
+    ``last``: the batch ends the reading. The last batch of each reading has it, and no other one. A reading that ends without
+    it counts as interrupted.
     ``unchanged``: the source was written again since the cursor, with the same content; no records, and ``last`` is set.
     ``partial``: the reading is not a complete snapshot: it holds changed records of its partition, or amends records of other
     partitions. No missing record is removed, except those of ``removed``.

@@ -235,6 +235,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
                 unacknowledged=lambda pipeline, partition: (
                     reader.unacknowledged(partition) if (reader := supervisor.reader(pipeline)) is not None else None
                 ),
+                failure=passes.failure,
             ),
             status=lambda as_json: format_status(
                 compile_status(

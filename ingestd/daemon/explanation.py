@@ -18,10 +18,12 @@ def explain(
     request: Explain,
     *,
     unacknowledged: Callable[[str, str], OperatorNotice | None] = lambda _pipeline, _partition: None,
+    failure: Callable[[str], str] = lambda _: "",
 ) -> Explained:
     """Return the connector's explanation. Blocks while the connector reads its source.
 
     ``unacknowledged`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
+    ``failure`` returns why the last pass could not read the source of a pipeline; empty if it could.
 
     Raises:
         RequestRefused: there is no such pipeline, or the name can't be that of a partition.
@@ -41,6 +43,9 @@ def explain(
         )
     except SourceError as error:
         return Explained(waiting=redact_text(str(error)), location="")
+    sentence = failure(request.pipeline)
+    if sentence and sentence not in (waiting or "") and (waiting or cursor is not None):
+        waiting = f"{sentence} {waiting or ''}".strip()
     if (notice := unacknowledged(request.pipeline, name)) is not None and location:
         since = f" (tried since {moment(notice.since)})" if notice.since is not None else ""
         location = f"{location}{since}: {notice.sentence.removesuffix('.')}"

@@ -19,7 +19,7 @@ from ingestd.daemon.source_digest import source_digests
 from ingestd.daemon.timings import drift_timings, last_checks, last_runs, reading_timings
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
-from ingestd.intake import Reader, SourceSupervisor
+from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
 from ingestd.mirror.sqlite import Reconfigured, SqliteMirror
 from ingestd.process.supervision import one_line
 from ingestd.schedule import Schedule
@@ -123,13 +123,13 @@ class Reconfigurer:
             self._emit(PipelineRenamed(pipeline=name, before=before))
         return reconfigured.renamed
 
-    def retry(self) -> None:
+    def retry(self) -> SourcesRetried:
         """See `ingestd.daemon.reload.Reconfigurable.retry`."""
         self._dispatcher.retry_now()
-        self._supervisor.retry_now()
         for connector in self._connectors.values():
             if isinstance(connector, Resumes):
                 connector.resume()
+        return self._supervisor.retry_now()
 
     def _open(self, found: Configuration, names: Collection[str]) -> list[Reader]:
         """Create the readers of pipelines. Blocks.

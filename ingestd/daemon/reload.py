@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -15,6 +16,7 @@ from ingestd.core.errors import ConfigurationError, IngestdError
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.daemon.configuration_changes import ConfigurationChanges, check_unchangeable, compare
 from ingestd.daemon.control.requests import Reloaded
+from ingestd.intake import SourcesRetried
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefused
@@ -40,8 +42,8 @@ class Reconfigurable(Protocol):
             MirrorError: the state file can't be used.
         """
 
-    def retry(self) -> None:
-        """Have lanes that wait, and sources that stopped after a refusal, try again at once."""
+    def retry(self) -> SourcesRetried:
+        """Have lanes that wait, and sources that could not be read, try again at once."""
 
 
 def read_again(configuration: Configuration) -> Configuration:
@@ -126,7 +128,7 @@ class Reloader:
             return self._refuse(by, tuple(str(mistake) for mistake in error.mistakes))
         except ReloadImpossible as error:
             return self._refuse(by, (str(error),))
-        self._daemon.retry()
+        retried = self._daemon.retry()
         self.refusal = ""
         former, present = dict(renamed), {after for _, after in renamed}
         reloaded = Reloaded(
@@ -138,6 +140,8 @@ class Reloader:
             service=changes.service,
             api_key=changes.api_key,
             rejected=changes.rejected,
+            retried=retried.now,
+            waiting={name: time.time() + seconds for name, seconds in retried.later.items()},
         )
         self._emit(
             ConfigurationReloaded(

@@ -1,11 +1,13 @@
-"""Sentences about the state of a partition. Performs no I/O."""
+"""Sentences about the state of partitions and sources. Performs no I/O."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ingestd.core.clock import moment
 from ingestd.core.phrases import counted
 from ingestd.core.record import NOTICE
-from ingestd.daemon.control.requests import Explained
+from ingestd.daemon.control.requests import Explained, Reloaded
 from ingestd.mirror.history import History
 from ingestd.mirror.port import HeldRun, RunSummary
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -56,6 +58,14 @@ def describe_changes(run: RunSummary | PartitionRead) -> str:
     """
     unchanged = f", {run.unchanged} unchanged" if run.unchanged else ""
     return f"{run.created} created, {run.updated} updated, {run.removed} removed{unchanged}"
+
+
+def describe_retries(reloaded: Reloaded) -> Iterator[str]:
+    """Yield which sources a reload tries again now, and which later, because they asked for that."""
+    if reloaded.retried:
+        yield f"Sources that could not be read are tried again now: {', '.join(reloaded.retried)}."
+    for name, until in reloaded.waiting.items():
+        yield f"The source of {name} asked for a wait, so it is not tried again before {moment(until)}."
 
 
 def _read(pipeline: str, history: History) -> str:

@@ -14,7 +14,7 @@ class SourcePasses:
 
     def note(self, report: PassReport) -> None:
         """Record a pass that has ended."""
-        self._failures[report.pipeline] = report.away or report.broken
+        self._failures[report.pipeline] = report.failure
         if report.complete:
             self._complete_at[report.pipeline] = report.began
 

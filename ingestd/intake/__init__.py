@@ -2,6 +2,6 @@
 
 from ingestd.intake.lookup_files import LookupFiles
 from ingestd.intake.reader import PassReport, Reader
-from ingestd.intake.supervisor import SourceSupervisor
+from ingestd.intake.supervisor import SourcesRetried, SourceSupervisor
 
-__all__ = ["LookupFiles", "PassReport", "Reader", "SourceSupervisor"]
+__all__ = ["LookupFiles", "PassReport", "Reader", "SourceSupervisor", "SourcesRetried"]

@@ -125,9 +125,9 @@ def parse_table(content: bytes, source: TableSource, path: Path) -> Table:
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:
-    """Return modification time (ns), size and inode of a file; None if it can't be examined."""
+    """Return the times (ns), size and inode of a file; None if it can't be examined."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

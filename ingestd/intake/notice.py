@@ -10,12 +10,13 @@ import msgspec
 class OperatorNotice(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence about the source of a pipeline; about the daemon itself if ``pipeline`` is empty.
 
-    ``since``: when it became true, in seconds since the epoch; None if that is unknown.
+    ``since``: when it became true, in seconds since the epoch; None if that is unknown. ``stops``: the source can't be read.
     """
 
     pipeline: str
     sentence: str
     since: float | None = None
+    stops: bool = False
 
 
 class SourceHealth(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from ingestd.intake.run import Run
 from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary, WriteBatch
+from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.process.supervision import one_line
 from ingestd.sdk import Backfills, ConnectionHealth, Connector, Holds, Notices, ReadsSections
@@ -55,6 +56,12 @@ _TOGETHER_SECONDS = 0.05
 _TOGETHER_RECORDS = 5_000
 """So many records of small partitions are in memory before they are stored, the size of a request."""
 
+_STOPPED = "the reading was stopped before the partition's end"
+_NO_END = (
+    "The connector did not mark the end of the reading: no batch has last=True. What it yielded is stored. Report this to the"
+    " author of the connector."
+)
+
 _NOTICES = 5
 """Maximum number of different reasons that are reported in full; the others are counted."""
 
@@ -67,7 +74,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     be used as configured; empty if it can. ``rejected``: partitions that can't be read as configured, each with the reason.
     ``began``: when the pass began, in seconds since the epoch. ``complete``: every partition was read to its end or is unchanged.
     ``whole``: the source has partitions, and all of them are snapshots with ``deletes: remove``, so it names all its entries.
-    ``held``: a partition has a held or discarded run.
+    ``held``: a partition has a held or discarded run. ``stopped``: why a permanent partition can't be read, such as a table;
+    empty for a file.
     """
 
     pipeline: str
@@ -80,6 +88,12 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = False
     whole: bool = False
     held: bool = False
+    stopped: str = ""
+
+    @property
+    def failure(self) -> str:
+        """Why the source could not be read, or not to its end; empty if it could. A rejected file is no failure."""
+        return self.away or self.broken or self.stopped
 
 
 class _ReadPass(msgspec.Struct):
@@ -158,11 +172,12 @@ class Reader:
         self._has_tables = False
         self._stopped = threading.Event()
         self._remap = threading.Event()
-        self._stop_reason = ""
         self._sha256 = ""
         now = connector.context.now
-        self._unacknowledged, self._unmoved, self._unreadable, self._away = (Failures(now) for _ in range(4))
-        """Why partitions are not acknowledged, not moved after a rejection, not readable, or not available."""
+        self._unacknowledged, self._unmoved, self._unreadable = (Failures(now) for _ in range(3))
+        """Why partitions are not acknowledged, not moved after a rejection, or not readable."""
+        self._away, self._stops = Failures(now), Failures(now)
+        """Why the source is not available, or can't be used as configured."""
         self._uncommitted = Failures(now)
         """Why connectors could not handle the commits of partitions."""
         self._acknowledger = PartitionAcknowledger(
@@ -201,7 +216,16 @@ class Reader:
         Raises:
             MirrorError: the state file failed; committed batches stay.
         """
-        report = self._read_partitions(self._now())
+        note_progress()  # several passes may be one call
+        began = self._now()
+        try:
+            report = self._read_partitions(began)
+        except MirrorError:
+            raise
+        except Exception as error:
+            failure = f"The source failed: {one_line(error)}. The log has the traceback; please report it."
+            self._on_pass(PassReport(pipeline=self.pipeline, broken=failure, began=began))
+            raise
         if report.read:
             self._prune()
         if report.complete:
@@ -220,13 +244,14 @@ class Reader:
             broken = str(error)
             self._report_stopped(broken)
         else:
-            self._stop_reason = ""
             # The connector lists a rejected partition again until it has moved it.
             for failures in (self._unreadable, self._unmoved):
                 failures.keep_only(found.rejected)
-        self._away.keep_only({found.away})
-        if found.away:
-            self._away.record(found.away, found.away)
+        for failures, sentence in ((self._away, found.away), (self._stops, broken)):
+            failures.keep_only({sentence})
+            if sentence:
+                failures.record(sentence, sentence)
+        stopped = "" if isinstance(self.connector, Holds) else next(iter(found.rejected.values()), "")
         failed = bool(found.away or broken or found.rejected) or self._stopped.is_set()
         return PassReport(
             pipeline=self.pipeline,
@@ -238,6 +263,7 @@ class Reader:
             began=began,
             complete=not failed and not found.held and self.connector.waiting() is None,
             held=found.held,
+            stopped=stopped,
             whole=bool(found.partitions) and all(one.snapshot and one.deletes == "remove" for one in found.partitions),
         )
 
@@ -363,10 +389,13 @@ class Reader:
 
     def notices(self) -> list[OperatorNotice]:
         """Return the notices for the operator. Thread-safe."""
-        failures = (self._away, self._unacknowledged, self._uncommitted, self._unmoved)
-        reasons = {sentence: since for each in failures for sentence, since in each.by_sentence().items()}
-        first = list(reasons.items())[:_NOTICES]
-        known = [OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since) for sentence, since in first]
+        stops = {**self._away.by_sentence(), **self._stops.by_sentence()}
+        failures = (self._unacknowledged, self._uncommitted, self._unmoved)
+        reasons = stops | {sentence: since for each in failures for sentence, since in each.by_sentence().items()}
+        known = [
+            OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since, stops=sentence in stops)
+            for sentence, since in list(reasons.items())[:_NOTICES]
+        ]
         if len(reasons) > _NOTICES:
             more = f"{len(reasons) - _NOTICES} more reasons block its files; 'ingestd why FILE' reports the reason of a file."
             known.append(OperatorNotice(pipeline=self.pipeline, sentence=more))
@@ -538,7 +567,8 @@ class Reader:
             run.fail(str(error), broken=True)
             raise
         if summary is None:
-            run.fail("the reading was stopped before the partition's end", broken=False)
+            why = _STOPPED if self._stopped.is_set() else _NO_END
+            run.fail(why, broken=False)
             return None
         if not summary.collided:
             times = _RunTimes(
@@ -607,9 +637,8 @@ class Reader:
 
     def _report_stopped(self, sentence: str) -> None:
         """Log a broken source once for each reason, because it is retried often."""
-        if sentence != self._stop_reason:
+        if self._stops.get(sentence) is None:
             self._emit(SourceStopped(pipeline=self.pipeline, sentence=sentence))
-        self._stop_reason = sentence
 
     def _report(self, partition: Partition, summary: RunSummary, first_reject: str, times: _RunTimes) -> None:
         held = summary.withheld

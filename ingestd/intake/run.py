@@ -20,6 +20,7 @@ from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
+from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.sdk.batches import attach_rejects
 
@@ -268,6 +269,7 @@ def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Generator[Ba
     """
     batches = attach_rejects(reading)
     while True:
+        note_progress()
         try:
             batch = next(batches)
         except StopIteration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
@@ -34,6 +34,13 @@ _LOOKUP_SECONDS = 5.0
 """Time between two looks at the files of lookups."""
 _GRIDS_SECONDS = (10.0, 1.0)
 """Rescans are due at whole multiples of the first of these that is short enough, so that one call of a thread makes many."""
+
+
+class SourcesRetried(NamedTuple):
+    """The pipelines of which the source is read ``now``, and the seconds for which others asked not to be read."""
+
+    now: tuple[str, ...]
+    later: Mapping[str, float]
 
 
 class SourceSupervisor:
@@ -183,10 +190,14 @@ class SourceSupervisor:
         if (task := self._tasks.get(pipeline)) is not None:
             task.wake(read=True)
 
-    def retry_now(self) -> None:
-        """End the delay of every source that is unavailable; a wait that the source asked for continues."""
-        for task in self._tasks.values():
-            task.retry_now()
+    def retry_now(self) -> SourcesRetried:
+        """Read each source now of which the last pass failed. A wait that the source asked for continues."""
+        failed = {name: task for name, task in self._tasks.items() if task.has_failed}
+        later = {name: wait for name, task in failed.items() if (wait := task.wait_seconds) > 0}
+        for name, task in failed.items():
+            if name not in later:
+                task.wake(read=True)
+        return SourcesRetried(now=tuple(name for name in failed if name not in later), later=later)
 
     def remap(self, pipeline: str, *, now: bool) -> None:
         """Map retried records of a pipeline at its next reading, which is ``now`` or when it is due. Thread-safe.
@@ -285,6 +296,8 @@ class _ReaderTask:
         self._to_read = watched
         self._failures = 0
         self._not_before = 0.0
+        self.has_failed = False
+        """Whether the last pass could not read the source at all or in part."""
         self._has_jitter = True
         self._rescan_at: float | None = None
         """The loop time of the next pass without another reason; a later request replaces it."""
@@ -305,10 +318,10 @@ class _ReaderTask:
             self._to_read = True
         self._wakeup.notify()
 
-    def retry_now(self) -> None:
-        """Read now if the source was unavailable at its last pass."""
-        if self._failures:
-            self.wake(read=True)
+    @property
+    def wait_seconds(self) -> float:
+        """For how long the source asked not to be read; 0 if it may be."""
+        return max(0.0, self._not_before - self._in(0.0))
 
     async def run(self) -> None:
         """Read when there is a reason to, until cancelled. After a failure, a new call reads at once."""
@@ -444,6 +457,7 @@ class _ReaderTask:
             self._to_read = True
             raise
         report = made.report
+        self.has_failed = bool(report.failure)
         if report.away:
             self._failures += 1
             asked = min(report.retry_after, _LONGEST_RETRY_SECONDS)
@@ -478,6 +492,7 @@ class _ReaderTask:
             return
         made = outcome.result() if outcome.exception() is None else None
         if made is not None and made.acknowledged and made.ready is None and not made.report.away:
+            self.has_failed = bool(made.report.failure)
             self._add_rescan(made.rescan)
         else:
             self._rescanned = outcome

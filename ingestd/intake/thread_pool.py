@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import msgspec
 
+from ingestd.process.progress import progress_of
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import SourceSlow
 
@@ -23,7 +25,7 @@ FAST_SECONDS = 0.01
 """Within this time most calls over unchanged sources return. A further thread starts only after it."""
 
 SLOW_SENTENCE = (
-    f"A call of the source has not returned for {SLOW_SECONDS:.0f} seconds; it reads the source, or stores what was read. The"
+    f"A call of the source has made no progress for {SLOW_SECONDS:.0f} seconds; it reads the source, or stores what was read. The"
     " other sources continue in other threads. If it does not end by itself, check that the file system or server that the source"
     " reads responds, and that the disk of the state file is not overloaded."
 )
@@ -35,8 +37,8 @@ class SourceThreads:
     A call starts when the one before it has returned or has taken ``fast_seconds``. So calls over unchanged sources follow each
     other in one thread, instead of competing for the interpreter.
 
-    A call that takes longer than ``SLOW_SECONDS`` is reported and no longer counts towards ``THREADS``, so the other sources
-    are called in a further thread. Its own thread ends with the call.
+    A call that takes longer than ``SLOW_SECONDS`` no longer counts towards ``THREADS``, so the other sources are called in a
+    further thread. Its own thread ends with the call. It is reported if it makes no step for so long; see `note_progress`.
     """
 
     def __init__(self, *, emit: Emit, fast_seconds: float = FAST_SECONDS) -> None:
@@ -46,7 +48,8 @@ class SourceThreads:
         self._free = asyncio.Semaphore(THREADS)
         self._turn = asyncio.Semaphore(1)
         """Held by the newest call while it may be a fast one."""
-        self._slow: list[_RunningCall] = []
+        self._spare: list[_RunningCall] = []
+        """Calls that do not count towards ``THREADS``."""
 
     async def start(self, pipeline: Callable[[], str], call: Callable[[], T]) -> asyncio.Future[T]:
         """Wait for a free thread and start ``call`` in it; ``pipeline`` returns the name of the source for reports.
@@ -60,31 +63,35 @@ class SourceThreads:
             self._turn.release()
             raise
         loop = asyncio.get_running_loop()
+        running = _RunningCall(pipeline, started=loop.time())
         try:
-            future = loop.run_in_executor(self._executor, call)
+            future = loop.run_in_executor(self._executor, running.perform, call)
         except BaseException:
             self._turn.release()
             self._free.release()
             raise
-        running = _RunningCall(pipeline, started=loop.time())
         running.turn = loop.call_later(self._fast_seconds, self._end_turn, running)
-        running.timer = loop.call_later(SLOW_SECONDS, self._mark_slow, running)
+        running.timer = loop.call_later(SLOW_SECONDS, self._look_at, running)
         future.add_done_callback(lambda _: self._end(running))
         return future
 
     def slow(self) -> list[str]:
-        """Return the pipelines of calls that have not returned for longer than ``SLOW_SECONDS``. Thread-safe."""
-        return [call.pipeline() for call in list(self._slow)]
+        """Return the pipelines of calls that have made no step for ``SLOW_SECONDS``. Thread-safe."""
+        return [call.pipeline() for call in list(self._spare) if call.is_silent]
 
-    def _mark_slow(self, call: _RunningCall) -> None:
+    def _look_at(self, call: _RunningCall) -> None:
+        """Give the call a thread of its own, and report it if it has made no step since the last look."""
         loop = asyncio.get_running_loop()
-        if len(self._slow) == SPARE_THREADS:
-            call.timer = loop.call_later(SLOW_SECONDS, self._mark_slow, call)
-            return
-        self._slow.append(call)
-        self._free.release()
-        seconds = round(loop.time() - call.started, 1)
-        self._emit(SourceSlow(pipeline=call.pipeline(), seconds=seconds, sentence=SLOW_SENTENCE))
+        call.timer = loop.call_later(SLOW_SECONDS, self._look_at, call)
+        if call not in self._spare:
+            if len(self._spare) == SPARE_THREADS:
+                return
+            self._spare.append(call)
+            self._free.release()
+        was_silent, call.is_silent = call.is_silent, not call.has_progressed()
+        if call.is_silent and not was_silent:
+            seconds = round(loop.time() - call.started, 1)
+            self._emit(SourceSlow(pipeline=call.pipeline(), seconds=seconds, sentence=SLOW_SENTENCE))
 
     def _end_turn(self, call: _RunningCall) -> None:
         if call.turn is not None:
@@ -96,8 +103,8 @@ class SourceThreads:
         self._end_turn(call)
         if call.timer is not None:
             call.timer.cancel()
-        if call in self._slow:
-            self._slow.remove(call)
+        if call in self._spare:
+            self._spare.remove(call)
         else:
             self._free.release()
 
@@ -112,3 +119,17 @@ class _RunningCall(msgspec.Struct, eq=False):
     timer: asyncio.TimerHandle | None = None
     turn: asyncio.TimerHandle | None = None
     """Ends the time in which no further call starts; None: it has ended."""
+    thread: int = 0
+    steps: int = 0
+    is_silent: bool = False
+
+    def perform(self, call: Callable[[], T]) -> T:
+        """Make the call, in the present thread."""
+        self.thread = threading.get_ident()
+        self.steps = progress_of(self.thread)
+        return call()
+
+    def has_progressed(self) -> bool:
+        """Return whether the call has made a step since it began, or since the last time that this was asked."""
+        before, self.steps = self.steps, progress_of(self.thread)
+        return self.steps != before

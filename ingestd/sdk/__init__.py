@@ -63,7 +63,8 @@ from ingestd.core.record import (
     Section,
 )
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
-from ingestd.sdk.batches import pack
+from ingestd.process.progress import note_progress
+from ingestd.sdk.batches import mark_last, pack
 from ingestd.sdk.connector import (
     CONTRACT,
     AcknowledgesTogether,
@@ -146,7 +147,9 @@ __all__ = [
     "counted",
     "limit_process",
     "limit_work",
+    "mark_last",
     "moment",
+    "note_progress",
     "pack",
     "reports_no_memory",
 ]

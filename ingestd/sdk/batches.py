@@ -66,6 +66,17 @@ def pack(
     )
 
 
+def mark_last(reading: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield the batches of a reading; the last one with ``last``. It is one batch ahead."""
+    held: Batch | None = None
+    for batch in reading:
+        if held is not None:
+            yield held
+        held = batch
+    if held is not None:
+        yield dataclasses.replace(held, last=True)
+
+
 def attach_rejects(reading: Iterable[Batch | RecordUnreadable]) -> Iterator[Batch]:
     """Yield the batches of a reading; add the unreadable records that come before a batch to its rejects.
 

@@ -169,7 +169,10 @@ class Connector(ABC):
         content yields one empty batch with ``unchanged``. One that changed, or was never read, is yielded as a whole. Or
         `Batch.partial` batches hold the records that may have changed, and a later reading is whole again.
 
-        An incremental partition yields what follows ``cursor``. The cursor of each batch becomes durable with the batch.
+        An incremental partition yields what follows ``cursor``, or nothing. The cursor of each batch becomes durable with the
+        batch.
+
+        The last batch of each reading has `Batch.last`; see `mark_last`. A reading that ends without it counts as interrupted.
 
         A `RecordUnreadable` between two batches becomes durable with the batch after it. If nothing else follows, yield an
         empty batch: ``pack([], cursor=…)``.

@@ -149,7 +149,7 @@ def test_a_connector_without_a_fault_passes() -> None:
         ("names", "partitions_are_the_same_when_requested_again_and_after_a_restart"),
         ("numbers", "every_column_is_text_and_every_record_has_its_own_position"),
         ("positions", "every_column_is_text_and_every_record_has_its_own_position"),
-        ("endless", "only_the_last_batch_of_a_snapshot_is_marked_as_last"),
+        ("endless", "only_the_last_batch_of_a_reading_is_marked_as_last"),
         ("repeats", "an_unchanged_source_yields_nothing_from_its_last_cursor"),
         ("deaf", "added_and_changed_records_are_read_and_removed_ones_are_not"),
         ("early", "a_reading_that_resumes_at_any_cursor_loses_nothing"),

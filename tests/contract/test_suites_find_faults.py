@@ -106,18 +106,22 @@ class Spool(Connector):
         stored: Any = (cursor or {}).get("done", 0)
         done = int(stored) if self.options.fault == "future cursor" or isinstance(stored, int) else 0
         self._release(done)
-        for path in sorted(Path(self.options.path).iterdir()):
+        paths = sorted(Path(self.options.path).iterdir())
+        for path in paths:
             number = int(path.name)
             record = {"number": path.read_text()}
             if self.options.fault == "released early":
                 path.unlink()
             position = 1 if self.options.fault == "positions" else number
-            yield pack([record], positions=[position], cursor={"done": number})
+            yield pack([record], positions=[position], cursor={"done": number}, last=self._is_end(path == paths[-1]))
 
     def committed(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - one partition
         if self.options.fault != "never released":
             stored: Any = cursor["done"]
             self._release(stored)
+
+    def _is_end(self, is_last: bool) -> bool:
+        return {"no end": False, "two ends": True}.get(self.options.fault, is_last)
 
     def _release(self, done: int) -> None:
         for path in Path(self.options.path).iterdir():
@@ -148,6 +152,12 @@ class SpoolRig(ConsumeRig):
         ("released early", "test_a_message_that_was_not_committed_is_read_again_by_the_next_process", "is lost"),
         ("never released", "test_a_message_that_was_not_committed_is_read_again_by_the_next_process", "sent, but"),
         ("positions", "test_messages_are_read_in_order_with_positions_that_only_grow", "do not only grow"),
+        ("no end", "test_the_last_batch_of_a_reading_is_marked_as_last", "last batch of spool is not marked as last"),
+        (
+            "two ends",
+            "test_the_last_batch_of_a_reading_is_marked_as_last",
+            "A batch of spool before the last one is marked",
+        ),
         ("replayable", "test_its_partitions_are_incremental_and_never_read_again", "is replayable"),
         ("future cursor", "test_a_cursor_of_another_source_is_no_unforeseen_failure", "of a later version.*TypeError"),
     ],
@@ -261,7 +271,7 @@ def test_a_fault_of_a_client_fails_its_test(line_server: LineServer, fault: str,
 CHILD = '''
 from pathlib import Path
 from pydantic import BaseModel
-from ingestd.sdk import Connector, Partition, pack
+from ingestd.sdk import Connector, Partition, mark_last, pack
 
 class Options(BaseModel):
     path: Path
@@ -273,6 +283,8 @@ class Lines(Connector):
     def partitions(self):
         return [Partition(name="lines", snapshot=False)]
     def read(self, partition, cursor):
+        return mark_last(self.batches())
+    def batches(self):
         number = 0
         for path in sorted(self.options.path.glob("*.txt")):
             with path.open() as file:

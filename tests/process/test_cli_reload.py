@@ -126,7 +126,7 @@ def test_pipelines_are_added_removed_renamed_and_restarted_and_the_others_do_not
             "Renamed: p3 to renamed",
             "Restarted: p2",
             "Unchanged: 1 pipeline",
-            "Deliveries and sources that wait are tried again now.",
+            "Deliveries that wait are tried again now.",
         ]
         event = daemon.wait_for("configuration_reloaded")
         assert (event["added"], event["removed"], event["restarted"]) == (["added"], ["p1"], ["p2"])

@@ -326,6 +326,26 @@ def test_an_address_with_too_many_requests_in_flight_is_rejected_and_others_are_
             assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"), [("refused, with a body that does not end", 401), ("pipelined and not read", 200)]
+)
+def test_clients_that_only_have_to_be_ended_keep_no_other_of_their_address_out(
+    running: Running, kind: str, status: int
+) -> None:
+    # contract G31, G33
+    head = b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+    if kind.startswith("pipelined"):
+        with running.service.client(running.key) as http:
+            sink = large_sink(http)
+        head = f"GET {sink} HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\n\r\n".encode() * 40
+    with ExitStack() as stack:
+        for number in range(24):
+            wire = stack.enter_context(connect(running, source="127.0.0.7"))
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            wire.sendall(head)
+            assert wire.recv(12) == f"HTTP/1.1 {status}".encode(), number
+
+
 def test_an_idle_connection_is_closed_for_a_new_one_of_its_address(running: Running) -> None:
     # contract G31
     before = closed(running, "evicted")

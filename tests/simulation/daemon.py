@@ -23,7 +23,7 @@ from ingestd.daemon.reload import Reloader
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import DriftChecker
-from ingestd.intake import Reader, SourceSupervisor
+from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
@@ -84,11 +84,12 @@ class _Reconfigurable:
         self.configuration = found
         return ()
 
-    def retry(self) -> None:
+    def retry(self) -> SourcesRetried:
         self._dispatcher.retry_now()
         for connector in self._connectors:
             if isinstance(connector, Resumes):
                 connector.resume()
+        return SourcesRetried(now=(), later={})
 
 
 class Daemon:

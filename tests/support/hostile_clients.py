@@ -126,6 +126,27 @@ def live_stream(target: Target) -> Behaviour:
     return behave
 
 
+def refused_body(target: Target) -> Behaviour:
+    """Send a chunked body without a key, byte by byte, whatever the response is."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        head = f"POST /v1/workspace HTTP/1.1\r\nHost: {target.host}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire[1].write(head.encode())
+        await _drip(wire, ready, b"1\r\n \r\n")
+
+    return behave
+
+
+def pipelining(target: Target) -> Behaviour:
+    """Send as many requests at once as may wait, and read none of the responses."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write((target.head("GET", target.large_path) + b"\r\n") * 30)
+        await _hold_unread(wire, ready)
+
+    return behave
+
+
 KINDS: tuple[Callable[[Target], Behaviour], ...] = (
     not_reading,
     half_head,
@@ -133,6 +154,8 @@ KINDS: tuple[Callable[[Target], Behaviour], ...] = (
     dripping_head,
     idle,
     live_stream,
+    refused_body,
+    pipelining,
 )
 
 

@@ -16,10 +16,15 @@ def migrate(address: Address) -> None:
     """Migrate the database to the schema of this program.
 
     Each start of the service also migrates a SQLite file. It does not migrate PostgreSQL, which several processes use: run
-    this once after an upgrade. Each step is one transaction. If several are started, only one works.
+    this once after an upgrade. Each step is one transaction. If several are started, only one works. If other sessions
+    use the tables of a step for 30 seconds, the command ends and names them.
     """
-    before, after = with_failures(lambda: factory.migrate(address))
+    before, after = with_failures(lambda: factory.migrate(address, on_wait=_report))
     if before == after:
         echo(f"{address} has schema {after}: nothing to do.")
     else:
         echo(f"{address} went from schema {before} to {after}.")
+
+
+def _report(sentence: str) -> None:
+    echo(sentence, err=True)

@@ -96,8 +96,8 @@ class ForbiddenProblem(Problem):
     status = 403
     title = "Forbidden"
 
-    def __init__(self) -> None:
-        super().__init__("forbidden", "This API key does not give the permission that the operation needs.")
+    def __init__(self, detail: str = "This API key does not give the permission that the operation needs.") -> None:
+        super().__init__("forbidden", detail)
 
 
 class NotFoundProblem(Problem):

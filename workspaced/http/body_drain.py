@@ -13,11 +13,16 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SILENCE_SECONDS = 5.0
-LONGEST_SECONDS = 30.0
-MOST_BYTES = 33_554_432
+LONGEST_SECONDS: Final = 1.0
+MOST_BYTES: Final = 65_536
+MOST_BYTES_OF_CALLER: Final = 33_554_432
+"""How much is dropped of a caller with a valid key: programs that send whole bodies read the response only afterwards."""
+KNOWN_CALLER: Final = "known_caller"
+"""The application sets this name in the state of a request with a valid key."""
 BODY_RECEIVED: Final = "body_received"
 """A server sets this name in the state of a request after the whole body has arrived."""
+DRAIN_BEGUN: Final = "drain_begun"
+"""A server's function in the state of a request: it is called when only the end of the response is missing."""
 
 
 class DrainBodyMiddleware:
@@ -27,14 +32,17 @@ class DrainBodyMiddleware:
         self,
         app: ASGIApp,
         *,
-        silence_seconds: float = SILENCE_SECONDS,
         longest_seconds: float = LONGEST_SECONDS,
         most_bytes: int = MOST_BYTES,
+        most_bytes_of_caller: int = MOST_BYTES_OF_CALLER,
     ) -> None:
-        """Stop draining after ``silence_seconds`` without a byte, after ``longest_seconds``, or after ``most_bytes``."""
+        """Drop at most ``most_bytes``, and end after ``longest_seconds``; the server then closes the connection.
+
+        ``most_bytes_of_caller`` holds for a caller with a valid key.
+        """
         self._app = app
         self._most_bytes = most_bytes
-        self._silence_seconds = silence_seconds
+        self._most_bytes_of_caller = most_bytes_of_caller
         self._longest_seconds = longest_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,20 +61,34 @@ class DrainBodyMiddleware:
 
         async def send_without_end(message: Message) -> None:
             nonlocal held
-            if arriving and message["type"] == "http.response.body" and not message.get("more_body", False):
+            if arriving and message["type"] == "http.response.start" and self._exceeds(scope):
+                others = (line for line in message["headers"] if line[0].lower() != b"connection")
+                message["headers"] = [*others, (b"connection", b"close")]
+            elif arriving and message["type"] == "http.response.body" and not message.get("more_body", False):
                 held = True
                 message = {**message, "more_body": True}
             await send(message)
 
         await self._app(scope, watched_receive, send_without_end)
         if held:
+            if begun := scope.get("state", {}).get(DRAIN_BEGUN):
+                begun()
             with suppress(TimeoutError):  # the client has had its time to read the response
                 dropped = 0
                 async with asyncio.timeout(self._longest_seconds):
-                    while arriving and dropped < self._most_bytes:
-                        async with asyncio.timeout(self._silence_seconds):
-                            dropped += len((await watched_receive()).get("body", b""))
+                    while arriving and dropped < self._most(scope):
+                        dropped += len((await watched_receive()).get("body", b""))
+                    if arriving:  # a client that still sends needs the rest of the time to read the response
+                        await asyncio.Event().wait()
             await send({"type": "http.response.body", "body": b""})
+
+    def _exceeds(self, scope: Scope) -> bool:
+        """Return whether the body may be larger than what is drained, so that the connection probably ends."""
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        return not declared.isdigit() or int(declared) > self._most(scope)
+
+    def _most(self, scope: Scope) -> int:
+        return self._most_bytes_of_caller if KNOWN_CALLER in scope.get("state", ()) else self._most_bytes
 
 
 def _has_body(scope: Scope) -> bool:

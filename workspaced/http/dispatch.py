@@ -33,8 +33,9 @@ from workspaced.core.problems import (
 )
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
+from workspaced.http.body_drain import KNOWN_CALLER
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
-from workspaced.http.idempotency import IdempotencySlot, InFlight, make_idempotent, slot_of, with_body_digest
+from workspaced.http.idempotency import IdempotencySlot, InFlight, is_stored, make_idempotent, slot_of, with_body_digest
 from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
@@ -161,6 +162,7 @@ class Dispatch:
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
     ) -> Response:
         headers = RequestHeaders(scope)
+        headers.require_single()
         address = client_address(scope, headers, self._settings.proxies)
         principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""
@@ -239,6 +241,8 @@ class Dispatch:
         except (UnauthenticatedProblem, TooManyRequests):
             scope["state"]["rate"] = self._authentication.failures.look(address).headers
             raise
+        if principal is not None:
+            scope["state"][KNOWN_CALLER] = True
         allowance = self._rate.take(principal.key_id if principal else f"address {address}")
         scope["state"]["rate"] = allowance.headers
         if not allowance.allowed:
@@ -257,7 +261,7 @@ class Dispatch:
             try:
                 work = operation.prepare(call)
             except Problem as problem:
-                if slot is None:
+                if slot is None or not is_stored(problem):
                     raise
                 work = _raising(problem)
             return await self._run(work, slot, operation, call, scope)
@@ -296,7 +300,7 @@ class Dispatch:
         return msgspec.structs.replace(response, headers=(*response.headers, ("X-Ignored-Fields", ignored)))
 
     def _problem_response(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Response:
-        accepts = Headers(scope=scope).get("Accept", "")
+        accepts = RequestHeaders(scope).get("Accept", "")
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
 

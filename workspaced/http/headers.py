@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from ingestd.wire.request_headers import RepeatedHeader, single_values
 from workspaced.core.problems import Invalid
 from workspaced.security.trusted_proxies import Proxies
 
@@ -16,16 +17,39 @@ from workspaced.security.trusted_proxies import Proxies
 class RequestHeaders(Headers):
     """Starlette's headers with a dictionary: each request looks up about ten, most of which are absent.
 
-    The first of several headers of one name counts.
+    Lines of one header are joined in their order (`ingestd.wire.request_headers`).
     """
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope=scope)
-        self._first: dict[bytes, bytes] = dict(reversed(self.raw))
+        self._fault = ""
+        self._values: dict[bytes, bytes] = dict(self.raw)
+        if len(self._values) < len(self.raw):
+            try:
+                self._values = single_values(self.raw)
+            except RepeatedHeader as repeated:
+                self._fault = str(repeated)
+
+    def require_single(self) -> None:
+        """Check that no header that has one value occurs twice (contract G29).
+
+        Raises:
+            Invalid: one does.
+        """
+        if self._fault:
+            raise Invalid("malformed_request", self._fault)
+
+    def __getitem__(self, key: str, /) -> str:
+        """Return the header's value.
+
+        Raises:
+            KeyError: there is no such header.
+        """
+        return self._values[_wire_name(key)].decode("latin-1")
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        """Return the header's value."""
-        found = self._first.get(_wire_name(key))
+        """Return the header's value, or the default."""
+        found = self._values.get(_wire_name(key))
         return default if found is None else found.decode("latin-1")
 
 
@@ -42,7 +66,8 @@ def client_address(scope: Scope, headers: Headers, proxies: Proxies) -> str:
 
 def client_scheme(scope: Scope, headers: Headers, proxies: Proxies) -> str:
     """Return the scheme, http or https, that the client used."""
-    return proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
+    forwarded = headers.get("X-Forwarded-For"), headers.get("X-Forwarded-Proto")
+    return proxies.scheme(_peer(scope), *forwarded, own=scope["scheme"])
 
 
 def query_of(scope: Scope) -> dict[str, str]:

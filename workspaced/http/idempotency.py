@@ -1,7 +1,7 @@
 """Idempotency-Key on POST (contract G18): the response is stored in the transaction that does the work.
 
-Responses are stored from the validation of the body on. Earlier refusals (401, 403, 413, 415) are decided again for each
-request. So is a 5xx, which changed nothing.
+Responses are stored from the validation of the body on. Earlier refusals (401, 413, 415) are decided again for each request. So
+are each 403, because permissions change, and each 5xx, which changed nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 
 from ingestd.wire import names
-from workspaced.core.problems import ConflictProblem, Invalid, Problem, UnprocessableProblem
+from workspaced.core.problems import ConflictProblem, ForbiddenProblem, Invalid, Problem, UnprocessableProblem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Response
 from workspaced.storage import idempotency
@@ -59,6 +59,11 @@ def with_body_digest(slot: IdempotencySlot, digest: bytes) -> IdempotencySlot:
     return msgspec.structs.replace(slot, fingerprint=hashlib.sha256(slot.fingerprint + digest).digest())
 
 
+def is_stored(problem: Problem) -> bool:
+    """Return whether a repetition gets the same refusal. Permissions may change, and a 5xx changed nothing."""
+    return problem.status < 500 and problem.status != ForbiddenProblem.status
+
+
 def make_idempotent(
     work: Work, slot: IdempotencySlot, *, now: int, keep_ms: int, refused: Callable[[Problem], Response]
 ) -> Work:
@@ -87,7 +92,7 @@ class _IdempotentWork:
 
         Raises:
             UnprocessableProblem: the key was used for a request with different content.
-            Problem: the work failed with a status of 5xx, which is not stored.
+            Problem: the work failed with a status that is not stored (`is_stored`).
         """
         stored = idempotency.find(tx, self.slot.digest, since=self.since)
         if stored is not None:
@@ -96,7 +101,7 @@ class _IdempotentWork:
             with tx.nested():
                 response = self.work.act(tx)
         except Problem as problem:
-            if problem.status >= 500:
+            if not is_stored(problem):
                 raise
             response = self.refused(problem)
         idempotency.save(tx, self.slot.digest, self.to_store(response), since=self.since)

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 
 from ingestd.wire import names
 from workspaced.core.json_body import decode
-from workspaced.core.problems import Invalid
+from workspaced.core.problems import ForbiddenProblem, Invalid
 from workspaced.http import conditions
 from workspaced.http.bodies import StreamedBody
 from workspaced.http.long_responses import LongResponses
@@ -63,6 +63,17 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def workspace_id(self) -> str:
         """Return the workspace's id in the path, in lower case."""
         return self.names["workspace"]
+
+    def require(self, scope: str, *, to: str) -> None:
+        """Check a permission on the workspace in the path that the content of the request needs (contract A5).
+
+        ``to`` completes the sentence "To …, the API key needs …".
+
+        Raises:
+            ForbiddenProblem: the key does not give it.
+        """
+        if self.principal is None or not self.principal.may(scope, self.workspace_id):
+            raise ForbiddenProblem(f"To {to}, the API key needs the permission {scope}.")
 
     def note(self, tx: Transaction, action: AuditAction) -> None:
         """Append a row about this request to the audit log, in the transaction of the change (contract G26)."""

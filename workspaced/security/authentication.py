@@ -91,7 +91,10 @@ class Authentication:
             raise UnauthenticatedProblem from None
 
     async def verify_again(self, key_id: str, sha256: bytes) -> Principal | None:
-        """Return the present principal of a key that was valid before, by its digest; None if it is no longer valid."""
+        """Return the present principal of a key that was valid before, by its digest; None if it is no longer valid.
+
+        Credentials that were made with a key, such as sessions and links, end with it by this.
+        """
         now = self._now()
         known = self._known.get(sha256)
         if known and self._is_fresh(known):
@@ -100,7 +103,7 @@ class Authentication:
             return await self._verify(key_id, sha256, now)
         except _AuthenticationRefused as refused:
             self._known.pop(sha256, None)
-            structlog.get_logger().info("session_refused", reason=refused.reason, key_id=key_id)
+            structlog.get_logger().info("derived_credential_refused", reason=refused.reason, key_id=key_id)
             return None
 
     def _is_fresh(self, known: _Verified) -> bool:
@@ -125,7 +128,9 @@ class Authentication:
             raise _AuthenticationRefused("expired", key_id)
         if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
             self._write_in_background("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
-        principal = principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
+        principal = principal_of(
+            name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants, secret=sha256
+        )
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[sha256] = _Verified(principal=principal, at=asked_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 WORKSPACES_READ: Final = "workspaces:read"
@@ -49,12 +49,16 @@ class WorkspaceGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The caller: the name for records, the key, and the scopes that both allow."""
+    """The caller: the name for records, the key, and the scopes that both allow.
+
+    ``secret`` is the digest of the key's secret that was used, for credentials that end with it.
+    """
 
     name: str
     key_id: str
     everywhere: frozenset[str]
     by_workspace: Mapping[str, frozenset[str]]
+    secret: bytes = field(default=b"", repr=False)
 
     def may(self, scope: str, workspace_id: str | None = None) -> bool:
         """Return whether the scope is granted on that workspace, or (None) on all workspaces."""
@@ -68,7 +72,7 @@ class Principal:
 
 
 def principal_of(
-    *, name: str, key_id: str, key_scopes: frozenset[str], grants: tuple[WorkspaceGrant, ...]
+    *, name: str, key_id: str, key_scopes: frozenset[str], grants: tuple[WorkspaceGrant, ...], secret: bytes = b""
 ) -> Principal:
     """Return the permissions of a key: the scopes that both the key and the grants of its principal have."""
     own = _with_implied(key_scopes)
@@ -77,7 +81,7 @@ def principal_of(
         allowed = own & _with_implied(ROLES.get(grant.role, frozenset()))
         by_workspace[grant.workspace_id] = by_workspace.get(grant.workspace_id, frozenset()) | allowed
     everywhere = by_workspace.pop(EVERYWHERE, frozenset())
-    return Principal(name=name, key_id=key_id, everywhere=everywhere, by_workspace=by_workspace)
+    return Principal(name=name, key_id=key_id, everywhere=everywhere, by_workspace=by_workspace, secret=secret)
 
 
 def _with_implied(scopes: frozenset[str]) -> frozenset[str]:

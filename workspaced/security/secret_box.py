@@ -40,6 +40,14 @@ def encryption_key(environment: Mapping[str, str]) -> bytes | None:
     return key
 
 
+class SecretsSealed(UnavailableProblem):
+    """A stored secret can't be read. ``key_differs``: the process has a key, but another one encrypted the secret."""
+
+    def __init__(self, why: str, *, key_differs: bool) -> None:
+        self.key_differs = key_differs
+        super().__init__("secrets_sealed", f"A stored secret is encrypted and can't be read. {why}", retry_seconds=60)
+
+
 class SecretBox:
     """Encrypts and decrypts. ``purpose`` is authenticated, so an encrypted text is useless in another place."""
 
@@ -64,17 +72,17 @@ class SecretBox:
         """Return the secret, whether it is stored encrypted or as plain text.
 
         Raises:
-            UnavailableProblem: it was encrypted with a key that this process does not have.
+            SecretsSealed: it was encrypted with a key that this process does not have.
         """
         if stored[:1] == _PLAIN:
             return stored[1:]
         if self._cipher is None:
-            raise _locked(f"The service was started without {VARIABLE}.")
+            raise SecretsSealed(f"The service was started without {VARIABLE}.", key_differs=False)
         nonce, sealed = stored[1 : 1 + _NONCE_BYTES], stored[1 + _NONCE_BYTES :]
         try:
             return self._cipher.decrypt(nonce, sealed, purpose.encode())
         except InvalidTag as error:
-            raise _locked(f"{VARIABLE} is not the key that encrypted it.") from error
+            raise SecretsSealed(f"{VARIABLE} is not the key that encrypted it.", key_differs=True) from error
 
     def is_plain(self, stored: bytes) -> bool:
         """Return whether it is stored as plain text."""
@@ -84,9 +92,3 @@ class SecretBox:
         if not self._warned:
             self._warned = True
             structlog.get_logger().warning("secrets_stored_plainly", remedy=f"set {VARIABLE} to 32 bytes in base64")
-
-
-def _locked(why: str) -> UnavailableProblem:
-    return UnavailableProblem(
-        "secrets_sealed", f"A stored secret is encrypted and can't be read. {why}", retry_seconds=60
-    )

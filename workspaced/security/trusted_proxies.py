@@ -26,24 +26,32 @@ class Proxies:
 
     def caller(self, peer: str, forwarded_for: str | None) -> str:
         """Return the nearest address that is not a trusted proxy. Any client can forge the addresses before it."""
-        if not self.networks or not forwarded_for:
-            return peer
-        address = peer
-        for claimed in reversed(forwarded_for.split(",")):
-            if not self.trusts(address):
-                return address
-            try:
-                address = str(ip_address(claimed.strip()))
-            except ValueError:
-                return address
-        return address
+        return self._path(peer, forwarded_for)[-1]
 
-    def scheme(self, peer: str, forwarded_proto: str | None, *, own: str) -> str:
-        """Return the scheme, http or https, that the outermost trusted proxy reports; else ``own``."""
-        if not self.networks or not forwarded_proto:
+    def scheme(self, peer: str, forwarded_for: str | None, forwarded_proto: str | None, *, own: str) -> str:
+        """Return the scheme, http or https, that the outermost trusted proxy reports; else ``own``.
+
+        Each proxy appends the scheme of the side from which it was called, or replaces what it got. Any client can forge what
+        is before the part of the trusted proxies.
+        """
+        if not forwarded_proto or not self.trusts(peer):
             return own
-        first = forwarded_proto.split(",")[0].strip().lower()
-        return first if first in {"http", "https"} and self.trusts(peer) else own
+        proxies = len(self._path(peer, forwarded_for)) - 1
+        schemes = [scheme.strip().lower() for scheme in forwarded_proto.split(",")]
+        outermost = schemes[-min(max(proxies, 1), len(schemes))]
+        return outermost if outermost in {"http", "https"} else own
+
+    def _path(self, peer: str, forwarded_for: str | None) -> list[str]:
+        """Return the addresses from the connection to the client; all before the last one are trusted proxies."""
+        path = [peer]
+        for claimed in reversed((forwarded_for or "").split(",") if self.networks else ()):
+            if not self.trusts(path[-1]):
+                break
+            try:
+                path.append(str(ip_address(claimed.strip())))
+            except ValueError:
+                break
+        return path
 
     def trusts(self, address: str) -> bool:
         """Return whether the address is that of a trusted proxy."""

@@ -56,7 +56,7 @@ class OperatorsApp:
         if scope["path"] == "/readyz":
             reason = await self._status.unready()
             return _json(503, reason) if reason else _json(200)
-        accept = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
+        accept = b", ".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
         return (200, *await self._status.exposition(accept))
 
 

@@ -1,14 +1,14 @@
 """The connections of one listener: how many are admitted, which are closed, and what is logged and counted.
 
-A full listener first closes a connection that only waits for its client (idle, or with an incomplete head), so clients that
-send whole requests are admitted while hostile ones hold connections open. It closes the oldest connection of the address
-with the most connections.
+A full listener first closes a connection with a response that lacks only its end. Then it closes one that only waits for its
+client (idle, or with an incomplete head), then one with a client that has made no progress for a second. So clients that send
+whole requests are admitted while hostile ones hold connections open. The address with the most connections loses one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, Literal, Protocol, TypeAlias
@@ -36,6 +36,7 @@ Reason: TypeAlias = Literal[
 _SWEEP_SECONDS: Final = 1.0
 _SUMMARY_SECONDS: Final = 60.0
 _SUBNET_BITS: Final = 64
+_STALLED_SECONDS: Final = 1.0
 _ADMIN_CONNECTIONS: Final = 64
 _MOST_REFUSED: Final = RESERVED // 2
 
@@ -50,6 +51,14 @@ class ManagedConnection(Protocol):
     @property
     def awaits_request(self) -> bool:
         """Return whether no complete request is without its response, so that closing the connection loses nothing."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether the last response was sent apart from its end, so that closing the connection loses nothing."""
+
+    @property
+    def stalled_since(self) -> float | None:
+        """Return since when, by the event loop, the client has sent or read too little; None if it need not act."""
 
     @property
     def awaits_client(self) -> bool:
@@ -98,6 +107,7 @@ class Connections:
         self._count_closed = count_closed
         self._count_open = count_open
         self._by_source: dict[str, dict[ManagedConnection, None]] = {}
+        self._ending: dict[ManagedConnection, None] = {}
         self._refused: set[ManagedConnection] = set()
         self._open = 0
         self._samples: dict[Reason, _Sample] = {}
@@ -145,6 +155,7 @@ class Connections:
     def remove(self, connection: ManagedConnection) -> None:
         """Forget a closed connection."""
         self._refused.discard(connection)
+        self._ending.pop(connection, None)
         own = self._by_source.get(connection.source)
         if own is None or connection not in own:
             return
@@ -153,6 +164,11 @@ class Connections:
             del self._by_source[connection.source]
         self._open -= 1
         self._count_open(-1)
+
+    def note_ending(self, connection: ManagedConnection) -> None:
+        """Note a connection that may be the first to be closed, while it is ending."""
+        if connection in self._by_source.get(connection.source, ()):
+            self._ending[connection] = None
 
     def note(self, reason: Reason, address: str) -> None:
         """Count a connection that was closed or refused; log the first one, and once a minute how many followed."""
@@ -169,11 +185,13 @@ class Connections:
             sample.address = address
 
     def _evict_for(self, source: str) -> bool:
-        """Close a connection of the address that has the most; return whether one was closed.
+        """Close a connection that is ending, else one of the address that has the most; return whether one was closed.
 
         If a request is incomplete, or the client does not read, the connection is closed only if its address has more connections
         than that of the new one, and is not a proxy.
         """
+        if (ending := next((one for one in self._ending if one.is_ending), None)) is not None:
+            return self._evict(ending)
         most = max(self._by_source, key=lambda one: len(self._by_source[one]), default=None)
         if most is None:
             return False
@@ -182,11 +200,16 @@ class Connections:
         return self._evict_from(theirs, only_idle=not fair)
 
     def _evict_from(self, connections: dict[ManagedConnection, None], *, only_idle: bool) -> bool:
-        victim = next((one for one in connections if one.awaits_request), None)
+        victim = next((one for one in self._ending if one in connections and one.is_ending), None)
+        if victim is None:
+            victim = next((one for one in connections if one.awaits_request), None)
         if victim is None and not only_idle:
             victim = next((one for one in connections if one.awaits_client), None)
         if victim is None:
-            return False
+            victim = _longest_stalled(connections, until=asyncio.get_running_loop().time() - _STALLED_SECONDS)
+        return victim is not None and self._evict(victim)
+
+    def _evict(self, victim: ManagedConnection) -> bool:
         self.remove(victim)
         self.note("evicted", victim.source)
         victim.evict()
@@ -221,6 +244,16 @@ class Connections:
                     address=sample.address,
                     open=self._open,
                 )
+
+
+def _longest_stalled(connections: Iterable[ManagedConnection], *, until: float) -> ManagedConnection | None:
+    """Return the connection with the client that has been stalled for longest; None if none has been since ``until``."""
+    since, found = until, None
+    for one in connections:
+        stalled = one.stalled_since
+        if stalled is not None and stalled <= since:
+            since, found = stalled, one
+    return found
 
 
 def source_of(peer: str) -> str:

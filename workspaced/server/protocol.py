@@ -7,7 +7,6 @@ deadline runs while the service is the one to act.
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, NoReturn, cast
 from urllib.parse import unquote
@@ -17,20 +16,20 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ingestd.wire import names
+from ingestd.wire.request_headers import HOST
 from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, UnavailableProblem
-from workspaced.http.body_drain import BODY_RECEIVED
+from workspaced.http.body_drain import BODY_RECEIVED, DRAIN_BEGUN
 from workspaced.http.problem_body import problem_response
 from workspaced.http.tracing import new_request_id
 from workspaced.server.connections import Connections, Reason, source_of
 from workspaced.server.response_buffer import GatheringTransport
 from workspaced.server.response_cycle import ResponseCycle
 
-_DRAIN_SECONDS: Final = 3.0
-_DRAIN_BYTES: Final = 4_194_304
+_DRAIN_SECONDS: Final = 1.0
+_DRAIN_BYTES: Final = 65_536
 _PIPELINED_REQUESTS: Final = 32
 _RETRY_SECONDS: Final = 5
 _CACHED_TARGET_BYTES: Final = 512
-_HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Za-z:.%]+\])(?::[0-9]*)?")
 
 
 class _RequestRefused(Exception):
@@ -45,6 +44,11 @@ class _Window:
     def __init__(self) -> None:
         self._since: float | None = None
         self._count = 0
+
+    @property
+    def since(self) -> float | None:
+        """Return when the current window began; None if nothing is expected of the client."""
+        return self._since
 
     def reset(self) -> None:
         """Start a new window at the next measurement: nothing is expected of the client now."""
@@ -82,6 +86,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refusal: tuple[Reason, Problem] | None = None
         self._ignored_since: float | None = None  # input is dropped from then on
         self._ignored = 0
+        self._is_refused = False
+        self._is_draining = False  # only the end of a response is missing
         self._head_since: float | None = self.loop.time()
         self._in_head = False
         self._header_lines = 0
@@ -121,7 +127,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._ignored_since is not None:
             self._ignored += len(data)
             if self._ignored > _DRAIN_BYTES:
-                self._wire.abort()
+                self.flow.pause_reading()
             return
         self._idle_until = None
         if self._head_since is None and not self._is_responding:
@@ -203,6 +209,7 @@ class LimitedProtocol(HttpToolsProtocol):
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = version
         scope["raw_path"], scope["path"], scope["query_string"] = target
+        scope["state"][DRAIN_BEGUN] = self._begin_drain
         earlier = self._newest
         self.cycle = ResponseCycle(
             scope=scope,
@@ -250,8 +257,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
         The deadline of a head that came meanwhile starts now.
         """
+        self._is_draining = False
         if self._head_since is not None:
             self._head_since = self.loop.time()
+        if self._is_cut_short:
+            self._wire.close()
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
@@ -274,13 +284,25 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             super().timeout_keep_alive_handler()
 
+    @property
+    def _is_cut_short(self) -> bool:
+        """Return whether the last request has its response, but its body has not arrived completely."""
+        cycle = self._newest
+        return cycle is not None and cycle.response_complete and cycle.more_body
+
+    def _begin_drain(self) -> None:
+        self._is_draining = True
+        self._registry.note_ending(self)
+
     def _check_version_and_host(self, version: str) -> None:
         """Refuse what RFC 9112 (3.2) refuses: HTTP/1.1 without one valid Host. Links for uploads begin with it."""
         if version not in ("1.0", "1.1"):
             self._raise_bad_request("The request is not HTTP/1.1.")
+        if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
+            self._raise_bad_request("Transfer-Encoding is for HTTP/1.1.")
         if len(self._hosts) > 1 or (not self._hosts and version == "1.1"):
             self._raise_bad_request("The request must have one header line Host.")
-        if self._hosts and not _HOST.fullmatch(self._hosts[0]):
+        if self._hosts and not HOST.fullmatch(self._hosts[0]):
             self._raise_bad_request("The header Host must be a host name or address, and may have a port.")
 
     def _raise_bad_request(self, sentence: str) -> NoReturn:
@@ -306,14 +328,29 @@ class LimitedProtocol(HttpToolsProtocol):
         """See `workspaced.server.connections.ManagedConnection`."""
         return not self._is_responding or self._awaits_body or self._wire.unsent > 0
 
+    @property
+    def is_ending(self) -> bool:
+        """See `workspaced.server.connections.ManagedConnection`."""
+        return self._is_draining or (self._ignored_since is not None and self._awaits_end)
+
+    @property
+    def _awaits_end(self) -> bool:
+        """Return whether no request is being handled, or a refused client does not read the earlier responses."""
+        return not self._is_responding or (self._is_refused and self._wire.unsent > 0)
+
+    @property
+    def stalled_since(self) -> float | None:
+        """See `workspaced.server.connections.ManagedConnection`."""
+        windows = self._sending if self._wire.unsent else None, self._receiving if self._awaits_body else None
+        return min((one.since for one in windows if one and one.since is not None), default=None)
+
     def close_overdue(self, now: float) -> None:
         """See `workspaced.server.connections.ManagedConnection`."""
         if self._is_not_reading(now):
             self._note("not_reading")
             self._wire.abort()
         elif self._ignored_since is not None:
-            if now - self._ignored_since > _DRAIN_SECONDS and not self._is_responding:
-                self._wire.abort()
+            self._end_drain(now)
         elif not self._awaits_body:
             self._receiving.reset()
             if not self._is_responding and self._head_since is not None:
@@ -377,6 +414,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _refuse(self, reason: Reason, problem: Problem) -> None:
         """Send a problem, unless it would come between other responses, and end the connection."""
         self._note(reason)
+        self._is_refused = True
         if self._wire.is_closing():
             self._ignore_input()
             return
@@ -400,9 +438,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()
 
     def _ignore_input(self) -> None:
+        self._registry.note_ending(self)
         self._ignored_since = self.loop.time()
+        self.loop.call_at(self._ignored_since + _DRAIN_SECONDS, self._end_drain, self._ignored_since + _DRAIN_SECONDS)
         self._head_since = None
         self.flow.resume_reading()
+
+    def _end_drain(self, now: float) -> None:
+        if self._ignored_since is not None and now - self._ignored_since >= _DRAIN_SECONDS and self._awaits_end:
+            self._wire.abort()
 
     @property
     def _path(self) -> str:

@@ -40,15 +40,17 @@ def transact(address: Address, work: Callable[[Transaction], T]) -> T:
     return sqlite_store.transact(address, work)
 
 
-def migrate(address: Address) -> tuple[int, int]:
+def migrate(address: Address, *, on_wait: Callable[[str], None] = lambda _sentence: None) -> tuple[int, int]:
     """Migrate the schema to the newest step; return the steps before and after.
+
+    ``on_wait`` gets a sentence if a step waits for other sessions of PostgreSQL.
 
     Raises:
         StorageUnusable: it can't be migrated.
         UnavailableProblem: the database can't be reached.
     """
     if isinstance(address, PostgresAddress):
-        steps: tuple[int, int] = _postgres_store().migrate(address)
+        steps: tuple[int, int] = _postgres_store().migrate(address, on_wait=on_wait)
         return steps
     return sqlite_store.migrate(address)
 

@@ -46,7 +46,15 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
             "Give a folder that this user may write to."
         ) from error
     except sqlite3.Error as error:
-        raise StorageUnusable(f"The database {path} can't be used ({error}). Restore it from a backup.") from error
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> StorageUnusable:
+    # Readers do not block a migration in WAL mode, but another writer does.
+    remedy = "Restore it from a backup."
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        remedy = "Another program writes to it: end that program, or wait until it has finished, and try again."
+    return StorageUnusable(f"The database {path} can't be used ({error}). {remedy}")
 
 
 def migrate(path: Path) -> tuple[int, int]:
@@ -61,9 +69,7 @@ def migrate(path: Path) -> tuple[int, int]:
             try:
                 before = sqlite_schema.reached(connection)
             except sqlite3.Error as error:
-                raise StorageUnusable(
-                    f"The database {path} can't be used ({error}). Restore it from a backup."
-                ) from error
+                raise _unusable(path, error) from error
     open_database(path).close()
     return before, migrations.head()
 

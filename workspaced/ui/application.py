@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from ingestd.wire import names
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
-from workspaced.http.headers import client_address, client_scheme, query_of
+from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
 from workspaced.http.response_sender import send_response
@@ -89,9 +89,10 @@ class Pages:
         await send_response(response, (*SAFETY, _NO_STORE), scope, receive, send)
 
     async def _handle(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
-        headers = Headers(scope=scope)
+        headers = RequestHeaders(scope)
         session: Session | None = None
         try:
+            headers.require_single()
             session = await self._session(headers)
             return await self._page(raw_path, headers, session, scope, receive)
         except PageRefused as refused:

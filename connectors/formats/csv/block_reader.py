@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from connectors.formats.csv.detection import looks_like_header
 from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
 from connectors.formats.csv.header import Header
 from connectors.formats.csv.layout import Layout
@@ -20,7 +22,7 @@ from connectors.formats.csv.tolerant import (
 )
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.text import Encoding
-from ingestd.sdk import Reject
+from ingestd.sdk import Reject, counted
 from ingestd.sdk.formats.record_chunk import (
     BLOCK_BYTES,
     RecordChunk,
@@ -54,6 +56,7 @@ class BlockReader:
         self._names = header.names
         self._dialect = header.dialect
         self._fills = layout.ragged == "fill"
+        self._has_header = not layout.columns
         self._record_bytes = record_bytes
 
     def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
@@ -115,7 +118,7 @@ class BlockReader:
         numbers: list[int] = []
         rejects: list[Reject] = []
         row, end, columns = location.row, 0, len(self._names)
-        sound = b"\0" not in buffer and is_utf8(buffer)
+        sound = b"\0" not in buffer and is_utf8(buffer) and BOM_UTF8 not in buffer
         quoted = bool(self._dialect.quote) and self._dialect.quote.encode() in buffer
         for fields, start, end in iter_records(buffer, final=final, dialect=self._dialect):
             row += 1
@@ -125,20 +128,8 @@ class BlockReader:
             if sound and clean and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
                 rows.append(fields)  # the usual case comes first
                 numbers.append(row)
-            elif end - start > self._record_bytes:
-                rejects.append(
-                    self._reject_too_large(
-                        buffer[start : start + _SHOWN_BYTES], row, count_extra_lines(buffer[start:end])
-                    )
-                )
-            elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
-                lines = describe_extra_lines(buffer[start:])
-                reason = f"The row opens a quote that is not closed before the end of the file{lines}."
-                rejects.append(build_reject(fields, self._names, row, reason))
-            elif not clean:
-                rejects.append(_reject_bad_quotes(buffer[start:end], row))
-            elif reason := find_fault(fields, self._expected_fields(fields), self._file.encoding.name):
-                rejects.append(build_reject(fields, self._names, row, reason))
+            elif reject := self._find_reject(buffer[start:end], fields, row, is_last=final and end == len(buffer)):
+                rejects.append(reject)
             else:
                 rows.append([*fields, *[None] * (columns - len(fields))])
                 numbers.append(row)
@@ -151,6 +142,24 @@ class BlockReader:
             end=RecordLocation(offset=location.offset + end, row=row),
             header=True,
         )
+
+    def _find_reject(self, record: bytes, fields: Sequence[str], row: int, *, is_last: bool) -> Reject | None:
+        """Return the reject of a record; None if it is valid. ``is_last``: the file ends with it."""
+        if len(record) > self._record_bytes:
+            return self._reject_too_large(record[:_SHOWN_BYTES], row, count_extra_lines(record))
+        reason = ""
+        if record.startswith(BOM_UTF8):
+            record = record[len(BOM_UTF8) :]
+            reason = _describe_second_header(fields, self._names) if self._has_header else ""
+        if is_last and is_unterminated(record, self._dialect):
+            lines = describe_extra_lines(record)
+            reason = f"The row opens a quote that is not closed before the end of the file{lines}."
+        elif not is_cleanly_quoted(record, self._dialect):
+            return _reject_bad_quotes(record, row)
+        elif is_last and len(fields) != len(self._names) and not record.endswith((b"\n", b"\r")):
+            reason = _describe_cut(fields, len(self._names))
+        reason = reason or find_fault(fields, self._expected_fields(fields), self._file.encoding.name)
+        return build_reject(fields, self._names, row, reason) if reason else None
 
     def _expected_fields(self, fields: Sequence[str]) -> int:
         """Return how many fields this record should have."""
@@ -191,6 +200,25 @@ class BlockReader:
         )
         text = escape_stray_bytes(beginning.decode("utf-8", "surrogateescape"))
         return Reject(position=row, reason=reason, record={"text": text})
+
+
+def _describe_cut(fields: Sequence[str], columns: int) -> str:
+    return (
+        f"The row has {counted(len(fields), 'field')} but the header names {columns}, and the file ends in it without a line"
+        " end: it may be cut off here."
+    )
+
+
+def _describe_second_header(fields: Sequence[str], names: Sequence[str]) -> str:
+    """Return why a row behind a byte order mark is no record; empty if it may be one."""
+    if list(fields) == list(names):
+        return "The row begins with a byte order mark and repeats the header, because another file was appended here."
+    if looks_like_header(fields):
+        return (
+            "The row begins with a byte order mark, and may be the header of another file that was appended here. The rows below"
+            " it are read with the columns of the first header. Split the file if they have others."
+        )
+    return ""
 
 
 def _reject_bad_quotes(record: bytes, row: int) -> Reject:

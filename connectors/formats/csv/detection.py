@@ -102,7 +102,12 @@ def is_header(fields: Sequence[str], known: Sequence[str]) -> bool:
     common = len(set(fields) & set(known))
     if common and 2 * common >= min(len(set(fields)), len(set(known))):
         return True
-    return len(fields) != len(known) and _could_be_names(fields) and all(field[0].isalpha() for field in fields)
+    return len(fields) != len(known) and looks_like_header(fields)
+
+
+def looks_like_header(fields: Sequence[str]) -> bool:
+    """Return True if these could be column names, and each begins with a letter."""
+    return _could_be_names(fields) and all(field[0].isalpha() for field in fields)
 
 
 def _could_be_names(fields: Sequence[str]) -> bool:

@@ -51,7 +51,7 @@ def read_fast(
     """
     is_plain = _is_plainly_quoted(block, dialect)
     outside = block if is_plain else _outside_quotes(block, dialect)
-    if outside is None or not _has_plain_line_ends(outside) or block.startswith(_BOM) or b"\0" in block:
+    if outside is None or not _has_plain_line_ends(outside) or _BOM in block or b"\0" in block:
         return None
     if dialect.comment and (block.startswith(dialect.comment.encode()) or f"\n{dialect.comment}".encode() in block):
         return None

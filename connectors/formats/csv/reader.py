@@ -72,11 +72,16 @@ def read_csv(
     for chunk in chunks:
         is_empty = False
         location = chunk.end
-        yield replace(chunk, facts=facts)
+        yield replace(chunk, facts=facts | text.facts)
     if is_empty:
         records = rows_to_frame([], header.names)
         yield RecordChunk(
-            records=records, positions=row_positions([]), rejects=(), end=location, header=True, facts=facts
+            records=records,
+            positions=row_positions([]),
+            rejects=(),
+            end=location,
+            header=True,
+            facts=facts | text.facts,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -23,8 +24,8 @@ RawRecord: TypeAlias = tuple[list[str], int, int]
 class _CsvLines:
     """A buffer's lines as text, with a count of the bytes that were yielded.
 
-    Undecodable bytes become lone surrogates. A comment is yielded as a blank line. It is one only where a record can begin,
-    which ``is_between`` says.
+    Undecodable bytes become lone surrogates. A comment is yielded as a blank line, and a byte order mark is left out, only where
+    a record can begin, which ``is_between`` says.
     """
 
     def __init__(self, buffer: bytes, *, final: bool, comment: str) -> None:
@@ -42,6 +43,8 @@ class _CsvLines:
             if self.is_between and self._comment and line.startswith(self._comment):
                 yield "\n"
                 continue
+            if self.is_between and line.startswith(BOM_UTF8):
+                line = line[len(BOM_UTF8) :]  # noqa: PLW2901 - another file was appended here
             self.is_between = False
             yield line.decode("utf-8", "surrogateescape")
         self.exhausted = True

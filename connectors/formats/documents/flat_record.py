@@ -21,10 +21,11 @@ def flatten(document: DocumentValue, name: str) -> dict[str, str | None]:
     Raises:
         SourceBroken: the document is no mapping, is empty, or two of its joined names are equal.
     """
-    if not isinstance(document, Mapping) or not document:
-        raise SourceBroken(f"{name} holds no names with values, so it has no record.")
     record: dict[str, str | None] = {}
-    _add_fields(record, document, "", name)
+    if isinstance(document, Mapping):
+        _add_fields(record, document, "", name)
+    if not record:
+        raise SourceBroken(f"{name} holds no names with values, so it has no record.")
     return record
 
 

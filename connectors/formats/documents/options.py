@@ -8,7 +8,8 @@ from typing import BinaryIO, ClassVar, Literal
 from pydantic import Field
 
 from connectors.formats.documents.flat_record import flatten
-from connectors.formats.documents.parser import DocumentInvalid, Parser, parse_ini, parse_toml, parse_yaml
+from connectors.formats.documents.ini import parse_ini
+from connectors.formats.documents.parser import DocumentInvalid, Parser, parse_toml, parse_yaml
 from connectors.formats.frames import records_to_frame
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
@@ -42,6 +43,11 @@ class _Document(Format):
             raise SourceBroken(
                 f"{name} holds bytes that are not {opened.encoding.name.upper()}. Save it as UTF-8, or set encoding."
             ) from error
+        if "\n\ufeff" in text:
+            line = text.count("\n", 0, text.index("\n\ufeff")) + 2
+            raise SourceBroken(
+                f"{name} has a byte order mark in line {line}, because another file was appended there. Drop each of them alone."
+            )
         try:
             record = flatten(type(self).parser(text), name)
         except DocumentInvalid as error:
@@ -54,7 +60,7 @@ class _Document(Format):
             rejects=(),
             end=RecordLocation(offset=len(data), row=1),
             header=True,
-            facts=opened.encoding.facts,
+            facts=opened.facts,
         )
 
 

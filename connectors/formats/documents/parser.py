@@ -1,11 +1,13 @@
-"""The parsers of YAML, TOML and INI: nested mappings of text.
+"""The parsers of YAML and TOML: nested mappings of text. That of INI is in `connectors.formats.documents.ini`.
 
-No value is interpreted: 0.10 stays 0.10, and no stays no.
+No value is interpreted: 0.10 stays 0.10, and no stays no. The work of both libraries is quadratic in the depth of what they
+parse, so the depth is limited by a scan before them.
 """
 
 from __future__ import annotations
 
-import configparser
+import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
@@ -17,9 +19,13 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from connectors.formats.documents.flat_record import MOST_FIELDS, DocumentValue
 
+MOST_DEPTH = 100
+"""The limit for brackets that are open in one line of YAML, and for the parts of a name of TOML."""
+
 _NULL = "tag:yaml.org,2002:null"
-_NO_SECTION = "\x01"
-_NO_DEFAULTS = "\x02"
+_BRACKETS = re.compile(r"[\[\]{}\n]")
+_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_LONG_NAME = re.compile(rf"(?<![A-Za-z0-9_\\-])(?:{_KEY_PART}){{{MOST_DEPTH}}}")
 
 
 class DocumentInvalid(ValueError):
@@ -32,12 +38,30 @@ def parse_yaml(text: str) -> DocumentValue:
     Raises:
         DocumentInvalid: the text is no YAML, or has more than one document.
     """
+    _check_brackets(text)
     yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False  # a name that is used again is no mistake
     try:
         root = yaml.compose(text)
-    except YAMLError as error:
+        return _NodeConverter().value(root) if root is not None else {}
+    except (YAMLError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise DocumentInvalid(_one_line(error)) from error
-    return _NodeConverter().value(root) if root is not None else {}
+
+
+def _check_brackets(text: str) -> None:
+    """Check how many brackets are open in each line. Until a line ends, the parser keeps each of them as a possible name."""
+    depth, line = 0, 1
+    for found in _BRACKETS.finditer(text):
+        if (mark := found[0]) == "\n":
+            depth, line = 0, line + 1
+        elif mark in "[{":
+            depth += 1
+            if depth > MOST_DEPTH:
+                raise DocumentInvalid(
+                    f"it is nested too deeply: more than {MOST_DEPTH} brackets are open in line {line}"
+                )
+        else:
+            depth = max(0, depth - 1)
 
 
 class _NodeConverter:
@@ -82,10 +106,16 @@ def parse_toml(text: str) -> DocumentValue:
     Raises:
         DocumentInvalid: the text is no TOML.
     """
+    if (found := _LONG_NAME.search(text)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise DocumentInvalid(f"a name has more than {MOST_DEPTH} parts (line {line})")
     try:
         return _to_text(tomllib.loads(text, parse_float=str))
     except tomllib.TOMLDecodeError as error:
         raise DocumentInvalid(_one_line(error)) from error
+    except ValueError as error:
+        digits = sys.get_int_max_str_digits()
+        raise DocumentInvalid(f"it holds an integer of more than {digits} digits; write it as text") from error
 
 
 def _to_text(value: Any) -> DocumentValue:
@@ -102,28 +132,6 @@ def _to_text(value: Any) -> DocumentValue:
             return {str(name): _to_text(item) for name, item in value.items()}
         case _:
             return str(value)
-
-
-def parse_ini(text: str) -> DocumentValue:
-    """Parse an INI file: a mapping for each section, beside the names before the first section.
-
-    Nothing is interpolated.
-
-    Raises:
-        DocumentInvalid: the text is no INI file, or a name occurs twice.
-    """
-    parser = configparser.RawConfigParser(default_section=_NO_DEFAULTS, allow_no_value=True)
-    parser.optionxform = str  # type: ignore[assignment, method-assign]  # names keep their case
-    try:
-        parser.read_string(f"[{_NO_SECTION}]\n{text}")
-    except configparser.Error as error:
-        raise DocumentInvalid(_one_line(error).replace(repr(_NO_SECTION), "the file")) from error
-    found: dict[str, DocumentValue] = dict(parser[_NO_SECTION])
-    for section in parser.sections()[1:]:
-        if section in found:
-            raise DocumentInvalid(f"has both a name and a section {section!r}")
-        found[section] = dict(parser[section])
-    return found
 
 
 Parser = Callable[[str], DocumentValue]

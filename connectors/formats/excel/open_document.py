@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from xml.etree.ElementTree import Element
 
@@ -15,9 +16,18 @@ _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 
+_BREAKS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+_NO_TEXT = frozenset({f"{_OFFICE}annotation", f"{_TEXT}note"})
+_MOST_SPACES = 32_767  # of a cell
+_TIME_OF_DAY = re.compile(r"PT(?:[01]\d|2[0-3])H[0-5]\dM[0-5]\d(?:\.\d+)?S")
+_DURATION = re.compile(
+    r"(?P<sign>-?)P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?"
+    r"(?:(?P<seconds>\d{1,9})(?P<fraction>\.\d{1,12})?S)?)?"
+)
+
 
 def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """Return the details of the sheet's cells. calamine reads its dates completely."""
+    """Return the details of the sheet's cells. calamine reads its dates completely, but no tabs, line breaks or elapsed times."""
     details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:
@@ -27,15 +37,18 @@ def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
             elif element.tag == f"{_TABLE}table-row" and event == "end":
                 if inside:
                     times = int(element.get(f"{_TABLE}number-rows-repeated", "1"))
-                    if problems := _problems(element):
-                        details.problems.update((row + at, problems) for at in range(min(times, _MOST_ROWS)))
+                    for found, by_row in zip(_read_row(element), (details.problems, details.texts), strict=True):
+                        if found:
+                            by_row.update((row + at, found) for at in range(min(times, _MOST_ROWS)))
                     row += times
                 element.clear()
     return details
 
 
-def _problems(row: Element) -> dict[int, str]:
-    found: dict[int, str] = {}
+def _read_row(row: Element) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the problems and the texts of a row by column."""
+    problems: dict[int, str] = {}
+    texts: dict[int, str] = {}
     column = 0
     for cell in row:
         if cell.tag not in {f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"}:
@@ -47,7 +60,45 @@ def _problems(row: Element) -> dict[int, str]:
             problem = NO_VALUE
         else:
             problem = ""
+        columns = range(column, column + min(times, _MOST_COLUMNS))
         if problem:
-            found.update(dict.fromkeys(range(column, column + min(times, _MOST_COLUMNS)), problem))
+            problems.update(dict.fromkeys(columns, problem))
+        elif (text := _text(cell)) is not None:
+            texts.update(dict.fromkeys(columns, text))
         column += times
-    return found
+    return problems, texts
+
+
+def _text(cell: Element) -> str | None:
+    """Return the text of a cell that calamine reads otherwise; None for other cells."""
+    match cell.get(f"{_OFFICE}value-type"):
+        case "time":
+            return _elapsed(cell.get(f"{_OFFICE}time-value", ""))
+        case "string" if cell.get(f"{_OFFICE}string-value") is None:
+            paragraphs = [child for child in cell if child.tag == f"{_TEXT}p"]
+            if any(part.tag in _BREAKS for paragraph in paragraphs for part in paragraph.iter()):
+                return "\n".join(map(_paragraph, paragraphs))
+    return None
+
+
+def _paragraph(element: Element) -> str:
+    """Return the text of a paragraph or of a part of it."""
+    found = [element.text or ""]
+    for child in element:
+        if child.tag in _BREAKS:
+            found.append(_BREAKS[child.tag])
+        elif child.tag == f"{_TEXT}s":
+            found.append(" " * min(int(child.get(f"{_TEXT}c", "1")), _MOST_SPACES))
+        elif child.tag not in _NO_TEXT:
+            found.append(_paragraph(child))
+        found.append(child.tail or "")
+    return "".join(found)
+
+
+def _elapsed(value: str) -> str | None:
+    """Return an elapsed time as hours, minutes and seconds; None for a time of a day, which calamine reads."""
+    if _TIME_OF_DAY.fullmatch(value) or (found := _DURATION.fullmatch(value)) is None:
+        return None
+    days, hours, minutes, seconds = (int(found[part] or 0) for part in ("days", "hours", "minutes", "seconds"))
+    fraction = (found["fraction"] or "").rstrip("0").removesuffix(".")
+    return f"{found['sign']}{days * 24 + hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"

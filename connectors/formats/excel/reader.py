@@ -57,7 +57,7 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     """
     whole = read_workbook(file, name)
     kind = detect_kind(whole, name)
-    cells = open_sheet(whole, name, sheet)
+    cells = open_sheet(whole, kind, name, sheet)
     details = read_details(whole, kind, name, cells.name)
     left = cells.start[1] if cells.start else 0
     rows = _rows(cells.iter_rows(), left, layout.area, details.texts)
@@ -83,7 +83,8 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: 
         texts = [""] * left + [cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
         if number - 1 in replacements:
             for column, text in replacements[number - 1].items():
-                texts[column] = text
+                if column < len(texts):
+                    texts[column] = text
         if area.right is not None:
             texts = texts[: area.right + 1]
             texts += [""] * (area.right + 1 - len(texts))

@@ -23,6 +23,7 @@ from connectors.formats.excel.legacy_workbook import read_xls_details
 from connectors.formats.excel.limits import FILE_BYTES, UNPACKED_BYTES
 from connectors.formats.excel.open_document import read_ods_details
 from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
+from connectors.formats.excel.repair import repair_xlsx
 from ingestd.sdk import SourceBroken
 
 Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
@@ -105,29 +106,38 @@ def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
     raise SourceBroken(f"{name} is a zip file without a workbook. If it holds other files, rename it to .zip.")
 
 
-def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> CalamineSheet:
+def open_sheet(whole: io.BytesIO, kind: Kind, name: str, wanted: str | int | None) -> CalamineSheet:
     """Open a sheet by name or by number from 1; None: the first visible sheet with cells.
 
     Raises:
         SourceBroken: the file is no workbook, needs a password, or has no such sheet.
     """
-    whole.seek(0)
     try:
-        book = CalamineWorkbook.from_filelike(whole)
-        found = _choose_sheet(book, wanted)
-        if found is not None:
-            return book.get_sheet_by_name(found)
-        for data in book.sheets_metadata if wanted is None else ():
-            if data.typ == SheetTypeEnum.WorkSheet and data.visible == SheetVisibleEnum.Visible:
-                sheet = book.get_sheet_by_name(data.name)
-                if sheet.height:
-                    return sheet
+        try:
+            return _find_sheet(whole, name, wanted)
+        except CalamineError:
+            if kind != "xlsx" or (repaired := repair_xlsx(whole)) is None:
+                raise
+            return _find_sheet(repaired, name, wanted)
     except PasswordError as error:
         raise _needs_password(name) from error
-    except (CalamineError, OSError, ValueError) as error:
+    except (CalamineError, WorkbookDamaged, ParseError, KeyError, OSError, ValueError, zipfile.BadZipFile) as error:
         if "password" in str(error).lower() or "encrypted" in str(error).lower():
             raise _needs_password(name) from error
         raise _unreadable(name, error) from error
+
+
+def _find_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> CalamineSheet:
+    whole.seek(0)
+    book = CalamineWorkbook.from_filelike(whole)
+    found = _choose_sheet(book, wanted)
+    if found is not None:
+        return book.get_sheet_by_name(found)
+    for data in book.sheets_metadata if wanted is None else ():
+        if data.typ == SheetTypeEnum.WorkSheet and data.visible == SheetVisibleEnum.Visible:
+            sheet = book.get_sheet_by_name(data.name)
+            if sheet.height:
+                return sheet
     if wanted is not None:
         names = ", ".join(repr(sheet) for sheet in book.sheet_names)
         raise SourceBroken(f"{name} has no sheet {wanted!r}; it has {names}.")
@@ -150,7 +160,7 @@ def read_details(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> CellDe
         raise SourceBroken(
             f"{name} can't be read as a workbook: its XML declares entities, which are not allowed."
         ) from error
-    except (WorkbookDamaged, ParseError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (WorkbookDamaged, ParseError, KeyError, RecursionError, ValueError, zipfile.BadZipFile) as error:
         raise _unreadable(name, error) from error
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
+
+from msgspec.structs import replace
 
 from connectors.formats.frames import rows_to_frame
 from connectors.formats.preamble import preamble_facts
@@ -53,7 +56,7 @@ def read_fixed_width(
         SourceBroken: the file is empty, a line is above the size limit, or the lines of the preamble are too many.
     """
     text = open_text(file, encoding)
-    reader = _FixedWidthLines(columns, text.encoding.name, text.encoding.facts, trim=trim)
+    reader = _FixedWidthLines(columns, text.encoding.name, trim=trim)
     buffer, location, final, is_empty = b"", RecordLocation(offset=text.encoding.mark), False, True
     while not final:
         more = text.read(block_bytes)
@@ -68,25 +71,25 @@ def read_fixed_width(
             reader.read_preamble(buffer[:end], skip_rows, name)
         chunk = reader.read_block(buffer[:end], location, skip_rows)
         is_empty, location, buffer = False, chunk.end, buffer[end:]
-        yield chunk
+        yield replace(chunk, facts=reader.facts | text.facts)
     if is_empty:
         raise SourceBroken(f"{name} is empty: it has no lines.")
 
 
 class _FixedWidthLines:
-    def __init__(self, columns: Sequence[Column], encoding: str, facts: dict[str, str], *, trim: bool) -> None:
+    def __init__(self, columns: Sequence[Column], encoding: str, *, trim: bool) -> None:
         self._names = [column.name for column in columns]
         self._cuts = [slice(column.start - 1, column.start - 1 + column.width) for column in columns]
         self._shortest = max(column.start for column in columns)
         self._encoding = encoding
-        self._facts = facts
+        self.facts: dict[str, str] = {}
+        """The facts in the first lines."""
         self._trim = trim
 
     def read_preamble(self, block: bytes, rows: int, name: str) -> None:
-        """Add the facts in the first lines of the file to those of every chunk. Two spaces separate a name from a value."""
+        """Read the facts in the first lines of the file. Two spaces separate a name from a value."""
         lines = (line.decode("utf-8", "surrogateescape") for line in block.split(b"\n", rows)[:rows])
-        facts = preamble_facts((_GAP.split(line.strip()) for line in lines), name)
-        self._facts = {**self._facts, **facts}
+        self.facts |= preamble_facts((_GAP.split(line.strip()) for line in lines), name)
 
     def read_block(self, block: bytes, location: RecordLocation, skip_rows: int) -> RecordChunk:
         lines = block.removesuffix(b"\n").split(b"\n")
@@ -94,7 +97,7 @@ class _FixedWidthLines:
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(lines, start=location.row + 1):
-            line = raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+            line = raw.removesuffix(b"\r").removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
             if number <= skip_rows or not line.strip():
                 continue
             if reason := self._fault(line, number):
@@ -111,7 +114,6 @@ class _FixedWidthLines:
             rejects=tuple(rejects),
             end=RecordLocation(offset=location.offset + len(block), row=location.row + len(lines)),
             header=True,
-            facts=self._facts,
         )
 
     def _fault(self, line: str, number: int) -> str:

@@ -53,7 +53,8 @@ class Items:
         """Yield each item's JSON text. Without a path, a document that is an object is the only item.
 
         Raises:
-            SourceBroken: there is no such array, the document is truncated, or an item is above the size limit.
+            SourceBroken: there is no such array, or two of them, the document is truncated, text follows it, or an item is
+                above the size limit.
         """
         self._skip_space()
         if not self._path and self._peek() == b"{":
@@ -70,9 +71,7 @@ class Items:
             if (item := self._next_item()) is None:
                 break
             yield item
-        self._skip_space()
-        if self._peek() and not self._path:
-            raise SourceBroken(f"{self._name}: text follows the end of the array, but one JSON document is expected.")
+        self._require_end()
 
     # ------------------------------------------------------------------------------------------------ the path to the array
 
@@ -105,6 +104,26 @@ class Items:
             if _decode_text(token) == member:
                 return
             self._skip_value()
+
+    def _require_end(self) -> None:
+        """Read what follows the array to the end of the document, which must name no other array at the path."""
+        for depth in reversed(range(len(self._path))):
+            while (token := self._token()) != b"}":
+                if token == b",":
+                    continue
+                if not token.startswith(b'"') or self._token() != b":":
+                    raise SourceBroken(f"{self._name} is not valid JSON behind the array of records.")
+                if _decode_text(token) == self._path[depth]:
+                    raise SourceBroken(
+                        f"{self._name}: {self._path_text(depth)} names {self._path[depth]!r} twice (records), so it does not say"
+                        " which one counts. The records of the first one were read."
+                    )
+                self._skip_value()
+        self._skip_space()
+        if self._peek():
+            raise SourceBroken(
+                f"{self._name}: text follows the end of the document, but one JSON document is expected."
+            )
 
     def _skip_value(self) -> None:
         depth = 0

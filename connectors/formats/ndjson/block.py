@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
@@ -95,7 +96,7 @@ def _read_one_by_one(
     rows: list[JsonRecord] = []
     kept_numbers: list[int] = []
     rejects: list[Reject] = []
-    for number, text in zip(numbers, texts, strict=True):
+    for number, text in zip(numbers, (text.removeprefix(BOM_UTF8) for text in texts), strict=True):
         if not text.strip(_BLANK):
             continue
         fault = ""

@@ -6,10 +6,12 @@ The fast path must give the same result.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
+
+from connectors.formats.ndjson.repeated_names import NameRepeated, require_unique_names
 
 JsonRecord: TypeAlias = dict[str, str | None]
 
@@ -28,17 +30,17 @@ def parse_record(line: bytes) -> JsonRecord:
     """Return the record of a line.
 
     A string becomes its decoded text, a number or boolean its characters in the source, and null becomes None. A nested object
-    becomes its fields under dotted names, an array its JSON text as written. Of a repeated name the last value counts.
+    becomes its fields under dotted names, an array its JSON text as written.
 
     Raises:
-        LineUnreadable: the line is no JSON, no object or not UTF-8, has no fields, or two of them flatten to one name.
+        LineUnreadable: the line is no JSON, no object or not UTF-8, has no fields, repeats a name at any depth, or two of its
+            fields flatten to one name.
     """
     record: JsonRecord = {}
     try:
-        for name, value in _fields(_object(line), ""):
-            if name in record:
-                raise LineUnreadable(f"has two fields with the name {name!r} after nested names are joined by dots")
-            record[name] = value
+        require_unique_names(line, _add_fields(record, _object(line), ""))
+    except NameRepeated as error:
+        raise LineUnreadable(str(error)) from None
     except RecursionError:
         raise LineUnreadable("is nested too deeply") from None
     if not record:
@@ -58,18 +60,26 @@ def _object(text: bytes | msgspec.Raw) -> Mapping[str, msgspec.Raw]:
         raise LineUnreadable("holds bytes that are not UTF-8") from None
 
 
-def _fields(fields: Mapping[str, msgspec.Raw], prefix: str) -> Iterator[tuple[str, str | None]]:
+def _add_fields(record: JsonRecord, fields: Mapping[str, msgspec.Raw], prefix: str) -> int:
+    """Add the fields of an object, and return how many members it has, with those of the objects in it."""
+    members = len(fields)
     for name, raw in fields.items():
-        text = bytes(raw)
+        full, text = prefix + name, bytes(raw)
+        value: str | None
         match text[:1]:
             case b"{":
-                yield from _fields(_object(raw), f"{prefix}{name}.")
+                members += _add_fields(record, _object(raw), f"{full}.")
+                continue
             case b'"':
-                yield prefix + name, _string(raw)
+                value = _string(raw)
             case b"n":
-                yield prefix + name, None
+                value = None
             case _:
-                yield prefix + name, _source(text)
+                value = _source(text)
+        if full in record:
+            raise LineUnreadable(f"has two fields with the name {full!r} after nested names are joined by dots")
+        record[full] = value
+    return members
 
 
 def _string(raw: msgspec.Raw) -> str:

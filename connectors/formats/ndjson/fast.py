@@ -3,11 +3,13 @@
 Python's types keep the characters of the source. The decoder's hook returns a float as its characters. An integer prints as it
 was written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of
 the first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block.
+A block with a line that repeats a name is not read here.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -16,6 +18,9 @@ from typing import Any
 
 import msgspec
 import polars as pl
+from msgspec import UNSET, UnsetType
+
+from connectors.formats.ndjson.repeated_names import find_unsure, require_unique_names
 
 _VALUE = msgspec.json.Decoder(float_hook=str)
 _MINUS_ZERO = re.compile(rb"-0(?![.eE\d])")
@@ -42,14 +47,17 @@ def read_flat(lines: Sequence[bytes], cells: int) -> pl.DataFrame | None:
         if alike is not None:
             return alike
         objects = list(map(_VALUE.decode, lines))
+        if set(map(type, objects)) != {dict} or not all(objects):
+            return None
+        names = dict.fromkeys(chain.from_iterable(objects))
+        if len(names) * len(objects) > cells:
+            raise TooManyCells
+        frame = _frame((name, [record.get(name) for record in objects]) for name in names)
+        if frame is not None:
+            _require_unique(lines, [*map(len, objects)])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    if set(map(type, objects)) != {dict} or not all(objects):
-        return None
-    names = dict.fromkeys(chain.from_iterable(objects))
-    if len(names) * len(objects) > cells:
-        raise TooManyCells
-    return _frame((name, [record.get(name) for record in objects]) for name in names)
+    return frame
 
 
 def may_hold_minus_zero(block: bytes) -> bool:
@@ -65,18 +73,37 @@ def _read_alike(lines: Sequence[bytes], names: tuple[str, ...], cells: int) -> p
         objects = list(map(_decoder_for(names).decode, lines))
     except msgspec.ValidationError:
         return None
-    frame = _frame((name, list(map(attrgetter(f"f{at}"), objects))) for at, name in enumerate(names))
+    absent: Counter[int] = Counter()
+    columns = [(name, _fill(list(map(attrgetter(f"f{at}"), objects)), absent)) for at, name in enumerate(names)]
+    frame = _frame(columns)
     if frame is None or frame.select(pl.all_horizontal(pl.all().is_null()).any()).item():
         return None  # a record without any value may be one without any field
+    _require_unique(
+        lines, [len(names) - absent[at] for at in range(len(lines))] if absent else [len(names)] * len(lines)
+    )
     return frame
 
 
 @lru_cache(maxsize=32)
 def _decoder_for(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
-    fields = [(f"f{at}", Any, None) for at in range(len(names))]
+    fields = [(f"f{at}", Any, UNSET) for at in range(len(names))]
     rename = {f"f{at}": name for at, name in enumerate(names)}
     structure = msgspec.defstruct("Line", fields, rename=rename, forbid_unknown_fields=True, gc=False)
     return msgspec.json.Decoder(structure, float_hook=str)
+
+
+def _fill(values: list[Any], absent: Counter[int]) -> list[Any]:
+    """Return the values with None for those that a line lacks, and count these by line."""
+    if UnsetType not in set(map(type, values)):
+        return values
+    absent.update(at for at, value in enumerate(values) if value is UNSET)
+    return [None if value is UNSET else value for value in values]
+
+
+def _require_unique(lines: Sequence[bytes], members: Sequence[int]) -> None:
+    """Check that no line has a name twice. ``members``: the number of decoded members of each line."""
+    for line in find_unsure(lines, members):
+        require_unique_names(line)
 
 
 def _frame(columns: Iterable[tuple[str, list[Any]]]) -> pl.DataFrame | None:

@@ -36,7 +36,6 @@ def read_ndjson(
     location = start or RecordLocation(offset=text.encoding.mark)
     if start is not None:
         text.seek(start.offset)
-    facts = text.encoding.facts
     buffer, final, is_empty = b"", False, True
     while True:
         if not final:
@@ -57,11 +56,13 @@ def read_ndjson(
         is_empty = False
         for chunk in chunks:
             location = chunk.end
-            yield replace(chunk, facts=facts)
+            yield replace(chunk, facts=text.facts)
     if is_empty and start is None:
         raise SourceBroken(f"{name} is empty: it has no lines.")
     if is_empty:
-        yield RecordChunk(records=pl.DataFrame(), positions=row_positions([]), rejects=(), end=location, facts=facts)
+        yield RecordChunk(
+            records=pl.DataFrame(), positions=row_positions([]), rejects=(), end=location, facts=text.facts
+        )
 
 
 def _skip_line(

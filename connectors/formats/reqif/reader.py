@@ -7,13 +7,18 @@ namespace, because tools use different prefixes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
-from xml.etree.ElementTree import Element
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import BinaryIO, cast
+from xml.etree.ElementTree import Element, tostring
 
-from connectors.formats.column_names import UniqueNames
+from defusedxml.ElementTree import fromstring
+from msgspec.structs import replace
+
+from connectors.formats.column_names import UniqueNames, numbered_names
 from connectors.formats.reqif.rich_text import plain_text
-from connectors.formats.xml.reader import ROWS, read_elements
+from connectors.formats.xml.reader import ROWS, make_chunks, read_elements
 from connectors.formats.xml.record import XmlRecord, local_name
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import RecordChunk
@@ -25,10 +30,18 @@ _ATTRIBUTES = ("IDENTIFIER", "LONG-NAME", "LAST-CHANGE", "DESC")
 _DEFINITION = "ATTRIBUTE-DEFINITION-"
 _VALUE = "ATTRIBUTE-VALUE-"
 _ENDS = {"SOURCE": "source", "TARGET": "target"}
+DEFERRED_BYTES = 256 * 2**20
+"""The limit for elements that are stored until their names are defined."""
 
 
 def read_reqif(
-    file: BinaryIO, name: str, *, element: str, rows: int = ROWS, record_bytes: int = RECORD_BYTES
+    file: BinaryIO,
+    name: str,
+    *,
+    element: str,
+    rows: int = ROWS,
+    record_bytes: int = RECORD_BYTES,
+    deferred_bytes: int = DEFERRED_BYTES,
 ) -> Iterator[RecordChunk]:
     """Yield the elements called ``element`` as records, at least one chunk. Positions are their numbers from 1.
 
@@ -36,23 +49,64 @@ def read_reqif(
     attribute by the name of its definition, and for a relation ``source`` and ``target``, the identifiers of two requirements.
     Formatted text becomes plain text. Several values of an enumeration are a sorted JSON list.
 
+    If definitions are missing or behind their use, the elements are stored in a temporary file and read at the end.
+
     Raises:
-        SourceBroken: the file is no well-formed XML, declares entities, is no ReqIF, or defines its types behind their use.
+        SourceBroken: the file is no well-formed XML, declares entities, is no ReqIF, or has more than ``deferred_bytes`` of
+            elements before their definitions.
     """
-    names = _DefinitionNames(name)
+    names = _DefinitionNames()
+    with tempfile.SpooledTemporaryFile(max_size=record_bytes) as deferred:
 
-    def record(above: Sequence[Element], one: Element) -> XmlRecord | None:
-        tag = local_name(one.tag)
-        if not above:
-            if tag != _ROOT:
-                raise SourceBroken(f"{name} is no ReqIF: its first element is {tag}, not {_ROOT}.")
+        def record(above: Sequence[Element], one: Element) -> XmlRecord | None:
+            tag = local_name(one.tag)
+            if not above:
+                if tag != _ROOT:
+                    raise SourceBroken(f"{name} is no ReqIF: its first element is {tag}, not {_ROOT}.")
+                return None
+            names.add(tag, above, one)
+            if tag != element:
+                return None
+            if not deferred.tell():
+                with suppress(_NotDefined):  # then it is stored, as are the ones behind it, so that they stay in order
+                    return names.record(one)
+            text = tostring(one)
+            deferred.write(len(text).to_bytes(8, "big") + text)
+            if deferred.tell() > deferred_bytes:
+                raise SourceBroken(
+                    f"{name} defines its types (SPEC-TYPES, DATATYPES) behind more than {deferred_bytes} bytes of their use, or"
+                    " not at all. Export it again with its definitions before SPEC-OBJECTS."
+                )
             return None
-        names.add(tag, above, one)
-        return names.record(one) if tag == element else None
 
-    yield from read_elements(
-        file, name, record, is_kept=_is_kept, discarded_restarts=True, rows=rows, record_bytes=record_bytes
-    )
+        read = 0
+        for chunk in read_elements(
+            file, name, record, is_kept=_is_kept, discarded_restarts=True, rows=rows, record_bytes=record_bytes
+        ):
+            read = chunk.end.row
+            yield chunk
+        if deferred.tell():
+            deferred.seek(0)
+            names.are_final = True
+            records = map(names.record, _stored(cast("BinaryIO", deferred)))
+            yield from _with_notice(make_chunks(records, read, rows=rows), names.missing)
+
+
+def _stored(file: BinaryIO) -> Iterator[Element]:
+    """Yield the elements of a file that `read_reqif` wrote."""
+    while size := file.read(8):
+        yield fromstring(file.read(int.from_bytes(size, "big")))
+
+
+def _with_notice(chunks: Iterator[RecordChunk], missing: Collection[str]) -> Iterator[RecordChunk]:
+    """Yield the chunks; the facts of each say what was not defined up to its end."""
+    for chunk in chunks:
+        facts: Mapping[str, str] = {}
+        if missing:
+            facts = {
+                "file.notice": f"It does not define {' and '.join(sorted(missing))}, so their identifiers are used as names."
+            }
+        yield replace(chunk, facts=facts)
 
 
 def _is_kept(above: Sequence[Element], element: Element) -> bool:
@@ -61,14 +115,24 @@ def _is_kept(above: Sequence[Element], element: Element) -> bool:
     return any(local_name(one.tag) in _RECORDS for one in above)
 
 
-class _DefinitionNames:
-    """The names of types, attributes and values, by the identifiers of their definitions."""
+class _NotDefined(Exception):
+    """A name was not defined up to here."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+
+class _DefinitionNames:
+    """The names of types, attributes and values, by the identifiers of their definitions.
+
+    ``are_final``: all definitions were read, so an identifier without one is its own name. ``missing``: the kinds of these.
+    """
+
+    def __init__(self) -> None:
+        self.are_final = False
+        self.missing: set[str] = set()
         self._types: dict[str, str] = {}
         self._attributes: dict[str, str] = {}
         self._values: dict[str, str] = {}
+        self._of_type: list[tuple[str, str]] = []
+        """Identifiers and names of the attributes of the type that is being read."""
 
     def add(self, tag: str, above: Sequence[Element], element: Element) -> None:
         """Note what an element defines, if it is a definition."""
@@ -79,45 +143,65 @@ class _DefinitionNames:
         if tag == "ENUM-VALUE":
             self._values[identifier] = name
         elif tag.startswith(_DEFINITION):
-            self._attributes[identifier] = name
+            self._of_type.append((identifier, name))
         elif tag.endswith("-TYPE") and any(local_name(one.tag) == "SPEC-TYPES" for one in above):
             self._types[identifier] = name
+            self._name_attributes()
+
+    def _name_attributes(self) -> None:
+        """Give the attributes of one type names of their own: of two with one name, the second by its identifier gets a number.
+
+        Equal names in different types are one field.
+        """
+        by_identifier = sorted(self._of_type)
+        names = numbered_names([name for _, name in by_identifier])
+        self._attributes |= {identifier: name for (identifier, _), name in zip(by_identifier, names, strict=True)}
+        self._of_type.clear()
 
     def record(self, element: Element) -> XmlRecord:
-        """Return the record of a requirement or a relation."""
+        """Return the record of a requirement or a relation.
+
+        Raises:
+            _NotDefined: no name of a kind that it uses was defined up to here.
+        """
         fields: XmlRecord = {f"@{name}": value for name in _ATTRIBUTES if (value := element.get(name)) is not None}
         for child in element:
             tag = local_name(child.tag)
             if tag == "TYPE":
-                fields["@type"] = self._named(self._types, _reference(child))
+                fields["@type"] = self._named(self._types, _reference(child), "types (SPEC-TYPES)")
             elif tag in _ENDS:
                 fields[_ENDS[tag]] = _reference(child)
-            elif tag == "VALUES":
-                taken = UniqueNames(fields)
-                values = dict(self._value(value, taken) for value in child)
-                fields |= dict(sorted(values.items()))
-        return fields
+        values: XmlRecord = {}
+        taken = UniqueNames(fields)
+        for child in element:
+            for one in child if local_name(child.tag) == "VALUES" else ():
+                name, text = self._value(one)
+                values[taken.add(name)] = text
+        return fields | dict(sorted(values.items()))
 
-    def _value(self, element: Element, taken: UniqueNames) -> tuple[str, str]:
+    def _value(self, element: Element) -> tuple[str, str]:
         children = {local_name(child.tag): child for child in element}
         definition = children.get("DEFINITION")
-        name = self._named(self._attributes, _reference(definition) if definition is not None else "")
+        reference = _reference(definition) if definition is not None else ""
+        name = self._named(self._attributes, reference, "attributes (SPEC-TYPES)")
         kind = local_name(element.tag).removeprefix(_VALUE)
         if kind == "ENUMERATION":
-            chosen = [self._named(self._values, (one.text or "").strip()) for one in children.get("VALUES", ())]
+            chosen = [
+                self._named(self._values, (one.text or "").strip(), "values of enumerations (DATATYPES)")
+                for one in children.get("VALUES", ())
+            ]
             text = chosen[0] if len(chosen) == 1 else json.dumps(sorted(chosen), ensure_ascii=False) if chosen else ""
         elif kind == "XHTML":
             text = plain_text(children["THE-VALUE"]) if "THE-VALUE" in children else ""
         else:
             text = element.get("THE-VALUE", "")
-        return taken.add(name), text
+        return name, text
 
-    def _named(self, names: dict[str, str], identifier: str) -> str:
-        if not self._types:
-            raise SourceBroken(
-                f"{self._file} defines its types (SPEC-TYPES) behind their use, so attributes have no names. Export it again"
-                " with SPEC-TYPES before SPEC-OBJECTS."
-            )
+    def _named(self, names: dict[str, str], identifier: str, kind: str) -> str:
+        if not names:
+            if not self.are_final:
+                raise _NotDefined
+            self.missing.add(kind)
         return names.get(identifier, identifier)
 
 

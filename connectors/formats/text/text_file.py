@@ -18,6 +18,9 @@ from connectors.formats.text.encoding import (
     encoding_by_mark,
     encoding_by_name,
 )
+from ingestd.sdk import NOTICE
+
+_CUT = "Its last line has no line end, so the file may be cut off there. The line was read as it is."
 
 
 class TextFile:
@@ -28,10 +31,24 @@ class TextFile:
         self._file = file
         self._begun = beginning[encoding.mark :]
         self._ended = ended
+        self._last = b""
         self._decoder = None if encoding.is_utf8 else codecs.getincrementaldecoder(encoding.codec)(_REPLACE_BAD_BYTES)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The facts about the encoding and, once the file was read to its end, about its last line."""
+        facts = self.encoding.facts
+        if self._ended and not self._begun and self._last not in {b"", b"\n", b"\r"}:
+            facts[NOTICE] = " ".join([*([facts[NOTICE]] if NOTICE in facts else []), _CUT])
+        return facts
 
     def read(self, size: int) -> bytes:
         """Read up to ``size`` bytes of the file; return nothing at the end. Their UTF-8 may be longer."""
+        text = self._read(size)
+        self._last = text[-1:] or self._last
+        return text
+
+    def _read(self, size: int) -> bytes:
         if self._decoder is None:
             return self._take(size)
         while not self._ended or self._begun:

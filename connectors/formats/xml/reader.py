@@ -5,18 +5,17 @@ It rejects entities, which can make a small file endless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError
 
-import polars as pl
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.xml.record import XmlRecord, flatten_element, local_name
 from ingestd.sdk import SourceBroken
-from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
+from ingestd.sdk.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 
 ROWS = 10_000
 CELLS = 4_000_000
@@ -90,7 +89,7 @@ def read_elements(
         for one in _records(bounded, name, record, is_kept, discarded_restarts=discarded_restarts):
             buffered.append(one)
             bounded.restart()
-            if len(buffered) >= rows or len(buffered) * len(buffered[-1]) > CELLS:
+            if _is_full(buffered, rows):
                 row += len(buffered)
                 yield _chunk(buffered, row)
                 buffered = []
@@ -103,6 +102,22 @@ def read_elements(
         read = f"The records before that ({count}) were read" if count else "No record was read"
         raise SourceBroken(f"{name} is not well-formed XML: {error}. {read}.") from error
     yield _chunk(buffered, row + len(buffered))
+
+
+def make_chunks(records: Iterable[XmlRecord], row: int, *, rows: int = ROWS) -> Iterator[RecordChunk]:
+    """Yield records as chunks, at least one; ``row``: the number of the record before them."""
+    buffered: list[XmlRecord] = []
+    for one in records:
+        buffered.append(one)
+        if _is_full(buffered, rows):
+            row += len(buffered)
+            yield _chunk(buffered, row)
+            buffered = []
+    yield _chunk(buffered, row + len(buffered))
+
+
+def _is_full(records: Sequence[XmlRecord], rows: int) -> bool:
+    return len(records) >= rows or len(records) * len(records[-1]) > CELLS
 
 
 def _records(
@@ -161,10 +176,10 @@ class _BoundedXml:
 
 
 def _chunk(records: Sequence[XmlRecord], row: int) -> RecordChunk:
-    positions = pl.Series("position", range(row - len(records) + 1, row + 1), dtype=pl.Int64)
+    """Return the chunk of records, the last of which has the number ``row``. An element without content has the empty text."""
+    records = [record or {"text": ""} for record in records]
     return RecordChunk(
         records=records_to_frame(records, field_names(records)),
-        positions=positions,
-        rejects=(),
+        positions=row_positions(range(row - len(records) + 1, row + 1)),
         end=RecordLocation(row=row),
     )

@@ -109,7 +109,9 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     """The names of pipelines by what happened to them; ``renamed`` pairs the former and the present name.
 
     ``unchanged``: the number of the others. ``service``, ``rejected``: whether settings below these keys changed; ``api_key``:
-    whether the API key did. ``mistakes`` of the configuration file: if there are any, nothing was changed.
+    whether the API key did. ``retried``: pipelines with a source that could not be read, and is tried again now. ``waiting``:
+    those with a source that asked not to be read before a time, in seconds since the epoch. ``mistakes`` of the configuration
+    file: if there are any, nothing was changed.
     """
 
     added: tuple[str, ...] = ()
@@ -120,6 +122,8 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     service: bool = False
     api_key: bool = False
     rejected: bool = False
+    retried: tuple[str, ...] = ()
+    waiting: dict[str, float] = msgspec.field(default_factory=dict)
     mistakes: tuple[str, ...] = ()
 
 

@@ -1,7 +1,7 @@
 """The HTTP server of the listener: one request for each connection, bounded in size, time and number.
 
-h11 parses; httpx brings it. When there are too many connections, the oldest one that has not sent its request is closed, so slow
-clients cannot keep others out.
+h11 parses; httpx brings it. When there are too many connections, one with a slow client is closed, so slow clients cannot keep
+others out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import h11
 
 from ingestd.daemon.control.address import short_address
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
+from ingestd.sdk.http_requests import MalformedRequest, OpenConnections, RequestParser, headers_of
 from ingestd.settings.listen import ListenSettings, split_address
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ListenerOpened, ListenerUnavailable
@@ -32,8 +33,6 @@ WRITE_SECONDS = 30.0
 """Longest time in which a client accepts nothing of a response."""
 RESPONSE_SECONDS = 30.0
 """Time limit of the work for a response; a stream has none."""
-_DRAIN_BYTES = 1 << 20
-_DRAIN_SECONDS = 2.0
 _CHUNK_BYTES = 64 << 10
 _RETRY_SECONDS = 10.0
 
@@ -77,11 +76,8 @@ class WebServer:
         self._settings = settings
         self._respond = respond
         self._emit = emit
-        self._max_connections = max_connections
         self._request_seconds = request_seconds
-        self._connections: set[asyncio.Task[None]] = set()
-        self._reading: dict[asyncio.Task[None], None] = {}
-        """The connections that have not sent their request, the oldest first."""
+        self._connections = OpenConnections(max_connections)
         self.unavailable = ""
         """Why the address can't be listened at; empty if it can."""
 
@@ -99,10 +95,7 @@ class WebServer:
             if self._settings.socket is not None:
                 self._settings.socket.unlink(missing_ok=True)
             sock.close()
-            for task in list(self._connections):
-                task.cancel()
-            if self._connections:
-                await asyncio.wait(self._connections)
+            await self._connections.close_all()
 
     async def _open(self) -> socket.socket:
         reported = ""
@@ -132,21 +125,15 @@ class WebServer:
         return socket.create_server((host, port), family=family)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= self._max_connections:
-            if not self._reading:
-                writer.transport.abort()
-                return
-            oldest = next(iter(self._reading))
-            del self._reading[oldest]
-            oldest.cancel()
+        if not self._connections.make_room():
+            writer.transport.abort()
+            return
         task = asyncio.create_task(self._serve(reader, writer), name="web connection")
-        self._connections.add(task)
-        self._reading[task] = None
+        self._connections.add(task, writer)
         task.add_done_callback(partial(self._end, writer))
 
     def _end(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
-        self._connections.discard(task)
-        self._reading.pop(task, None)
+        self._connections.remove(task)
         if task.cancelled():
             writer.transport.abort()
         elif (error := task.exception()) is not None:
@@ -155,27 +142,27 @@ class WebServer:
             task.get_loop().call_exception_handler(context)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+        parser = RequestParser(head_bytes=HEAD_BYTES)
         try:
-            request = await self._receive(connection, reader)
+            request = await self._receive(parser, reader)
         except (EOFError, ConnectionError):
             writer.transport.abort()
             return
         finally:
-            self._reading.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
+            self._connections.note_request()
         response = request if isinstance(request, WebResponse) else await self._respond_in_time(request)
         with_body = isinstance(request, WebResponse) or request.method != "HEAD"
-        sending = _send(connection, writer, response, with_body=with_body)
+        sending = _send(parser.http, writer, response, with_body=with_body)
         with contextlib.suppress(OSError):  # the client left, or accepts no data
             await (sending if response.stream is None else _until_client_leaves(reader, sending))
-            await _close(reader, writer)
+            await self._connections.drain(reader, writer)
         writer.transport.abort()  # without effect on a closed connection
 
-    async def _receive(self, connection: h11.Connection, reader: asyncio.StreamReader) -> WebRequest | WebResponse:
+    async def _receive(self, parser: RequestParser, reader: asyncio.StreamReader) -> WebRequest | WebResponse:
         """Return the request, or why there is none that can be handled."""
         try:
             async with asyncio.timeout(self._request_seconds):
-                return await _read_request(connection, reader)
+                return await _read_request(parser, reader)
         except TimeoutError:
             return text_response(408, "The request was not complete in time.")
         except _Refused as refused:
@@ -214,7 +201,7 @@ def _address_of(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> WebRequest:
+async def _read_request(parser: RequestParser, reader: asyncio.StreamReader) -> WebRequest:
     """Read a request to its end.
 
     Raises:
@@ -226,17 +213,15 @@ async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader
     received = False
     while True:
         try:
-            event = connection.next_event()
-        except h11.RemoteProtocolError as error:
-            status = error.error_status_hint
-            sentence = "The headers are too large." if status == 431 else "The request is not valid HTTP."
-            raise _Refused(status, sentence) from None
+            event = parser.next_event()
+        except MalformedRequest as error:
+            raise _Refused(error.status, error.sentence) from None
         if event is h11.NEED_DATA:
             data = await reader.read(_CHUNK_BYTES)
             if not data and not received:
                 raise EOFError
             received = True
-            connection.receive_data(data)
+            parser.receive(data)
         elif isinstance(event, h11.Request):
             head = event
             if event.method not in {b"GET", b"HEAD", b"POST"}:
@@ -253,10 +238,9 @@ async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader
 
 def _request(head: h11.Request, body: bytes) -> WebRequest:
     path, _, query = head.target.decode("ascii").partition("?")
-    names = [name for name, _ in head.headers]
-    if names.count(b"host") != 1 or names.count(b"origin") > 1 or names.count(b"authorization") > 1:
-        raise _Refused(400, "The request needs one Host header, and no header twice that identifies its sender.")
-    headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+    headers = headers_of(head)
+    if "host" not in headers:
+        raise _Refused(400, "The request needs the header Host.")
     return WebRequest(method=head.method.decode("ascii"), path=path, query=query, headers=headers, body=body)
 
 
@@ -306,19 +290,3 @@ async def _write(writer: asyncio.StreamWriter, data: bytes | None) -> None:
         writer.write((data or b"")[start : start + _CHUNK_BYTES])
         async with asyncio.timeout(WRITE_SECONDS):
             await writer.drain()
-
-
-async def _close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Close the connection after the client has read the response: unread data of a request would reset it before."""
-    if writer.is_closing():
-        return
-    if writer.can_write_eof():
-        writer.write_eof()
-    drained = 0
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            while drained < _DRAIN_BYTES and (data := await reader.read(_CHUNK_BYTES)):
-                drained += len(data)
-    writer.close()
-    async with asyncio.timeout(WRITE_SECONDS):
-        await writer.wait_closed()

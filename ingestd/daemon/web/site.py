@@ -21,6 +21,7 @@ from ingestd.daemon.control.requests import (
     RetryRejected,
     RunDecided,
 )
+from ingestd.daemon.reporting import describe_retries
 from ingestd.daemon.web.export_streams import ExportStreams
 from ingestd.daemon.web.forms import ActionResult, Forms
 from ingestd.daemon.web.live import LiveRows
@@ -276,7 +277,8 @@ class Site:
             ("restarted", done.restarted),
         )
         changed = ", ".join(f"{len(names)} {verb}" for verb, names in counts if names) or "none changed"
-        return self._done("/configuration", f"Reloaded. Pipelines: {changed}, {done.unchanged} unchanged.")
+        sentences = (f"Reloaded. Pipelines: {changed}, {done.unchanged} unchanged.", *describe_retries(done))
+        return self._done("/configuration", " ".join(sentences))
 
     def _done(self, path: str, sentence: str, *, is_done: bool = True) -> WebResponse:
         number = self._forms.remember(ActionResult(sentence=sentence, is_done=is_done))

@@ -23,6 +23,7 @@ from ingestd.mirror.port import WriteBatch
 from ingestd.mirror.sqlite.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.file_owner import open_state_file
 from ingestd.mirror.sqlite.write_lock import WriteLock
+from ingestd.process.progress import note_progress
 
 _APPLICATION_ID = 0x494E4744  # "INGD"
 _PRAGMAS = (
@@ -149,6 +150,7 @@ class StateFile:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction, which the caller ends; note whether the file can be written."""
         with self._guard:
+            note_progress()
             self._committed = False
             try:
                 with named_errors(self.path):
@@ -211,6 +213,7 @@ class StateFile:
         if self.in_batch:
             yield self._writer  # a connection of its own would not see what the batch has written
             return
+        note_progress()
         with closing(self.reader()) as connection:
             yield connection
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import Unexplained, UnexplainedPage, Why
+from ingestd.mirror.sqlite.seen_hashes import read_frames
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -69,8 +70,9 @@ def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions:
 def left_over(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> pl.DataFrame:
     """Return the entries (key, pending) of a partition that are not in the complete ``staging`` of a run."""
     parameters = {"sink": sink, "partition": partition, "run": run}
-    rows = connection.execute(SQL["entries_left_over"], parameters).fetchall()
-    return pl.DataFrame(rows, schema={"key": pl.String, "pending": pl.Boolean}, orient="row")
+    schema = {"key": pl.String, "pending": pl.Boolean}
+    frames = read_frames(connection.execute(SQL["entries_left_over"], parameters), schema)
+    return pl.concat([pl.DataFrame(schema=schema), *frames])
 
 
 def disown(connection: sqlite3.Connection, sink: int, keys: list[str]) -> None:

@@ -12,6 +12,7 @@ from ingestd.core.guard import RunEffect, count_near_factors
 from ingestd.core.record import Deletes
 from ingestd.mirror.sqlite.entry_writer import compare_with_known, known_entries
 from ingestd.mirror.sqlite.run_writer import RunState
+from ingestd.mirror.sqlite.seen_hashes import SeenHashes, read_frames
 from ingestd.mirror.sqlite.sql import SQL
 
 PAGE = 10_000
@@ -28,6 +29,10 @@ STAGED = {
 """The columns of ``staging_read``."""
 
 
+UNSTAGED = {"key": pl.String, "row_hash": pl.Int64}
+"""The columns of ``entries_unstaged``."""
+
+
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a run. ``collides``: its differences do not show which record owns a key."""
 
@@ -39,6 +44,7 @@ def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series
     """Compare the staged entries of a run with the mirror, in pages. ``seen``: the row hashes of a whole reading (Int64)."""
     before = reader.execute(SQL["entries_count"], (run.sink, run.partition)).fetchone()[0]
     counts, near, collides, after = Counter[str](), Counter[str](), False, ""
+    hashes = SeenHashes(seen) if seen is not None else None
     while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
         after = rows[-1][0]
         page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
@@ -54,14 +60,14 @@ def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series
         near.update(of_page)
         own = pl.col("partition") == run.partition
         collides = collides or bool(updated.filter(~own).height)
-        if seen is not None and not collides:
+        if hashes is not None and not collides:
             other_record = joined.filter(exists & own & (pl.col("old_hash") != pl.col("row_hash")))
-            collides = bool(other_record["old_hash"].is_in(seen.implode()).any())
+            collides = not hashes.mask_absent(other_record["old_hash"]).all()
     effect = RunEffect(
         before=before,
         created=counts["created"],
         updated=counts["updated"],
-        removed=_removed(reader, run, seen) if seen is not None and deletes == "remove" else 0,
+        removed=_removed(reader, run, hashes) if hashes is not None and deletes == "remove" else 0,
         retyped=counts["retyped"],
         numeric=counts["numeric"],
         near=dict(near),
@@ -70,10 +76,10 @@ def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series
     return Measured(effect=effect, collides=collides and not run.whole)
 
 
-def _removed(reader: sqlite3.Connection, run: RunState, seen: pl.Series) -> int:
+def _removed(reader: sqlite3.Connection, run: RunState, seen: SeenHashes) -> int:
     parameters = {"sink": run.sink, "partition": run.partition, "run": run.id}
-    rows = reader.execute(SQL["entries_unstaged"], parameters).fetchall()
-    if run.remapped and run.whole:
-        return len(rows)
-    hashes = pl.DataFrame(rows, schema={"key": str, "row_hash": int}, orient="row")["row_hash"]
-    return int((~hashes.is_in(seen.implode())).sum())
+    is_every = run.remapped and run.whole
+    return sum(
+        frame.height if is_every else int(seen.mask_absent(frame["row_hash"]).sum())
+        for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED)
+    )

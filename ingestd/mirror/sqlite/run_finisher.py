@@ -31,6 +31,7 @@ from ingestd.mirror.sqlite.rejected_store import reopen
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.run_effect import PAGE, STAGED, measure_effect
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
+from ingestd.mirror.sqlite.seen_hashes import SeenHashes
 from ingestd.mirror.sqlite.snapshots import (
     RUNS_APART,
     drop_old_snapshots,
@@ -338,12 +339,17 @@ class RunFinisher:
     def _remove_vanished(self, run: RunState, hashes: pl.Series) -> None:
         """Remove the partition's entries without a record, in pages.
 
-        A read connection lists them, because a sink may be large. After a crash the next reading continues with the rest.
+        A read connection lists each page, because a sink may be large. After a crash the next reading continues with the rest.
         """
-        with self._state.reading() as reader:
-            rows = reader.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
-        known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-        self._remove(run, known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list())
+        seen, after = SeenHashes(hashes), ""
+        while True:
+            with self._state.reading() as reader:
+                rows = reader.execute(SQL["entries_of_partition"], (run.sink, after, run.partition, PAGE)).fetchall()
+            known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
+            self._remove(run, known.filter(seen.mask_absent(known["row_hash"]))["key"].to_list())
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
 
     def _remove_left_over(self, run: RunState, deletes: Deletes) -> None:
         """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""

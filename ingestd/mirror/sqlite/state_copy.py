@@ -24,7 +24,8 @@ from ingestd.mirror.sqlite.entry_writer import compare_with_known, known_entries
 from ingestd.mirror.sqlite.failures import unopenable
 from ingestd.mirror.sqlite.held_runs import held_run
 from ingestd.mirror.sqlite.intake_store import IntakeStore
-from ingestd.mirror.sqlite.run_effect import PAGE
+from ingestd.mirror.sqlite.run_effect import PAGE, UNSTAGED
+from ingestd.mirror.sqlite.seen_hashes import SeenHashes, read_frames
 from ingestd.mirror.sqlite.segments import keys_of
 from ingestd.mirror.sqlite.snapshots import load_held_snapshot
 from ingestd.mirror.sqlite.sql import SQL
@@ -172,12 +173,10 @@ class StateCopy:
             if deletes != "remove":
                 return
             parameters = {"sink": sink, "partition": partition, "run": run}
-            unnamed = reader.execute(SQL["entries_unstaged"], parameters).fetchall()
-            frame = pl.DataFrame(unnamed, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-            if not (remapped and whole):
-                seen = load_held_snapshot(reader, run).reinterpret(signed=True)
-                frame = frame.filter(~pl.col("row_hash").is_in(seen.implode()))
-            for page in frame.iter_slices(PAGE):
+            is_every = remapped and whole
+            seen = SeenHashes(load_held_snapshot(reader, run).reinterpret(signed=True))
+            for frame in read_frames(reader.execute(SQL["entries_unstaged"], parameters), UNSTAGED):
+                page = frame if is_every else frame.filter(seen.mask_absent(frame["row_hash"]))
                 for key, present in _known(reader, sink, page["key"].to_list()).items():
                     yield from _change(key, present, None, partition=partition, position=None)
 

@@ -256,7 +256,7 @@ UPDATE entry SET row_hash = ?, position = ?, partition = ?, run = ? WHERE sink =
 UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
 -- name: entries_of_partition
-SELECT key, row_hash FROM entry WHERE sink = ? AND partition = ? AND NOT removed ORDER BY key
+SELECT key, row_hash FROM entry WHERE sink = ? AND key > ? AND partition = ? AND NOT removed ORDER BY key LIMIT ?
 
 -- name: entries_at_positions
 SELECT e.key FROM json_each(:positions) j CROSS JOIN entry e INDEXED BY entry_by_position

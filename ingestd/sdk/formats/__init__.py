@@ -18,7 +18,7 @@ is not safe for damaged files derives from `IsolatedFormat`, and is parsed in a 
 A connector with an option of the type `FormatSetting` decodes bytes with any of them: `decode`.
 """
 
-from ingestd.sdk.formats.decoder import decode
+from ingestd.sdk.formats.decoder import broken_instead_of_failed, decode
 from ingestd.sdk.formats.format import FORMAT_CONTRACT, Format
 from ingestd.sdk.formats.installed import FormatSetting, configured_format, format_class, format_names
 from ingestd.sdk.formats.parser_process import IsolatedFormat
@@ -31,6 +31,7 @@ __all__ = [
     "IsolatedFormat",
     "RecordChunk",
     "RecordLocation",
+    "broken_instead_of_failed",
     "configured_format",
     "decode",
     "format_class",

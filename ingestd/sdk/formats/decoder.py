@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ingestd.core.errors import SourceBroken, SourceError
@@ -22,12 +22,35 @@ def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[R
         SourceBroken: the bytes as a whole are not of the format; an unforeseen exception of the format counts as this.
         SourceUnavailable: the format can't be used here and now; the bytes were not evaluated, so try them again later.
     """
-    file = io.BytesIO(stream) if isinstance(stream, bytes) else stream
+    if isinstance(stream, bytes):
+        stream = io.BytesIO(stream)
     try:
-        yield from format.read(file, name)
-    except SourceError:
+        yield from broken_instead_of_failed(lambda: format.read(stream, name), format, name)
+    except OSError as error:
+        raise _parser_failed(error, format, name) from error
+
+
+def broken_instead_of_failed(
+    read: Callable[[], Iterator[RecordChunk]],
+    format: Format,  # noqa: A002 - as the setting
+    name: str,
+) -> Iterator[RecordChunk]:
+    """Yield the chunks that ``read`` returns; it calls a format for the bytes called ``name``.
+
+    Raises:
+        SourceBroken: as the format, and for each exception of it that its contract does not name, because it may be foreign code.
+        SourceUnavailable: as the format.
+        OSError: the bytes can't be read.
+    """
+    try:
+        yield from read()
+    except (SourceError, OSError):
         raise
-    except Exception as error:  # a format may be foreign code
-        kind = type(format).model_fields["type"].default
-        why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_REASON_CHARACTERS]
-        raise SourceBroken(f"{name} can't be read as {kind}: its parser failed, {why}.") from error
+    except Exception as error:
+        raise _parser_failed(error, format, name) from error
+
+
+def _parser_failed(error: Exception, format: Format, name: str) -> SourceBroken:  # noqa: A002
+    kind = type(format).model_fields["type"].default
+    why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:_REASON_CHARACTERS]
+    return SourceBroken(f"{name} can't be read as {kind}: its parser failed, {why}.")

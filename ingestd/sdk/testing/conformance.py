@@ -19,7 +19,7 @@ from ingestd.sdk.testing.source_checks import (
     future_cursors,
     sentences_of,
 )
-from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, rejects_of, skip
+from ingestd.sdk.testing.source_reader import check, partitions_of, read, read_next, records_of, rejects_of, skip
 
 
 class ConnectorConformance:
@@ -48,15 +48,14 @@ class ConnectorConformance:
                 check(len(batch.positions) == batch.records.height, "The numbers of positions and records differ.")
                 check(all(isinstance(fact, str) for fact in batch.facts.values()), "A fact is not text.")
 
-    def test_only_the_last_batch_of_a_snapshot_is_marked_as_last(self, rig: Rig) -> None:
-        """A record that is missing in a snapshot was removed, so the end of the snapshot must be certain."""
+    def test_only_the_last_batch_of_a_reading_is_marked_as_last(self, rig: Rig) -> None:
+        """The end of a reading must be certain. Without it, the daemon records the reading as interrupted."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             marks = [batch.last for batch in read(connector, partition)]
             check(True not in marks[:-1], f"A batch of {partition.name} before the last one is marked as last.")
-            if partition.snapshot:
-                check(marks, f"The snapshot {partition.name} was never read, but read() yields no batch.")
-                check(marks[-1:] == [True], f"The last batch of the snapshot {partition.name} is not marked as last.")
+            check(marks, f"{partition.name} was never read, but read() yields no batch.")
+            check(marks[-1:] == [True], f"The last batch of {partition.name} is not marked as last.")
 
     def test_two_readings_of_an_unchanged_source_are_equal(self, rig: Rig) -> None:
         """A reading is repeated after a crash and must then yield the same records."""
@@ -106,7 +105,7 @@ class ConnectorConformance:
         known = records_of(batches)
         for change, verb in ((rig.add, "added"), (rig.change, "changed")):
             change()
-            later = read(connector, partition, batches[-1].cursor)
+            later = read_next(connector, partition, batches[-1].cursor)
             check(later, f"A record was {verb}, but a reading of {partition.name} yields nothing.")
             found = [fields for _, fields in records_of(later)]
             check([f for f in found if f not in [old for _, old in known]], f"The record that was {verb} is missing.")
@@ -114,7 +113,7 @@ class ConnectorConformance:
         if partition.snapshot:
             before = len(records_of(batches))
             rig.remove()
-            after = len(records_of(read(connector, partition, batches[-1].cursor)))
+            after = len(records_of(read_next(connector, partition, batches[-1].cursor)))
             check(after == before - 1, f"A record was removed; {partition.name} had {before} records and has {after}.")
 
     def test_an_unreadable_record_is_rejected_and_the_others_are_read(self, rig: Rig) -> None:
@@ -124,7 +123,7 @@ class ConnectorConformance:
         before = read(connector, partition)
         if not rig.add_unreadable():
             return
-        rejects = rejects_of(read(connector, partition, before[-1].cursor))
+        rejects = rejects_of(read_next(connector, partition, before[-1].cursor))
         check(len(rejects) == 1, f"One record is unreadable, but {len(rejects)} are rejected.")
         reason = rejects[0].reason
         check(reason.endswith((".", "?", "!")) and reason.count(" ") > 2, f"The reason is not a sentence: {reason!r}.")

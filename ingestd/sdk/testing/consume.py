@@ -61,12 +61,16 @@ class _Session:
         while sum(batch.record_count for batch in batches) < expected:
             (partition, *_) = partitions_of(self.connector)
             reading = iter(attach_rejects(self.connector.read(partition, cursor)))
+            is_ended: bool | None = None
             for batch in reading:
+                check(not is_ended, f"A batch of {partition.name} before the last one is marked as last.")
+                is_ended = batch.last
                 batches.append(batch)
                 if not commit:
                     return batches, cursor
                 cursor = json.loads(json.dumps(batch.cursor))
                 self.connector.committed(partition, batch.cursor)
+            check(is_ended is not False, f"The last batch of {partition.name} is not marked as last.")
             if sum(batch.record_count for batch in batches) < expected:
                 arrived = self._woken.wait(_WAIT_SECONDS)
                 check(arrived, f"Of {expected} records, {records_of(batches)} arrived.")
@@ -100,6 +104,15 @@ class ConsumeConformance:
                 check(numbers == [str(number)], f"Message {number} is read as {numbers}.")
                 positions += [int(str(position)) for batch in batches for position in batch.positions]
             check(positions == sorted(set(positions)), f"The positions {positions} do not only grow.")
+
+    def test_the_last_batch_of_a_reading_is_marked_as_last(self, rig: ConsumeRig) -> None:
+        """Without its end, the daemon records a reading as interrupted."""
+        with ExitStack() as stack:
+            session = _Session(rig.connector(), stack)
+            _prepare(session, None)
+            for number in range(1, 4):
+                rig.send(number)
+            session.read(3)
 
     def test_a_message_that_was_not_committed_is_read_again_by_the_next_process(self, rig: ConsumeRig) -> None:
         """A process may be killed between the batch and its commit."""

@@ -44,6 +44,12 @@ def read(connector: Connector, partition: Partition, cursor: Cursor | None = Non
     return list(attach_rejects(connector.read(partition, after)))
 
 
+def read_next(connector: Connector, partition: Partition, cursor: Cursor | None = None) -> list[Batch]:
+    """Return the batches of a later reading: the daemon lists the partitions before each one."""
+    list(connector.partitions())
+    return read(connector, partition, cursor)
+
+
 def records_of(batches: Sequence[Batch]) -> Records:
     """Return the records of some batches."""
     return [

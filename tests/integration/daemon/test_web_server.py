@@ -47,6 +47,12 @@ async def connect(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     return await asyncio.open_connection(parts.hostname, parts.port)
 
 
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
 async def test_a_handler_that_fails_is_reported_once_and_gets_a_status() -> None:
     reported: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
@@ -80,6 +86,31 @@ async def test_a_new_connection_closes_the_oldest_one_without_a_request() -> Non
         assert (await second[0].read()).startswith(b"HTTP/1.1 200 ")
         for _, writer in (first, second):
             writer.close()
+
+
+@pytest.mark.parametrize(
+    ("request_head", "status"),
+    [
+        (b"PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", b"405"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200"),
+    ],
+    ids=["refused, with a body that does not end", "not reading"],
+)
+async def test_clients_that_have_got_their_response_or_do_not_read_it_keep_no_other_out(
+    request_head: bytes, status: bytes
+) -> None:
+    async def large(_: WebRequest) -> WebResponse:
+        return WebResponse(body=bytes(32 << 20))
+
+    async with serving(large, max_connections=2) as address, contextlib.AsyncExitStack() as stack:
+        for _ in range(5):
+            reader, writer = await connect(address)
+            stack.push_async_callback(_abort, writer)
+            writer.write(request_head)
+            assert await reader.readexactly(13) == b"HTTP/1.1 " + status + b" "
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+        async with httpx.AsyncClient(timeout=30) as client:
+            assert len((await client.get(address)).content) == 32 << 20
 
 
 async def test_a_new_connection_is_refused_while_all_others_are_served() -> None:

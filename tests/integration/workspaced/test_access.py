@@ -110,6 +110,74 @@ async def test_a_role_permits_its_operations_only(
     assert [response.status_code for response in responses] == expected
 
 
+_DELETION = {"key": "kept", "delete": True}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [_DELETION],
+        {"entries": [_DELETION]},
+        [{"key": "new", "value": "1"}, _DELETION],
+        [_DELETION, {"key": "", "value": 1}],
+    ],
+    ids=["list", "envelope", "among others", "with a mistake"],
+)
+async def test_a_mass_update_that_deletes_needs_the_permission_of_delete(
+    http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], body: Any
+) -> None:
+    # contract A5, M8
+    await http.post(f"{sink}/mass", json={"key": "kept", "value": "1"})
+    headers = {"x-api-key": make_key(name="pusher", role="pusher"), "Accept": "application/problem+json"}
+    assert (await http.delete(f"{sink}/kept", headers=headers)).status_code == 403
+    queries = ("", "?partial=true", "?dryRun=true", "?create=false")
+    for query in queries:
+        response = await http.post(f"{sink}/mass{query}", json=body, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (403, "forbidden")
+        assert "data_sinks:write" in response.json()["detail"]
+    assert [one["key"] for one in (await http.get(sink)).json()["entries"]] == ["kept"]
+    headers["x-api-key"] = make_key(name="editor", role="editor")
+    assert 403 not in [
+        (await http.post(f"{sink}/mass{query}", json=body, headers=headers)).status_code for query in queries
+    ]
+
+
+async def test_a_request_needs_the_permissions_of_all_that_it_does(
+    http: httpx.AsyncClient, sink: str, workspace: dict[str, Any]
+) -> None:
+    # contract A5, W5, M8
+    async def status(scopes: list[str], method: str, path: str, body: Any) -> int:
+        new = {"name": f"svc:{len(scopes)}{scopes[0]}", "role": "owner", "scopes": scopes}
+        key = (await http.post("/v1/api-keys", json=new)).json()["key"]
+        return (await http.request(method, path, json=body, headers={"x-api-key": key})).status_code
+
+    path = f"/v1/workspace/{workspace['id']}"
+    items = [{"key": "k", "value": "v"}]
+    assert await status(["data_sinks:push"], "POST", f"{sink}/mass", items) == 200
+    assert await status(["data_sinks:push"], "POST", f"{sink}/mass?dryRun=true", items) == 403
+    assert await status(["data_sinks:push", "data_sinks:read"], "POST", f"{sink}/mass?dryRun=true", items) == 200
+    assert await status(["workspaces:write"], "PATCH", path, {"label": "New"}) == 200
+    assert await status(["workspaces:write"], "PATCH", path, {"rootBlock": {"label": "New"}}) == 403
+    assert await status(["workspaces:write", "blocks:write"], "PATCH", path, {"rootBlock": {"label": "New"}}) == 200
+
+
+async def test_a_403_is_not_repeated_after_the_permission_was_given(
+    http: httpx.AsyncClient, sink: str, workspace: dict[str, Any], make_key: Callable[..., str]
+) -> None:
+    # contract G18
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
+    key = make_key(name="svc:bench", role="editor", workspace_id=other)
+    make_key(name="svc:bench", role="pusher", workspace_id=workspace["id"])  # the same principal
+    headers = {"x-api-key": key, "Idempotency-Key": "one"}
+    link = {"workspaceId": workspace["id"], "fileName": "a.csv"}
+    requests: list[tuple[str, Any]] = [(f"{sink}/mass", [_DELETION]), ("/v1/cloud-storage/upload-link", link)]
+    for path, body in requests:
+        assert (await http.post(path, json=body, headers=headers)).status_code == 403
+    make_key(name="svc:bench", role="editor", workspace_id=workspace["id"])
+    for path, body in requests:
+        assert (await http.post(path, json=body, headers=headers)).is_success
+
+
 async def test_a_revoked_key_ends_immediately_without_a_cache(
     http: httpx.AsyncClient, make_key: Callable[..., str], settings: WorkspacedSettings
 ) -> None:

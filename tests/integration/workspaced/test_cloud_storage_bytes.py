@@ -447,6 +447,19 @@ async def test_a_clean_up_deletes_only_what_a_killed_process_left(blobs: DiskBlo
     assert list(incoming.iterdir()) == []
 
 
+async def test_a_file_of_another_program_does_not_end_a_clean_up(blobs: DiskBlobs, tmp_path: Path) -> None:
+    async def none_of_them(_digests: Any) -> frozenset[str]:
+        return frozenset()
+
+    async with blobs.receive(_parts(b"abc")) as incoming, blobs.kept(incoming):
+        pass
+    strange = blobs.as_file(incoming.sha256).parent / ".nfs0001"
+    strange.write_bytes(b"x")
+    assert await blobs.sweep(none_of_them) == 1
+    assert strange.exists()
+    assert not blobs.as_file(incoming.sha256).exists()
+
+
 async def test_a_client_that_disconnects_leaves_no_open_file(blobs: DiskBlobs) -> None:
     content = os.urandom(1_000_000)
     async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):

@@ -101,6 +101,23 @@ async def test_too_many_invalid_keys_from_an_address_are_429_and_valid_ones_work
         assert (await http.get("/v1/workspace", headers=elsewhere)).status_code == 200
 
 
+async def test_a_client_does_not_choose_its_address_by_a_line_before_that_of_its_proxy(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
+    # contract G20, P6
+    limits = Limits(failed_authentications_per_minute=3)
+    proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
+    async with _client(settings, make_key(), limits=limits, proxies=proxies) as http:
+        statuses = []
+        for number in range(6):
+            lines = [("X-Forwarded-For", f"203.0.113.{number}"), ("X-Forwarded-For", "198.51.100.7")]
+            wrong = await http.get("/v1/workspace", headers=[("x-api-key", "wrong"), *lines])
+            page = await http.post("/ui/sign-in", data={"key": "wrong"}, headers=lines)
+            statuses += [wrong.status_code, page.status_code]
+    assert statuses[:3] == [401, 401, 401]
+    assert set(statuses[3:]) == {429}
+
+
 async def test_failed_authentications_are_in_the_audit_log_once_a_minute_and_address(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:

@@ -18,10 +18,11 @@ from workspaced.app import running
 from workspaced.core.problems import UnavailableProblem
 from workspaced.security import key_store as access
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.storage import migrations
+from workspaced.storage import migrations, postgres_schema
 from workspaced.storage.address import PostgresAddress, postgres_address
 from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.port import StorageUnusable, StoreOfProcess, Transaction
+from workspaced.storage.postgres import connect
 
 DEADLINE_SECONDS = 30
 _CHANGE = "UPDATE data_sink_entry_numbers SET scramble = scramble"
@@ -123,6 +124,44 @@ async def test_a_service_with_an_outdated_database_names_the_command_and_works_a
                     pass
             assert (await http.get("/readyz")).status_code == 200
             assert (await http.get("/v1/workspace", headers={"x-api-key": "k"})).status_code == 401
+
+
+@pytest.fixture
+def behind(empty: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> PostgresAddress:
+    """Return a database that lacks a step, which needs a table alone."""
+    migrate(empty)
+    steps = (*migrations.steps("postgres"), (9_999, "ALTER TABLE workspace ADD COLUMN more bigint"))
+    monkeypatch.setattr(migrations, "steps", lambda _dialect: steps)
+    monkeypatch.setattr("workspaced.storage.postgres_schema._LOCK_WAIT", "100ms")
+    return empty
+
+
+def test_a_migration_that_waits_for_a_reader_lets_others_read_and_is_done_after_it(behind: PostgresAddress) -> None:
+    # contract P3
+    waited: list[str] = []
+    with connect(behind) as reader, connect(behind) as other:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM workspace")
+
+        def on_wait(sentence: str) -> None:
+            waited.append(sentence)
+            other.execute("SELECT count(*) FROM workspace")  # formerly it waited after the migration
+            reader.execute("COMMIT")
+
+        assert migrate(behind, on_wait=on_wait)[1] == 9_999
+        assert len(waited) == 1
+        assert f"process {reader.info.backend_pid} of {reader.info.user}" in waited[0]
+        assert other.execute("SELECT count(more) FROM workspace").fetchone() == (0,)
+
+
+def test_a_migration_that_waits_for_too_long_names_the_session_that_it_waits_for(behind: PostgresAddress) -> None:
+    # contract P3
+    with connect(behind) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM workspace")
+        sentence = rf"process {reader.info.backend_pid} of .* then run `workspaced migrate` again"
+        with pytest.raises(StorageUnusable, match=sentence):
+            postgres_schema.migrate(behind, give_up_seconds=0)
 
 
 def test_of_many_concurrent_migrations_one_is_executed_and_all_succeed(empty: PostgresAddress) -> None:

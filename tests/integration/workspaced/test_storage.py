@@ -272,6 +272,27 @@ def test_a_failed_migration_leaves_the_file_unchanged(tmp_path: Path) -> None:
     connection.close()
 
 
+def test_a_migration_does_not_wait_for_readers_and_names_a_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # contract P3
+    path = tmp_path / "s.db"
+    open_database(path).close()
+    steps = (*migrations.steps("sqlite"), (9_999, "ALTER TABLE workspace ADD COLUMN more INTEGER;"))
+    monkeypatch.setattr(migrations, "steps", lambda _dialect: steps)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageUnusable, match="Another program writes to it"):
+        open_database(path, busy_seconds=0)
+    other.execute("COMMIT")
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM workspace").fetchone()
+    connection = open_database(path, busy_seconds=0)
+    assert sqlite_schema.reached(connection) == 9_999
+    connection.close()
+    other.close()
+
+
 def test_work_outside_the_server_is_committed_or_rolled_back(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     transact(path, lambda tx: tx.run("UPDATE data_sink_entry_numbers SET last_number = 5"))

@@ -231,10 +231,22 @@ def test_a_public_url_is_http_or_https() -> None:
         public_url({"WORKSPACED_PUBLIC_URL": "data.example.org"})
 
 
-def test_only_a_known_proxy_determines_the_scheme_of_the_caller() -> None:
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "forwarded_proto", "expected"),
+    [
+        ("10.0.0.1", None, "https", "https"),
+        ("192.0.2.1", None, "https", "http"),
+        ("10.0.0.1", None, "gopher", "http"),
+        ("10.0.0.1", None, None, "http"),
+        ("10.0.0.1", "203.0.113.9", "http, https", "https"),  # the client claims http
+        ("10.0.0.1", "203.0.113.9, 10.0.0.2", "https, http", "https"),  # the inner proxy is called by http
+        ("10.0.0.1", "203.0.113.9, 10.0.0.2", "gopher, https, http", "https"),
+        ("10.0.0.1", "203.0.113.9, 10.0.0.2", "https", "https"),  # one proxy replaces what it got
+    ],
+)
+def test_only_known_proxies_determine_the_scheme_of_the_caller(
+    peer: str, forwarded_for: str | None, forwarded_proto: str | None, expected: str
+) -> None:
     # contract P6
     proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8"})
-    assert proxies.scheme("10.0.0.1", "https", own="http") == "https"
-    assert proxies.scheme("192.0.2.1", "https", own="http") == "http"
-    assert proxies.scheme("10.0.0.1", "gopher", own="http") == "http"
-    assert proxies.scheme("10.0.0.1", None, own="http") == "http"
+    assert proxies.scheme(peer, forwarded_for, forwarded_proto, own="http") == expected

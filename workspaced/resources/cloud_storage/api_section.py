@@ -191,7 +191,7 @@ def _uploads(limits: Limits) -> tuple[OperationDescription, ...]:
             ),
             body=_RAW,
             refusals={
-                403: "`bad_upload_link`, `upload_link_expired`, or the file is deleted.",
+                403: "`bad_upload_link`, `upload_link_expired`, `upload_link_revoked`, or the file is deleted.",
                 409: "`upload_link_used`: bytes were sent to this link before.",
                 503: _FULL,
             },

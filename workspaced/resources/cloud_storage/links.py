@@ -26,7 +26,7 @@ _SECRET_BYTES = 32
 
 
 class LinkRefused(Problem):
-    """The signature of the link is wrong, or the link has expired."""
+    """The signature of the link is wrong, or the link or its key has expired or was revoked."""
 
     status = 403
     title = "Forbidden"

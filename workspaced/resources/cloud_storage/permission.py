@@ -7,7 +7,7 @@ from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage import store
 from workspaced.resources.cloud_storage.values import FileWorkspace, StoredFile
-from workspaced.security.permissions import FILES_READ, FILES_WRITE
+from workspaced.security.permissions import FILES_READ, FILES_WRITE, Principal
 from workspaced.storage.port import ReadTransaction
 
 
@@ -59,14 +59,15 @@ def readable_workspace(reader: ReadTransaction, call: Call, workspace_id: str) -
     return workspace
 
 
-def require_writable(call: Call, workspace_id: str) -> None:
-    """Check that the caller may add files to a workspace. Its existence is checked later.
+def require_writable(call: Call, workspace_id: str) -> Principal:
+    """Return the caller, if it may add files to a workspace. Its existence is checked later.
 
     Raises:
         ForbiddenProblem: the caller may not.
     """
-    if not _may_write(call, workspace_id):
+    if call.principal is None or not _may_write(call, workspace_id):
         raise ForbiddenProblem
+    return call.principal
 
 
 def _may_write(call: Call, workspace_id: str) -> bool:

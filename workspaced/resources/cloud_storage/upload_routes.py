@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from typing import TypeAlias
 
 from workspaced.core.members import read_body
 from workspaced.core.problems import ForbiddenProblem, UnprocessableProblem
@@ -14,40 +15,45 @@ from workspaced.http.bodies import StreamedBody
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, links, permission, store, upload_store
-from workspaced.resources.cloud_storage.links import UnsignedLinks, UploadLinks
+from workspaced.resources.cloud_storage.links import LinkRefused, UnsignedLinks, UploadLinks
 from workspaced.resources.cloud_storage.records import UploadLinkRecord, UploadRecord
 from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_direct_upload, read_upload_link
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredUpload
 from workspaced.resources.operation_rows import write_operation
-from workspaced.security.permissions import FILES_WRITE
+from workspaced.security.permissions import FILES_WRITE, Principal
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
 from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"
+VerifyAgain: TypeAlias = Callable[[str, bytes], Awaitable[Principal | None]]
 _NO_STORE = ("Cache-Control", "no-store")
 
 
 class _Uploads:
-    """The handlers. Bytes are stored in ``blobs``; ``signer`` makes and checks links."""
+    """The handlers. Bytes are stored in ``blobs``; ``signer`` makes and checks links.
 
-    def __init__(self, blobs: Blobs, signer: UploadLinks) -> None:
+    ``verify_again`` returns the present permissions of the key that requested a link.
+    """
+
+    def __init__(self, blobs: Blobs, signer: UploadLinks, verify_again: VerifyAgain) -> None:
         self._blobs = blobs
         self._signer = signer
+        self._verify_again = verify_again
         self._unsigned_links = UnsignedLinks(signer)
 
     def offer_link(self, call: Call) -> Work:
         """Announce a file, or another version of a file. Respond with the link that its bytes must be sent to."""
         limits = call.settings.limits
         new, ignored = read_upload_link(call.json(), limits)
-        permission.require_writable(call, new.workspace_id)
+        principal = permission.require_writable(call, new.workspace_id)
         file_id, upload_id = new.id or str(uuid.uuid4()), str(uuid.uuid4())
         expires_at = call.now + limits.upload_link_minutes * 60_000
         base_url = call.settings.public_url or f"{call.scheme}://{call.headers.get('Host', 'localhost')}"
 
         def act(tx: Transaction) -> Response:
             file = _find_or_insert(tx, call, new, file_id=file_id, size=new.size or 0)
-            upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at)
+            upload_store.insert_upload(tx, file, new, upload_id=upload_id, expires_at=expires_at, by=principal)
             record = UploadLinkRecord(
                 id=file.id,
                 upload_id=upload_id,
@@ -67,8 +73,10 @@ class _Uploads:
         upload_id = as_uuid(call.names["upload"]) or ""
         self._signer.require_signed(call.query, upload_id=upload_id, now=call.now)
         upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
+        await self._require_live(upload)
 
         async with self._received(body, limit=upload.expected_size) as incoming:
+            await self._require_live(upload)  # again: the bytes may have taken hours
 
             def act(tx: Transaction) -> Response:
                 _find_upload(tx, upload_id)
@@ -79,6 +87,18 @@ class _Uploads:
                 return json_response(record)
 
             yield Work(act=act)
+
+    async def _require_live(self, upload: StoredUpload) -> None:
+        """Check that the key that requested the link is valid, and may still add files to the workspace.
+
+        Raises:
+            LinkRefused: it is not, or may not.
+        """
+        principal = await self._verify_again(upload.key_id, bytes(upload.secret))
+        if principal is None or not principal.may(FILES_WRITE, upload.workspace_id):
+            raise LinkRefused(
+                "upload_link_revoked", "The API key that requested this upload link may not upload any more."
+            )
 
     def complete(self, call: Call) -> Work:
         """Make the bytes that were sent to a link the file's current version."""
@@ -184,9 +204,9 @@ def _add_version(tx: Transaction, call: Call, file: StoredFile, content: FileCon
     return after
 
 
-def operations(limits: Limits, blobs: Blobs, signer: UploadLinks) -> tuple[Operation, ...]:
+def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: VerifyAgain) -> tuple[Operation, ...]:
     """Return the rows of the table of operations."""
-    uploads = _Uploads(blobs, signer)
+    uploads = _Uploads(blobs, signer, verify_again)
     small = limits.body_bytes
     return (
         write_operation(

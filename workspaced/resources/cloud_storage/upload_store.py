@@ -5,14 +5,17 @@ from __future__ import annotations
 from workspaced.core.problems import ConflictProblem, UnprocessableProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import StoredFile, StoredUpload
+from workspaced.security.permissions import Principal
 from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
 
-def insert_upload(tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, expires_at: int) -> None:
-    """Insert an upload of which the link is valid until ``expires_at``, in milliseconds since 1970."""
+def insert_upload(
+    tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, expires_at: int, by: Principal
+) -> None:
+    """Insert an upload with a link that is valid until ``expires_at``, in milliseconds since 1970, and as long as its key."""
     values = {
         "id": upload_id,
         "file_id": file.id,
@@ -21,6 +24,8 @@ def insert_upload(tx: Transaction, file: StoredFile, new: NewUpload, *, upload_i
         "expected_size": new.size,
         "expected_sha256": new.sha256,
         "expires_at": expires_at,
+        "key_id": by.key_id,
+        "secret": by.secret,
     }
     tx.run(_SQL["insert_upload"], values)
 

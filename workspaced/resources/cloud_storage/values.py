@@ -80,7 +80,7 @@ class StoredVersion(NamedTuple):
 
 
 class StoredUpload(NamedTuple):
-    """An upload by link.
+    """An upload by link. ``key_id`` and ``secret``: the key that requested the link, and the digest of its secret.
 
     The fields have the order of the columns in every SELECT of uploads.
     """
@@ -96,6 +96,9 @@ class StoredUpload(NamedTuple):
     sha256: str | None
     size: int | None
     completed_at: int | None
+    workspace_id: str
+    key_id: str
+    secret: bytes
 
 
 class StoredOutput(NamedTuple):

@@ -18,6 +18,7 @@ from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink, Tally
+from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
 from workspaced.storage.port import Transaction
 
 
@@ -26,7 +27,9 @@ def update_mass(call: Call) -> Work:
     may_create = call.flag("create", default=call.settings.mass_creates)
     partial = call.flag("partial", default=False)
     dry_run = call.flag("dryRun", default=False)
-    match read_mass(call.body, call.settings.limits, key=call.names.get("key")):
+    body = read_mass(call.body, call.settings.limits, key=call.names.get("key"))
+    _require_permissions(call, body, dry_run=dry_run)
+    match body:
         case Bulk() as bulk if dry_run:
             return _dry_run(call, bulk, may_create=may_create)
         case Single() if dry_run:
@@ -37,6 +40,18 @@ def update_mass(call: Call) -> Work:
             return _partial(call, bulk, may_create=may_create)
         case bulk:
             return _atomic(call, bulk, may_create=may_create)
+
+
+def _require_permissions(call: Call, body: Single | Bulk, *, dry_run: bool) -> None:
+    """Check the permissions that the items need beyond that of the path (contract M8).
+
+    Raises:
+        ForbiddenProblem: an item deletes or a dry run reads, and the key may not.
+    """
+    if isinstance(body, Bulk) and any(change is not None and change.remove for change in body.changes):
+        call.require(DATA_SINKS_WRITE, to="delete entries")
+    if dry_run:
+        call.require(DATA_SINKS_READ, to="see the present entries in a dry run")
 
 
 def _single(call: Call, single: Single, *, may_create: bool) -> Work:

@@ -60,6 +60,13 @@ UPDATE delivery SET lease = :lease, due_at = :until
 WHERE number = :number AND due_at <= :now AND status IN ('pending', 'failed')
 RETURNING id, resource, tries, attempts
 
+-- name: identity_of
+SELECT id, owner FROM webhook WHERE number = :number
+
+-- name: owner_has_key
+SELECT 1 FROM api_key
+WHERE principal = :owner AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now) LIMIT 1
+
 -- name: event_of
 SELECT e.id, e.body FROM delivery d JOIN event e ON e.number = d.event WHERE d.number = :delivery
 

@@ -15,7 +15,7 @@ from workspaced.resources.webhooks.retry_rules import due_again, must_disable
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import SYSTEM, AuditAction
-from workspaced.security.secret_box import SecretBox
+from workspaced.security.secret_box import SecretBox, SecretsSealed
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
@@ -90,6 +90,26 @@ class RecordedAttempt(NamedTuple):
     disabled: str | None
 
 
+class DisabledWebhook(NamedTuple):
+    """A webhook that was disabled, and why."""
+
+    id: str
+    owner: str
+    reason: str
+
+
+class Claimed(NamedTuple):
+    """The claims of a transaction; the webhooks that it disabled; and why deliveries of others wait, or nothing."""
+
+    claims: Sequence[DeliveryClaim]
+    disabled: Sequence[DisabledWebhook] = ()
+    postponed: str = ""
+
+
+class _OwnerWithoutKey(Exception):
+    """The owner of a webhook has no valid key."""
+
+
 class StoredDelivery(NamedTuple):
     """A delivery in the log.
 
@@ -146,16 +166,42 @@ def claim(
     now: int,
     most: int,
     new_lease: Callable[[], str],
-) -> list[DeliveryClaim]:
-    """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries."""
+) -> Claimed:
+    """Claim the deliveries of at most ``most`` requests that are due, first attempts before retries.
+
+    A webhook that can't be used does not affect the others. It is disabled with the reason. If this process only lacks the
+    encryption key, its deliveries wait for a process that has it.
+    """
     claims: list[DeliveryClaim] = []
+    disabled: list[DisabledWebhook] = []
+    postponed = ""
+    unusable: set[int] = set()
     for plan in _plans(tx, settings, now=now):
         if len(claims) == most:
             break
-        claimed = _claim(tx, secret_box, settings, plan, now=now, lease=new_lease())
-        if claimed is not None:  # else another process claimed it first
-            claims.append(claimed)
-    return claims
+        if plan.webhook in unusable:
+            continue
+        try:
+            with tx.nested():
+                claimed = _claim(tx, secret_box, settings, plan, now=now, lease=new_lease())
+        except SecretsSealed as sealed:
+            unusable.add(plan.webhook)
+            reason = store.SEALED_REASON if sealed.key_differs else ""
+            postponed = postponed if reason else sealed.detail
+        except _OwnerWithoutKey:
+            unusable.add(plan.webhook)
+            reason = "its owner has no valid API key"
+        except (LookupError, TypeError, ValueError) as error:
+            unusable.add(plan.webhook)
+            reason = f"its stored data or a delivery is damaged ({type(error).__name__}: {error})"
+        else:
+            if claimed is not None:  # else another process claimed it first
+                claims.append(claimed)
+            continue
+        identity = tx.one(_SQL["identity_of"], {"number": plan.webhook}) if reason else None
+        if identity is not None and _disable(tx, plan.webhook, identity[0], reason, now=now):
+            disabled.append(DisabledWebhook(identity[0], identity[1], reason))
+    return Claimed(claims, disabled, postponed)
 
 
 def limit_waits(tx: Transaction, settings: DeliverySettings, *, now: int) -> None:
@@ -224,6 +270,8 @@ def _claim(
     webhook = store.find_by_number(tx, secret_box, plan.webhook) if claimed else None
     if webhook is None:
         return None
+    if tx.one(_SQL["owner_has_key"], {"owner": webhook.owner, "now": now}) is None:
+        raise _OwnerWithoutKey
     return DeliveryClaim(
         lease=lease,
         webhook=webhook,
@@ -290,17 +338,17 @@ def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcom
         return None
     row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
     if outcome.gone:
-        return _disable(tx, webhook, "the receiver responded 410 Gone", now=now)
+        return _disable(tx, webhook.number, webhook.id, "the receiver responded 410 Gone", now=now)
     if row and must_disable(failing_since=row[0], failures=row[1], now=now):
-        return _disable(tx, webhook, "every attempt failed for five days", now=now)
+        return _disable(tx, webhook.number, webhook.id, "every attempt failed for five days", now=now)
     return None
 
 
-def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> str | None:
+def _disable(tx: Transaction, number: int, webhook_id: str, reason: str, *, now: int) -> str | None:
     """Disable the webhook and return the reason; None if it was disabled before."""
-    if not tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
+    if not tx.run(_SQL["disable"], {"number": number, "reason": reason, "now": now}):
         return None
-    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
+    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook_id), now=now)
     return reason
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
@@ -21,7 +22,17 @@ _REMEMBERED = 1_000
 
 class _TokenResponse(msgspec.Struct):
     access_token: str
-    expires_in: float | None = None
+    expires_in: float | str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the token is valid. Some servers write the number as text."""
+        text = self.expires_in
+        if isinstance(text, str):
+            seconds: float | None = float(text) if text.isascii() and text.isdecimal() else None
+        else:
+            seconds = text
+        return _DEFAULT_SECONDS if seconds is None else min(max(seconds, 0), _LONGEST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,7 @@ class Tokens:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
             self._fetching = {known: lock for known, lock in self._fetching.items() if lock.locked()}
-        seconds = _DEFAULT_SECONDS if found.expires_in is None else min(max(found.expires_in, 0), _LONGEST_SECONDS)
-        return _Token(found.access_token, self._now() + int(seconds * 1_000) - _EARLY_MS)
+        return _Token(found.access_token, self._now() + int(found.seconds * 1_000) - _EARLY_MS)
 
     def forget(self, oauth: OAuth, token: str) -> None:
         """Remove a token that the receiver rejected; a newer one stays."""
@@ -82,7 +92,7 @@ class Tokens:
         if response.status != 200:
             raise ReceiverUnreachable("no_token", f"The token server responded {response.status}.")
         try:
-            found = msgspec.json.decode(response.body, type=_TokenResponse)
+            found = msgspec.json.decode(response.body.removeprefix(codecs.BOM_UTF8), type=_TokenResponse)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ReceiverUnreachable("no_token", "The token server's response has no access_token.") from error
         if not found.access_token.isascii() or not found.access_token.isprintable():

@@ -52,6 +52,15 @@ SET label = :label, url = :url, headers = :headers, data_events = :data_events, 
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
+-- name: disabled_for
+SELECT number FROM webhook WHERE enabled = 0 AND disabled_reason = :reason AND removed_to IS NULL
+
+-- name: enable
+UPDATE webhook
+SET enabled = 1, disabled_reason = '', failing_since = NULL, failures = 0, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = 'system'
+WHERE number = :number
+
 -- name: touch_webhook
 UPDATE webhook
 SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor

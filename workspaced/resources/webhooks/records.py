@@ -35,7 +35,9 @@ class WebhookRecord(msgspec.Struct, kw_only=True, rename="camel"):
     updated_at: Timestamp
     updated_by: str
     enabled: bool
-    disabled_reason: Annotated[str, Meta(description="Why it was disabled; empty if it was not.")]
+    disabled_reason: Annotated[
+        str, Meta(description="Why it was disabled, or why it can't be used now; empty if neither is so.")
+    ]
     workspace_ids: tuple[str, ...]
     ignore_client_ids: tuple[str, ...]
     coalesce: bool
@@ -93,6 +95,7 @@ class EventTypeRecord(msgspec.Struct, kw_only=True):
 def webhook_record(webhook: StoredWebhook, *, full: bool) -> WebhookRecord:
     """Return the record of a webhook; ``full``: with its secret and the values of its headers."""
     definition = webhook.definition
+    full = full and webhook.sealed is None
     same = {name: value for name, value in vars(definition).items() if name not in {"headers", "oauth"}}
     return record_from(
         WebhookRecord,
@@ -101,6 +104,7 @@ def webhook_record(webhook: StoredWebhook, *, full: bool) -> WebhookRecord:
         signing_secret=webhook.secret if full else masked(webhook.secret),
         headers=[text if full else f"{text.partition(':')[0]}: …" for text in definition.headers],
         oauth_connection=_oauth(definition.oauth),
+        disabled_reason=webhook.disabled_reason or (webhook.sealed.detail if webhook.sealed else ""),
         unknown_data_events=unknown(definition.data_events),
     )
 

@@ -12,7 +12,9 @@ from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks.signature import new_secret
 from workspaced.resources.webhooks.values import Definition, NewWebhook, OAuth, StoredWebhook
-from workspaced.security.secret_box import SecretBox
+from workspaced.security import audit_log as audit
+from workspaced.security.audit_log import SYSTEM, AuditAction
+from workspaced.security.secret_box import SecretBox, SecretsSealed
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
 from workspaced.storage.statements import load_statements
@@ -20,6 +22,10 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.resources.webhooks", "queries.sql")
 _MOST_SECRETS = 5
 _BY_REQUEST = "disabled by request"
+SEALED_REASON: Final = (
+    "its secrets were encrypted with another key; start the service with that key, or create it again"
+)
+"""Why a webhook is disabled if its secrets can't be decrypted."""
 DELETED_WEBHOOKS: Final = "deleted_webhooks"
 """The channel that a commit notifies when it deletes a webhook, so that its deliveries are removed."""
 
@@ -79,11 +85,16 @@ def create_webhook(
 def update_webhook(
     tx: Transaction, secret_box: SecretBox, webhook: StoredWebhook, definition: Definition, *, actor: str, now: int
 ) -> None:
-    """Replace the definition of a webhook."""
+    """Replace the definition of a webhook.
+
+    Raises:
+        SecretsSealed: the present one can't be read, so it could be lost.
+    """
     reason = webhook.disabled_reason
     if definition.enabled != webhook.definition.enabled:
         reason = "" if definition.enabled else _BY_REQUEST
     values = {**_columns(definition, secret_box, webhook.id), "disabled_reason": reason, "now": now, "actor": actor}
+    _require_open(webhook)
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
     if definition.enabled and not webhook.definition.enabled:
         tx.notify(DELIVERIES)  # deliveries that were queued before it was disabled
@@ -99,11 +110,21 @@ def rotate_secret(
     actor: str,
     now: int,
 ) -> None:
-    """Add a secret; None: make one. The newest few others still sign for ``grace_seconds``."""
+    """Add a secret; None: make one. The newest few others still sign for ``grace_seconds``.
+
+    Raises:
+        SecretsSealed: the others can't be read, so they can't sign.
+    """
+    _require_open(webhook)
     tx.run(_SQL["end_secrets"], {"webhook": webhook.number, "until": now + grace_seconds * 1_000})
     _add_secret(tx, secret_box, webhook.number, webhook.id, secret or new_secret(secrets.token_bytes))
     tx.run(_SQL["drop_secrets"], {"webhook": webhook.number, "now": now, "most": _MOST_SECRETS})
     tx.run(_SQL["touch_webhook"], {"number": webhook.number, "actor": actor, "now": now})
+
+
+def _require_open(webhook: StoredWebhook) -> None:
+    if webhook.sealed is not None:
+        raise webhook.sealed
 
 
 def delete_webhook(tx: Transaction, webhook: StoredWebhook) -> None:
@@ -133,7 +154,12 @@ def remove_deleted(tx: Transaction, most: int) -> int:
 def signing_secrets(
     reader: ReadTransaction, secret_box: SecretBox, webhook: StoredWebhook, *, now: int
 ) -> tuple[str, ...]:
-    """Return the secrets that sign deliveries now, the newest first."""
+    """Return the secrets that sign deliveries now, the newest first.
+
+    Raises:
+        SecretsSealed: one of them, or another secret of the webhook, can't be decrypted.
+    """
+    _require_open(webhook)
     rows = reader.all(_SQL["signing_secrets"], {"webhook": webhook.number, "now": now})
     return tuple(secret_box.open(row[0], purpose=_purpose("secret", webhook.id)).decode() for row in rows)
 
@@ -158,7 +184,27 @@ def seal_plain_texts(tx: Transaction, secret_box: SecretBox) -> int:
     return count
 
 
+def enable_readable(tx: Transaction, secret_box: SecretBox, *, now: int) -> int:
+    """Enable the webhooks that were disabled because of their secrets, and can be read again. Return how many."""
+    count = 0
+    for (number,) in tx.all(_SQL["disabled_for"], {"reason": SEALED_REASON}):
+        webhook = find_by_number(tx, secret_box, number)
+        if webhook is None:
+            continue
+        try:
+            signing_secrets(tx, secret_box, webhook, now=now)
+        except SecretsSealed:
+            continue
+        count += tx.run(_SQL["enable"], {"number": number, "now": now})
+        audit.note(tx, SYSTEM, AuditAction(action="webhook.enabled", resource_id=webhook.id), now=now)
+    if count:
+        tx.notify(DELIVERIES)
+    return count
+
+
 def _resealed(secret_box: SecretBox, stored: bytes, what: str, webhook_id: str) -> bytes:
+    if not secret_box.is_plain(stored):
+        return stored
     purpose = _purpose(what, webhook_id)
     return secret_box.seal(secret_box.open(stored, purpose=purpose), purpose=purpose)
 
@@ -194,14 +240,17 @@ def _json(value: Sequence[str] | dict[str, str]) -> str:
 
 
 def _webhook(row: Row, secret_box: SecretBox) -> StoredWebhook:
-    """Return the webhook of a row, with its secrets decrypted.
-
-    Raises:
-        UnavailableProblem: they were sealed with a key that this process does not have.
-    """
+    """Return the webhook of a row, with its secrets decrypted, if this process has their key."""
     webhook_id = row[1]
-    headers = json.loads(secret_box.open(row[5], purpose=_purpose("headers", webhook_id)))
-    oauth = json.loads(secret_box.open(row[7], purpose=_purpose("oauth", webhook_id)))
+    sealed: SecretsSealed | None = None
+    try:
+        headers, oauth, secret = (
+            secret_box.open(stored, purpose=_purpose(what, webhook_id)).decode()
+            for what, stored in (("headers", row[5]), ("oauth", row[7]), ("secret", row[13]))
+        )
+    except SecretsSealed as problem:
+        headers, oauth, secret, sealed = "[]", "{}", "", problem
+    credentials = json.loads(oauth)
     return StoredWebhook(
         number=row[0],
         id=webhook_id,
@@ -209,9 +258,9 @@ def _webhook(row: Row, secret_box: SecretBox) -> StoredWebhook:
         definition=Definition(
             label=row[3],
             url=row[4],
-            headers=tuple(headers),
+            headers=tuple(json.loads(headers)),
             data_events=tuple(json.loads(row[6])),
-            oauth=OAuth(**oauth) if oauth else None,
+            oauth=OAuth(**credentials) if credentials else None,
             workspace_ids=tuple(json.loads(row[8])),
             ignore_client_ids=tuple(json.loads(row[9])),
             coalesce=bool(row[10]),
@@ -220,10 +269,11 @@ def _webhook(row: Row, secret_box: SecretBox) -> StoredWebhook:
             enabled=bool(row[11]),
         ),
         disabled_reason=row[12],
-        secret=secret_box.open(row[13], purpose=_purpose("secret", webhook_id)).decode(),
+        secret=secret,
         version=row[14],
         created_at=row[15],
         updated_at=row[16],
         created_by=row[17],
         updated_by=row[18],
+        sealed=sealed,
     )

@@ -26,6 +26,7 @@ from workspaced.core.members import (
 from workspaced.core.text import as_uuid
 from workspaced.events.catalogue import PATTERN_LENGTH, is_well_formed
 from workspaced.resources.webhooks.signature import key_of
+from workspaced.security.secret_box import SecretsSealed
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)", re.ASCII)
 _HEADER_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -242,7 +243,10 @@ class SecretRotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWebhook:
-    """A webhook's row, with its secrets decrypted. Instants are milliseconds since 1970."""
+    """A webhook's row, with its secrets decrypted. Instants are milliseconds since 1970.
+
+    ``sealed``: why its secret, headers and credentials can't be decrypted, so that they are empty; None if they can.
+    """
 
     number: int
     id: str
@@ -255,3 +259,4 @@ class StoredWebhook:
     updated_at: int
     created_by: str
     updated_by: str
+    sealed: SecretsSealed | None = None

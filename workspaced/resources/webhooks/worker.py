@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 
 import structlog
@@ -19,7 +19,7 @@ from workspaced.core.problems import Problem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.attempt import Attempts
-from workspaced.resources.webhooks.delivery_store import DeliveryClaim, RecordedAttempt
+from workspaced.resources.webhooks.delivery_store import Claimed, DeliveryClaim, DisabledWebhook, RecordedAttempt
 from workspaced.security.egress.backend import Resolver, system_resolver
 from workspaced.security.egress.client import Bounds, EgressClient
 from workspaced.security.egress.rules import EgressRules
@@ -58,6 +58,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._stopping = False
         self._postponed = False
+        self._last_postponed = ""
         self._in_progress: dict[str, DeliveryClaim] = {}
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._leases = count(1)
@@ -93,7 +94,7 @@ class Worker:
         self._stopping = True
         self._wake.set()
 
-    async def _due(self, now: int) -> list[DeliveryClaim]:
+    async def _due(self, now: int) -> Sequence[DeliveryClaim]:
         """Claim the deliveries that are due at ``now``, as many as may be sent at once."""
         self._postponed = False
         free = self._settings.at_once - len(self._in_progress)
@@ -106,15 +107,19 @@ class Worker:
             # Read first, because only a claim needs the database's one writer.
             if not await self._store.read(lambda reader: delivery_store.is_due(reader, self._settings, now=now)):
                 return []
-            return await self._store.write(lambda tx: self._claim(tx, free))
+            claimed = await self._store.write(lambda tx: self._claim(tx, free))
         except Problem as problem:
             structlog.get_logger().warning("deliveries_postponed", reason=problem.detail)
         except Exception:  # noqa: BLE001  logged and tried again: this process still serves requests, so it must send deliveries
             structlog.get_logger().exception("delivery_claim_failed")
+        else:
+            self._log_unusable(claimed)
+            self._postponed = bool(claimed.postponed) and not claimed.claims
+            return claimed.claims
         self._postponed = True
         return []
 
-    def _claim(self, tx: Transaction, most: int) -> list[DeliveryClaim]:
+    def _claim(self, tx: Transaction, most: int) -> Claimed:
         return delivery_store.claim(
             tx,
             self._secret_box,
@@ -124,15 +129,15 @@ class Worker:
             new_lease=lambda: f"{self._name}/{next(self._leases)}",
         )
 
-    def _claim_next(self, tx: Transaction) -> tuple[list[DeliveryClaim], Problem | None]:
+    def _claim_next(self, tx: Transaction) -> tuple[Claimed, Problem | None]:
         """Claim the next delivery, or return the problem; it must not undo what was recorded before."""
         if self._stopping:
-            return [], None
+            return Claimed([]), None
         try:
             with tx.nested():
                 return self._claim(tx, 1), None
         except Problem as problem:
-            return [], problem
+            return Claimed([]), problem
 
     async def _next_wakeup(self, now: int) -> int:
         """Return the instant after ``now`` at which to look for deliveries again."""
@@ -167,7 +172,7 @@ class Worker:
         outcome = await attempts.make(claimed)
         jitter = self._jitter()
 
-        def record(tx: Transaction) -> tuple[RecordedAttempt, list[DeliveryClaim], Problem | None]:
+        def record(tx: Transaction) -> tuple[RecordedAttempt, Claimed, Problem | None]:
             now = self._clock.now()
             recorded = delivery_store.record_outcome(
                 tx, claimed, outcome, settings=self._settings, now=now, jitter=jitter
@@ -175,13 +180,14 @@ class Worker:
             return recorded, *self._claim_next(tx)
 
         # The work may run again, so its results are logged after the commit.
-        recorded, following, problem = await self._store.write(record, weight=len(claimed.deliveries))
+        recorded, claimed_next, problem = await self._store.write(record, weight=len(claimed.deliveries))
         log = structlog.get_logger()
         if problem is not None:
             log.warning("deliveries_postponed", reason=problem.detail)
         if recorded.disabled is not None:
             webhook = claimed.webhook
-            log.warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=recorded.disabled)
+            _log_disabled(DisabledWebhook(webhook.id, webhook.owner, recorded.disabled))
+        self._log_unusable(claimed_next)
         for delivery, status in zip(claimed.deliveries, recorded.statuses, strict=True):
             self._observer(status or "lease_lost", outcome.milliseconds / 1_000)
             log.info(
@@ -195,9 +201,16 @@ class Worker:
                 error=outcome.error,
                 milliseconds=outcome.milliseconds,
             )
-        for one in following:
+        for one in claimed_next.claims:
             self._in_progress[one.lease] = one
-        return following[0] if following else None
+        return claimed_next.claims[0] if claimed_next.claims else None
+
+    def _log_unusable(self, claimed: Claimed) -> None:
+        for one in claimed.disabled:
+            _log_disabled(one)
+        if claimed.postponed and claimed.postponed != self._last_postponed:
+            structlog.get_logger().warning("deliveries_postponed", reason=claimed.postponed)
+            self._last_postponed = claimed.postponed
 
     async def _release_claims(self) -> None:
         """Release the claims of cancelled attempts."""
@@ -214,3 +227,9 @@ class Worker:
             await self._store.write(release)
         except Problem as problem:
             structlog.get_logger().warning("leases_not_released", count=len(left), reason=problem.detail)
+
+
+def _log_disabled(disabled: DisabledWebhook) -> None:
+    structlog.get_logger().warning(
+        "webhook_disabled", webhook=disabled.id, owner=disabled.owner, reason=disabled.reason
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from workspaced.core.problems import ConflictProblem, NotFoundProblem
+from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Store, Transaction
 from workspaced.storage.statements import load_statements
@@ -60,17 +60,35 @@ async def purge(store: Store, steps: Sequence[Step], *, before: int, now: int) -
 
     Each transaction removes a bounded number of rows, so that other writers do not wait long. An interrupted purge continues
     at the next call. Several processes may purge at once. Returns how many workspaces were removed.
+
+    Raises:
+        ExceptionGroup: some could not be removed; all others were.
     """
     rows = await store.read(lambda reader: reader.all(_SQL["due"], {"before": before}))
     removed = 0
+    failures: list[Exception] = []
     for number, workspace_id in rows:
-        if not await store.write(partial(_start_purge, number=number, before=before)):
-            continue  # restored, or purged by another process, since it was read
-        for step in steps:
-            while await store.write(partial(_run_step, step=step, number=number), weight=_ROWS_AT_ONCE):
-                pass
-        removed += await store.write(partial(_end_purge, number=number, workspace_id=workspace_id, now=now))
+        try:
+            removed += await _purge_one(store, steps, number, workspace_id, before=before, now=now)
+        except Problem:  # the database is busy or can't be reached: the next call continues
+            raise
+        except Exception as error:  # noqa: BLE001  a workspace that can't be removed must not keep all later ones
+            error.add_note(f"Workspace {workspace_id} could not be purged.")
+            failures.append(error)
+    if failures:
+        raise ExceptionGroup("Some deleted workspaces could not be purged.", failures)
     return removed
+
+
+async def _purge_one(
+    store: Store, steps: Sequence[Step], number: int, workspace_id: str, *, before: int, now: int
+) -> int:
+    if not await store.write(partial(_start_purge, number=number, before=before)):
+        return 0  # restored, or purged by another process, since it was read
+    for step in steps:
+        while await store.write(partial(_run_step, step=step, number=number), weight=_ROWS_AT_ONCE):
+            pass
+    return await store.write(partial(_end_purge, number=number, workspace_id=workspace_id, now=now))
 
 
 def _start_purge(tx: Transaction, *, number: int, before: int) -> int:

@@ -21,6 +21,7 @@ from workspaced.resources.workspaces.store import StoredWorkspace, WorkspaceCont
 from workspaced.security import key_store
 from workspaced.security.permissions import (
     ADMIN,
+    BLOCKS_WRITE,
     WORKSPACES_CREATE,
     WORKSPACES_DELETE,
     WORKSPACES_READ,
@@ -99,6 +100,8 @@ def update_workspace(call: Call) -> Work:
     """Update a workspace (contract WS5). Without a body, nothing changes (contract W5)."""
     given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
     root = given.pop("root", None)
+    if root is not None:
+        call.require(BLOCKS_WRITE, to="change the root block")
 
     def act(tx: Transaction) -> Response:
         before = store.get_workspace(tx, call.workspace_id)

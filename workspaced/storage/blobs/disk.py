@@ -145,7 +145,8 @@ class DiskBlobs:
         return dropped
 
     async def _unreferenced(self, shard: Path, referenced: Referenced) -> list[str]:
-        names = [f"{shard.name}{name}" for name in await self._do(os.listdir, shard)]
+        listed = [f"{shard.name}{name}" for name in await self._do(os.listdir, shard)]
+        names = [name for name in listed if _is_name(name)]  # a file of another program stays
         found: list[str] = []
         for start in range(0, len(names), _ASKED_AT_ONCE):
             asked = names[start : start + _ASKED_AT_ONCE]
@@ -154,7 +155,7 @@ class DiskBlobs:
         return found
 
     def _shard(self, sha256: str) -> Path:
-        if len(sha256) != 64 or not _HEX.issuperset(sha256):
+        if not _is_name(sha256):
             raise ValueError("a blob's name is the 64 hexadecimal digits of a SHA-256")
         return self._folder / sha256[:2]
 
@@ -174,6 +175,10 @@ class DiskBlobs:
         except asyncio.CancelledError:
             await asyncio.wait([running])
             raise
+
+
+def _is_name(sha256: str) -> bool:
+    return len(sha256) == 64 and _HEX.issuperset(sha256)
 
 
 async def _gathered(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

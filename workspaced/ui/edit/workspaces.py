@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from workspaced.http.responses import Response
-from workspaced.security.permissions import WORKSPACES_DELETE
+from workspaced.security.permissions import BLOCKS_WRITE, WORKSPACES_DELETE
 from workspaced.ui.addresses import address
 from workspaced.ui.edit.form import (
     NEW_ID,
@@ -71,7 +71,8 @@ async def create_workspace(request: PageRequest) -> PageView | Response:
 async def edit_workspace(request: PageRequest) -> PageView | Response:
     """Show the form of a workspace, or change it."""
     workspace = await request.workspace()
-    fields = [_LABEL, *(_FLAGS if request.may(WORKSPACES_DELETE) else ()), _ROOT]
+    fields = [_LABEL, *(_FLAGS if request.may(WORKSPACES_DELETE) else ())]
+    fields += [_ROOT] if request.may(BLOCKS_WRITE) else []
     names = [one.name for one in fields]
 
     def values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:

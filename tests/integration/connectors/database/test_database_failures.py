@@ -14,6 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.database import DatabaseConnector, DatabaseOptions
+from connectors.database.mariadb import MariadbSession
 from connectors.database.postgresql_failure import PostgresqlFailure
 from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.refusing_postgres import counting_postgres
@@ -445,3 +446,42 @@ def test_a_statement_that_is_given_up_does_not_run_on(kind: str, request: pytest
             return
         Event().wait(0.05)
     raise AssertionError(f"{count} statements still run")
+
+
+def test_verify_fails_for_a_user_who_may_not_read_the_table(postgresql: Any) -> None:
+    role = f"r{postgresql.schema}"
+    postgresql.do(f"CREATE TABLE {postgresql.name('p')} (id INTEGER, mass TEXT)")
+    postgresql.do(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+    try:
+        postgresql.do(f"GRANT USAGE ON SCHEMA {postgresql.schema} TO {role}")
+        parts = urlsplit(postgresql.url)
+        url = urlunsplit(parts._replace(netloc=f"{role}:x@{parts.hostname}:{parts.port or 5432}"))
+        connector = postgresql.connector(url=url, table=postgresql.name("p"), key="id")
+        *_, step = connector.verify()
+        assert (step.name, step.outcome) == ("columns", "failed")
+        assert "permission denied for table p" in step.sentence
+        postgresql.do(f"GRANT SELECT (id) ON {postgresql.name('p')} TO {role}")
+        assert [one.outcome for one in connector.verify()] == ["passed", "failed"], "a column is missing"
+        postgresql.do(f"GRANT SELECT ON {postgresql.name('p')} TO {role}")
+        assert [one.outcome for one in connector.verify()] == ["passed", "passed"]
+    finally:
+        postgresql.do(f"DROP OWNED BY {role}")
+        postgresql.do(f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [("5.6.51-log", "is MySQL 5.6.51; the oldest supported version is 5.7.8"), ("10.1.48-MariaDB", "MariaDB 10.1.48")],
+)
+def test_a_server_that_is_too_old_is_named_with_the_oldest_version(
+    mariadb: Any, monkeypatch: pytest.MonkeyPatch, version: str, words: str
+) -> None:
+    scalar = MariadbSession.scalar
+
+    def of_version(session: MariadbSession, sql: str, parameters: Any = ()) -> str | None:
+        return version if "VERSION()" in sql else scalar(session, sql, parameters)
+
+    monkeypatch.setattr(MariadbSession, "scalar", of_version)
+    *_, step = mariadb.connector(query="SELECT 1 AS id").verify()
+    assert step.outcome == "failed"
+    assert words in step.sentence

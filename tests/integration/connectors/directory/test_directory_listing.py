@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.directory import DirectoryConnector, DirectoryOptions, local_folder
+from ingestd.core.claims import ClaimedFiles
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
@@ -240,3 +241,49 @@ def test_many_patterns_are_reported_in_a_short_form(drop: Any) -> None:
     ):
         (step,) = [step for step in drop.connector(pattern=pattern).verify() if step.name == "files"]
         assert words in step.sentence
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("**/*.csv", ["a.csv", "x/b.csv", "x/y/c.csv"]),
+        ("x/**/*.csv", ["x/b.csv", "x/y/c.csv"]),
+        ("**/y/**/*.csv", ["x/y/c.csv"]),
+        ("**/x/*.csv", ["x/b.csv", "x/y/c.csv"]),
+    ],
+)
+def test_two_asterisks_match_any_number_of_folders(
+    drop: Any, ready_names: ReadyNames, pattern: str, found: list[str]
+) -> None:
+    for name in ("a.csv", "x/b.csv", "x/y/c.csv", "x/d.txt"):
+        drop.write(name)
+    connector = drop.connector(pattern=pattern, recursive=True)
+    assert sorted(ready_names(connector)) == found
+    (claim,) = type(connector).claims(connector.options, drop.base)
+    files = ClaimedFiles([claim])
+    assert [name for name in ("a.csv", "x/b.csv", "x/y/c.csv") if str(drop.folder.resolve() / name) in files] == found
+
+
+def test_files_of_the_system_and_of_editors_are_never_read_nor_counted(drop: Any, ready_names: ReadyNames) -> None:
+    ignored = (
+        "desktop.ini", "Thumbs.db", "ehthumbs.db", ".DS_Store", "._a.csv", "~$a.xlsx", ".~lock.a.ods#", "a.csv.crdownload",
+        "a.csv.part",
+        "a.csv.partial", "a.csv.download", "a.csv~", "#a.csv#", ".a.csv.swp", "a.csv.tmp", "Icon\r",
+        "$RECYCLE.BIN/$R1.csv", "System Volume Information/a.csv", "lost+found/a.csv", "@eaDir/a.csv", "#recycle/a.csv",
+        "__MACOSX/a.csv",
+    )  # fmt: skip
+    for name in (*ignored, "run~1.csv", "partial.csv", "x/recycled.csv"):
+        drop.write(name)
+    connector = drop.connector(pattern="*", format="csv", recursive=True)
+    assert sorted(ready_names(connector)) == ["partial.csv", "run~1.csv", "x/recycled.csv"]
+    assert list(connector.notices()) == []
+    assert "hidden, incomplete or system file" in str(connector.explain("desktop.ini"))
+
+
+def test_a_link_to_a_folder_is_reported(drop: Any, ready_names: ReadyNames) -> None:
+    drop.write("x/a.csv")
+    (drop.folder / "y").symlink_to("x")
+    (drop.folder / "itself").symlink_to("itself")
+    connector = drop.connector(after="keep", recursive=True)
+    assert ready_names(connector) == ["x/a.csv"]
+    assert ["y" in notice and "a link to a folder" in notice for notice in connector.notices()] == [True]

@@ -8,6 +8,7 @@ import io
 import lzma
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from backports import zstd
@@ -116,9 +117,28 @@ def test_a_member_name_with_a_path_outside_the_archive_is_harmless() -> None:
 
 
 def test_a_member_of_an_unknown_format_is_reported_with_the_setting_that_excludes_it() -> None:
-    data = zipped(**{"run.csv": b"a\n1\n", "readme.txt": b"hello"})
+    data = zipped(**{"readme.txt": b"hello"})
     with pytest.raises(
         SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"
     ):
         read(data, "x.zip")
-    assert len(read(data, "x.zip", member="*.csv")) == 1
+
+
+@pytest.mark.parametrize("place", ["directory", "member"])
+@pytest.mark.parametrize("offset", [1, 10**6, 2**31])
+def test_a_zip_with_a_wrong_offset_is_rejected_and_does_not_wait(tmp_path: Path, place: str, offset: int) -> None:
+    data = bytearray(zipped(**{"a.csv": b"part,mass\nA,1\n"}))
+    end = data.index(b"PK\x05\x06")
+    at = end + 16 if place == "directory" else data.index(b"PK\x01\x02") + 42
+    data[at : at + 4] = offset.to_bytes(4, "little")
+    path = tmp_path / "x.zip"
+    path.write_bytes(data)
+    with path.open("rb", buffering=0) as file:
+        chunks = resolve_format("x.zip", None).read(file, "x.zip")
+        with pytest.raises(SourceBroken, match=r"^x\.zip can't be unpacked: .* Pack it again\.$"):
+            list(chunks)
+
+
+def test_a_glob_of_members_may_have_no_folder() -> None:
+    data = zipped(**{"a.csv": b"a\n1\n", "sub/b.csv": b"a\n2\n", "c.txt": b""})
+    assert [chunk.facts["file.member"] for chunk in read(data, "x.zip", member="**/*.csv")] == ["a.csv", "sub/b.csv"]

@@ -106,3 +106,86 @@ def test_a_file_that_is_cut_anywhere_is_refused_with_a_sentence() -> None:
     for end in range(0, len(data), 13):
         with pytest.raises(SourceBroken, match=r"^a is not well-formed XML: "):
             list(ReqIf().read(io.BytesIO(data[:end]), "a"))
+
+
+def definition(kind: str, identifier: str, name: str) -> str:
+    return f'<ATTRIBUTE-DEFINITION-{kind} IDENTIFIER="{identifier}" LONG-NAME="{name}"/>'
+
+
+def spec_type(identifier: str, *definitions: str) -> str:
+    attributes = f"<SPEC-ATTRIBUTES>{''.join(definitions)}</SPEC-ATTRIBUTES>"
+    return f'<SPEC-OBJECT-TYPE IDENTIFIER="{identifier}" LONG-NAME="T">{attributes}</SPEC-OBJECT-TYPE>'
+
+
+def value(identifier: str, text: str) -> str:
+    reference = f"<ATTRIBUTE-DEFINITION-STRING-REF>{identifier}</ATTRIBUTE-DEFINITION-STRING-REF>"
+    return f'<ATTRIBUTE-VALUE-STRING THE-VALUE="{text}"><DEFINITION>{reference}</DEFINITION></ATTRIBUTE-VALUE-STRING>'
+
+
+def spec_object(identifier: str, *values: str) -> str:
+    kind = "<TYPE><SPEC-OBJECT-TYPE-REF>t</SPEC-OBJECT-TYPE-REF></TYPE>"
+    return f'<SPEC-OBJECT IDENTIFIER="{identifier}">{kind}<VALUES>{"".join(values)}</VALUES></SPEC-OBJECT>'
+
+
+def document(*parts: str) -> io.BytesIO:
+    return io.BytesIO(
+        f"<REQ-IF><CORE-CONTENT><REQ-IF-CONTENT>{''.join(parts)}</REQ-IF-CONTENT></CORE-CONTENT></REQ-IF>".encode()
+    )
+
+
+def records(*parts: str) -> list[dict[str, str | None]]:
+    return [
+        {name: field for name, field in row.items() if field is not None and name[:1] != "@"}
+        for chunk in read_reqif(document(*parts), "a", element="SPEC-OBJECT", rows=3)
+        for row in chunk.records.to_dicts()
+    ]
+
+
+def test_two_attributes_with_one_name_are_two_fields_in_any_order_of_definitions_and_values() -> None:
+    both = [definition("STRING", "a1", "Status"), definition("STRING", "a2", "Status")]
+    both.append(definition("STRING", "a3", "Status 2"))
+    other = spec_type("u", definition("STRING", "b1", "Status"))
+    values = [value("a1", "draft"), value("a2", "closed"), value("a3", "x"), value("b1", "of another type")]
+    expected = [
+        {"Status": "draft", "Status 3": "closed", "Status 2": "x"},
+        {"Status": "of another type"},
+    ]
+    for definitions, order in ((both, values[:3]), (both[::-1], values[2::-1])):
+        types = f"<SPEC-TYPES>{spec_type('t', *definitions)}{other}</SPEC-TYPES>"
+        objects = f"<SPEC-OBJECTS>{spec_object('r1', *order)}{spec_object('r2', values[3])}</SPEC-OBJECTS>"
+        assert records(types, objects) == expected
+
+
+def test_an_attribute_that_a_requirement_has_twice_is_two_fields() -> None:
+    types = f"<SPEC-TYPES>{spec_type('t', definition('STRING', 'a', 'ID'))}</SPEC-TYPES>"
+    objects = f"<SPEC-OBJECTS>{spec_object('r', value('a', '1'), value('a', '2'), value('a', '3'))}</SPEC-OBJECTS>"
+    assert records(types, objects) == [{"ID": "1", "ID 2": "2", "ID 3": "3"}]
+
+
+def test_definitions_behind_their_use_name_the_fields() -> None:
+    objects = "".join(spec_object(f"r{number}", value("a", f"R{number}")) for number in range(8))
+    types = f"<SPEC-TYPES>{spec_type('t', definition('STRING', 'a', 'ID'))}</SPEC-TYPES>"
+    before = list(read_reqif(document(types, f"<SPEC-OBJECTS>{objects}</SPEC-OBJECTS>"), "a", element="SPEC-OBJECT"))
+    chunks = list(
+        read_reqif(document(f"<SPEC-OBJECTS>{objects}</SPEC-OBJECTS>", types), "a", element="SPEC-OBJECT", rows=3)
+    )
+    rows = [row for chunk in chunks for row in chunk.records.to_dicts()]
+    assert rows == before[0].records.to_dicts()
+    assert rows[7] == {"@IDENTIFIER": "r7", "@type": "T", "ID": "R7"}
+    assert [position for chunk in chunks for position in chunk.positions] == list(range(1, 9))
+    assert all("file.notice" not in chunk.facts for chunk in chunks)
+
+
+def test_without_definitions_identifiers_are_the_names_and_a_notice_says_so() -> None:
+    objects = f"<SPEC-OBJECTS>{spec_object('r', value('a', '1'))}</SPEC-OBJECTS>"
+    chunks = list(read_reqif(document(objects), "a", element="SPEC-OBJECT"))
+    assert [row for chunk in chunks for row in chunk.records.to_dicts()] == [
+        {"@IDENTIFIER": "r", "@type": "t", "a": "1"}
+    ]
+    assert "does not define attributes (SPEC-TYPES) and types (SPEC-TYPES)" in chunks[-1].facts["file.notice"]
+
+
+def test_too_much_before_its_definitions_is_refused_with_what_to_do() -> None:
+    objects = "".join(spec_object(f"r{number}", value("a", "x" * 500)) for number in range(8))
+    with pytest.raises(SourceBroken, match=r"more than 2000 bytes of their use.* Export it again"):
+        list(read_reqif(document(objects), "a", element="SPEC-OBJECT", deferred_bytes=2000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from datetime import datetime
@@ -237,9 +238,84 @@ def test_a_zip_in_a_zip_is_reported_in_one_accurate_sentence(name: str) -> None:
         list(resolve_format(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
 
 
-def test_a_member_of_an_unknown_format_is_reported_with_the_setting_that_excludes_it() -> None:
-    data = packed(a__csv=b"a\n1\n", readme__txt=b"read me")
+@pytest.mark.parametrize(
+    ("members", "member"), [({"readme__txt": b"x"}, "*"), ({"a__csv": b"a\n1\n", "b__txt": b""}, "*.*")]
+)
+def test_a_member_of_an_unknown_format_is_reported_with_the_setting_that_excludes_it(
+    members: dict[str, bytes], member: str
+) -> None:
     with pytest.raises(
-        SourceBroken, match=r"all\.zip: readme\.txt: its suffix is none of .*set member to a glob .*'\*\.csv'"
+        SourceBroken, match=r"all\.zip: .*\.txt: its suffix is none of .*set member to a glob .*'\*\.csv'"
     ):
-        list(resolve_format("all.zip", None).read(io.BytesIO(data), "all.zip"))
+        list(resolve_format("all.zip", None, member=member).read(io.BytesIO(packed(**members)), "all.zip"))
+
+
+def test_members_that_no_format_reads_are_left_out_with_a_notice() -> None:
+    data = packed(a__csv=b"a\n1\n", readme__txt=b"read me", LICENSE=b"", desktop__ini=b"[a]\nb=1\n")
+    (chunk,) = resolve_format("all.zip", None).read(io.BytesIO(data), "all.zip")
+    assert chunk.records.rows() == [("1",)]
+    assert chunk.positions.to_list() == [2]
+    assert chunk.facts[NOTICE] == "No format reads its members readme.txt, LICENSE, so only the others were read."
+
+
+def with_cell(cell: str) -> Callable[[str, bytes], tuple[str, bytes]]:
+    """Return a change of a workbook: its cell B3 is ``cell``."""
+
+    def change(name: str, data: bytes) -> tuple[str, bytes]:
+        if not name.endswith("sheet1.xml"):
+            return name, data
+        changed = re.sub(rb'<c r="B3".*?</c>', f'<c r="B3" {cell}</c>'.encode(), data)
+        assert changed != data
+        return name, changed
+
+    return change
+
+
+def with_module(attribute: str) -> Callable[[str, bytes], tuple[str, bytes]]:
+    """Return a change of a workbook: it has a hidden module sheet, as programs of 1995 wrote it."""
+    attribute = f'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" {attribute}'
+    module = f'<sheet name="Module1" sheetId="9" state="veryHidden" {attribute}/>'.encode()
+    return lambda name, data: (
+        name,
+        data.replace(b"<sheets>", b"<sheets>" + module) if name == "xl/workbook.xml" else data,
+    )
+
+
+SIMPLE = saved(["part", "mass"], ["A", 1.5], ["B", 2], ["C", 3])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "#GETTING_DATA",
+        "#SPILL!",
+        "#CALC!",
+        "#FIELD!",
+        "#BLOCKED!",
+        "#CONNECT!",
+        "#BUSY!",
+        "#UNKNOWN!",
+        "#N/A",
+        "Err:502",
+    ],
+)
+@pytest.mark.parametrize("formula", ["", "<f>A1</f>", '<f t="shared" si="0"/>'])
+def test_an_error_of_any_program_rejects_only_its_row(error: str, formula: str) -> None:
+    (chunk,) = read(rewritten(SIMPLE, with_cell(f't="e">{formula}<v>{error}</v>')))
+    assert chunk.records.rows() == [("A", "1.5"), ("C", "3")]
+    assert [(reject.position, reject.reason) for reject in chunk.rejects] == [
+        (3, f"The row has {error} in B3 (mass). {CORRECT}")
+    ]
+
+
+def test_the_text_of_an_error_in_a_text_cell_stays() -> None:
+    data = rewritten(rewritten(SIMPLE, with_cell('t="str"><f>A1</f><v>#SPILL!</v>')), with_module('r:id=""'))
+    (chunk,) = read(data)
+    assert chunk.records.rows()[1] == ("B", "#SPILL!")
+
+
+@pytest.mark.parametrize("attribute", ['r:id=""', "", 'r:id="rId99"'])
+@pytest.mark.parametrize("sheet", [None, "Sheet", 1])
+def test_a_hidden_module_sheet_does_not_prevent_reading(attribute: str, sheet: str | int | None) -> None:
+    (chunk,) = read(rewritten(SIMPLE, with_module(attribute)), sheet=sheet)
+    assert chunk.records.rows() == [("A", "1.5"), ("B", "2"), ("C", "3")]

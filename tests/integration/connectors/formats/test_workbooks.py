@@ -246,3 +246,37 @@ def test_an_open_document_and_its_error_cells() -> None:
     assert chunk.records.rows() == [("A", "0.1")]
     assert chunk.positions.to_list() == [4]
     assert [reject.reason for reject in chunk.rejects] == [f"The row has #N/A in B5 (mass). {CORRECT}"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<text:p>a<text:tab/>b</text:p>", "a\tb"),
+        ("<text:p>a<text:line-break/>b</text:p>", "a\nb"),
+        ("<text:p><text:span>a<text:tab/></text:span>b<text:s text:c='2'/>c</text:p><text:p>d</text:p>", "a\tb  c\nd"),
+        ("<office:annotation><text:p>n<text:tab/></text:p></office:annotation><text:p>a<text:tab/>b</text:p>", "a\tb"),
+        ("<office:annotation><text:p>n<text:tab/></text:p></office:annotation><text:p>ab</text:p>", "ab"),
+    ],
+)
+def test_a_cell_of_an_open_document_keeps_its_tabs_and_line_breaks(content: str, text: str) -> None:
+    cell = f'<table:table-cell office:value-type="string">{content}</table:table-cell>'
+    (chunk,) = read(open_document(ods_row(ods_cell("h")), ods_row(cell)), "a.ods")
+    assert chunk.records.rows() == [(text,)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("PT26H30M00S", "26:30:00"),
+        ("PT100H00M00.5000S", "100:00:00.5"),
+        ("-PT01H02M03S", "-01:02:03"),
+        ("P1DT2H", "26:00:00"),
+        ("PT01H02M03S", "01:02:03"),
+        ("P1Y", "P1Y"),
+    ],
+)
+def test_an_elapsed_time_of_an_open_document_is_hours_minutes_and_seconds(value: str, text: str) -> None:
+    about = f'office:value-type="time" office:time-value="{value}"'
+    rows = [ods_row(ods_cell("h"), ods_cell("i")), ods_row(ods_cell("x", about), repeated=2)]
+    (chunk,) = read(open_document(*rows), "a.ods")
+    assert [row[0] for row in chunk.records.rows()] == [text, text]

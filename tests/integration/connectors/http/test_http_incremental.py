@@ -98,3 +98,16 @@ def test_a_template_puts_the_time_into_the_parameter(service: RestService, conne
         "at ge 2026-01-01T00:00:00Z",
         f"at ge {T.format(4)}",
     ]
+
+
+def test_a_reading_that_ends_between_the_parts_of_a_block_loses_no_record(
+    service: RestService, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.http.connector.CELLS", 20)  # one block of text becomes several batches
+    service.records = [{"id": number, "at": T.format(number), f"only {number}": 1} for number in range(10)]
+    options = {"mode": "incremental", "since": {"param": "since", "field": "at"}}
+    first, *others = connect(**options).read(PARTITION, None)
+    assert others
+    later = connect(**options).read(PARTITION, json.loads(json.dumps(first.cursor)))
+    found = {one for batch in (first, *later) for one in batch.records["id"].to_list()}
+    assert found == {str(number) for number in range(10)}

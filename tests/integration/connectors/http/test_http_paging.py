@@ -145,3 +145,12 @@ def test_odata_2_is_read_too(service: RestService, connect: Connect) -> None:
 
     service.before = before
     assert ids(read(connect(page="odata", records=""))) == ["1", "2"]
+
+
+def test_a_link_with_another_value_of_a_configured_parameter_is_followed(
+    service: RestService, connect: Connect
+) -> None:
+    service.paging = "link"
+    assert ids(read(connect(page="link", params={"offset": "0", "apikey": "s3cret"}))) == list(map(str, range(10)))
+    assert [asked.params["offset"] for asked in service.asked] == ["0", "3", "6", "9"]
+    assert {asked.params["apikey"] for asked in service.asked} == {"s3cret"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import threading
@@ -224,3 +225,31 @@ def test_a_body_that_is_not_as_configured_is_named(
     service.before = lambda _: Sent(raw=body)
     with pytest.raises(SourceBroken, match=words):
         read(connect(deletes="remove"))
+
+
+@pytest.mark.parametrize("expires", [{}, {"expires_in": "3600"}, {"expires_in": None}, {"expires_in": 3600}])
+def test_the_client_of_a_token_is_encoded_as_a_form_and_any_expiry_is_accepted(
+    service: RestService, connect: Connect, expires: dict[str, Any]
+) -> None:
+    sent: list[str] = []
+
+    def before(asked: Asked) -> Sent | None:
+        if asked.path != "/token":
+            return None
+        sent.append(base64.b64decode(asked.headers["authorization"].removeprefix("Basic ")).decode())
+        return Sent({"access_token": "t", **expires})
+
+    service.before = before
+    auth = {
+        "type": "oauth2-client", "token_url": f"{service.url}/token", "client_id": "bench:1", "client_secret": "a+b %é",
+    }  # fmt: skip
+    (batch,) = read(connect(auth=auth))
+    assert batch.records.height == 10
+    assert sent == ["bench%3A1:a%2Bb+%25%C3%A9"], "RFC 6749, section 2.3.1"
+
+
+def test_a_byte_order_mark_before_a_page_is_ignored(service: RestService, connect: Connect) -> None:
+    body = b'\xef\xbb\xbf{"data": [{"id": 1, "mass": 2}]}'
+    service.before = lambda _: Sent(raw=body)
+    (batch,) = read(connect())
+    assert batch.records.rows() == [("1", "2")]

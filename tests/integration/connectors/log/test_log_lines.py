@@ -225,3 +225,28 @@ def test_a_file_of_the_folder_is_recognised_by_its_path(bench: Any) -> None:
     batches = list(connector.read(Partition(name="run.csv", snapshot=False), None))
     assert connector.explain("run.csv", batches[-1].cursor) is None
     assert connector.describe_location("run.csv", batches[-1].cursor).startswith("it stays in ")
+
+
+def test_a_last_line_without_its_end_is_flagged_and_held_while_fields_are_missing(bench: Any, reading: Any) -> None:
+    run, connector = reading(), bench.connector(idle_seconds=5)
+    bench.append("t,value\n0,1.50\n1")
+    assert run.look(connector) == [(2, "0", "1.50")]
+    bench.now += 100
+    assert run.look(connector) == []
+    assert run.rejects == []
+    assert "has no line end and is not complete" in str(connector.explain("run.csv", run.cursor))
+    bench.append(",2")
+    assert run.look(connector) == []  # it still grows
+    bench.now += 100
+    assert run.look(connector) == [(3, "1", "2")]
+    assert [sentence for sentence in bench.reported if "has no line end" in sentence] != []
+    bench.append("1.00\n")
+    assert run.look(connector) == [(3, "1", "21.00")]
+    bench.append("2")
+    assert run.look(connector) == []
+    bench.now += 100
+    assert run.look(connector) == []
+    (bench.folder / "run.csv").rename(bench.folder / "run.csv.1")
+    bench.append("t,value\n3,4\n")
+    assert run.look(connector) == [(6, "3", "4")]
+    assert [(position, "it may be cut off here" in reason) for position, reason in run.rejects] == [(4, True)]

@@ -16,14 +16,17 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
+from connectors.formats.json import Json
 from connectors.push import PushConnector, PushOptions
+from connectors.push.message import PushedMessage
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import SourceBroken, SourceContext, SourceUnavailable
+from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
+from ingestd.sdk.formats.decoder import decode
 from tests.support.push_client import KEY, SECRET, TOKEN, bearer, free_address, signed
 
 SECONDS = 30.0
@@ -222,6 +225,41 @@ def test_only_a_fresh_signature_of_the_body_is_accepted(bench: Callable[..., Ben
     assert pushed.entries() == {"a": "1"}
 
 
+def test_the_headers_of_svix_are_those_of_standard_webhooks(bench: Callable[..., Bench]) -> None:
+    pushed = bench(auth=HMAC)
+    body = b'\xef\xbb\xbf{"part": "a", "mass": 1}'  # with a byte order mark
+
+    def svix(headers: dict[str, str]) -> dict[str, str]:
+        return {name.replace("webhook-", "svix-"): text for name, text in headers.items()}
+
+    good = svix(signed(body, "m1", at=pushed.now))
+    assert pushed.post(body, good).status_code == 204
+    assert pushed.post(body, good).status_code == 204, "a repetition"
+    forged = svix(signed(body, "m2", at=pushed.now, key=KEY[::-1]))
+    mixed = {**good, "webhook-id": "m3"}
+    raw = [(name.encode(), text.encode()) for name, text in [*good.items(), ("svix-id", "m4")]]
+    assert pushed.post(body, forged).status_code == 401
+    assert pushed.post(body, mixed).status_code == 401, "all headers have one prefix"
+    assert pushed.client.post("/bench", content=body, headers=raw).status_code == 400
+    assert pushed.entries() == {"a": "1"}
+
+
+def test_a_reading_ends_also_if_what_waits_last_is_known(tmp_path: Path) -> None:
+    context = SourceContext(pipeline="p", base=tmp_path, now=time.time, steady=time.monotonic, kept_folder=tmp_path)
+    options = {"address": free_address(), "path": "/bench", "auth": BEARER}
+    connector = PushConnector(PushOptions.model_validate(options), context)
+    inbox = connector._endpoint.inbox
+    chunks = tuple(decode(b'[{"n": 1}]', Json(), name="a body"))
+    for _ in range(64):  # the messages of one batch
+        inbox.offer(PushedMessage(id="", chunks=chunks, size=10), 1)
+    connector._known.add("m1")
+    inbox.offer(PushedMessage(id="m1", chunks=chunks, size=10), 1)
+    partition = Partition(name="bench", snapshot=False, replayable=False)
+    batches = list(connector.read(partition, {"records": 0, "ids": connector._known.to_token()}))
+    assert [(batch.records.height, batch.last) for batch in batches] == [(64, False), (0, True)]
+    connector.close()
+
+
 def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(bench: Callable[..., Bench]) -> None:
     pushed = bench(max_body=1_000)
     assert pushed.post(b" " * 1_001).status_code == 413
@@ -262,6 +300,19 @@ def test_slow_clients_keep_no_other_out(bench: Callable[..., Bench], part: str) 
             response = other.post(
                 f"http://{pushed.address}/bench", content=b'{"part": "a", "mass": 1}', headers=bearer()
             )
+        assert response.status_code == 204
+
+
+def test_refused_clients_with_a_body_that_does_not_end_keep_no_other_out(bench: Callable[..., Bench]) -> None:
+    pushed = bench()
+    host, port = pushed.address.split(":")
+    with ExitStack() as stack:
+        for _ in range(140):
+            slow = stack.enter_context(socket.create_connection((host, int(port)), timeout=SECONDS))
+            slow.sendall(b"POST /bench HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            assert slow.recv(12) == b"HTTP/1.1 401"
+        with httpx.Client(timeout=SECONDS) as other:
+            response = other.post(f"http://{pushed.address}/bench", content=b"[]", headers=bearer())
         assert response.status_code == 204
 
 

@@ -6,7 +6,8 @@ import asyncio
 import base64
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -19,6 +20,7 @@ from structlog.testing import capture_logs
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
 from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from workspaced.app import running
+from workspaced.resources.webhooks import store
 from workspaced.security.egress.addresses import Address
 from workspaced.security.egress.rules import EgressRules
 from workspaced.settings.model import WorkspacedSettings
@@ -553,10 +555,10 @@ async def test_without_a_token_nothing_is_sent_and_the_log_has_the_reason(
         assert guarded.received == []
 
 
-@pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0"])
+@pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0", '"3600"', '"soon"', '"9999999999999999999"', "null"])
 async def test_a_token_with_any_expiry_is_sent(rig: Rig, receiver: WebhookReceiver, seconds: str) -> None:
     with WebhookReceiver(
-        StubResponse(body=b'{"access_token": "a", "expires_in": %s}' % seconds.encode())
+        StubResponse(body=b'\xef\xbb\xbf{"access_token": "a", "expires_in": %s}' % seconds.encode())
     ) as token_server:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
         webhook = await _one_event(rig, receiver.url, oauthConnection=oauth)
@@ -727,28 +729,111 @@ async def test_an_outcome_after_the_lease_was_lost_is_not_written(rig: Rig) -> N
         assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 
-async def test_without_the_encryption_key_the_service_reports_it_and_delivers_nothing(
-    settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
-) -> None:
-    sealing = dataclasses.replace(settings, encryption_key=b"k" * 32)
+Serve = Callable[[bytes | None], AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+def serve(settings: WorkspacedSettings, make_key: Callable[..., str]) -> Serve:
+    """Return a context manager that runs the service with an encryption key, and yields a client."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
 
-    async def call(settings: WorkspacedSettings, method: str, path: str, body: object = None) -> httpx.Response:
+    @asynccontextmanager
+    async def serving(key: bytes | None) -> AsyncIterator[httpx.AsyncClient]:
         async with (
-            running(settings) as app,
+            running(dataclasses.replace(settings, encryption_key=key)) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
-            return await http.request(method, path, json=body)
+            yield http
 
-    webhook = (await call(sealing, "POST", "/v1/webhooks", {"url": receiver.url, "inOrder": True})).headers["Location"]
-    refused = await call(settings, "GET", webhook)
-    assert (refused.status_code, refused.json()["code"]) == (503, "secrets_sealed")
-    assert "WORKSPACED_ENCRYPTION_KEY" in refused.json()["detail"]
-    made = await call(settings, "POST", "/v1/workspace", {"label": "sent later"})
-    assert made.status_code == 201
-    async with running(sealing):
-        assert (await arrival(receiver)).event["data"]["object"]["label"] == "sent later"
-    assert receiver.received[0].event["type"] == "workspace.created"
+    return serving
+
+
+OLD_KEY, NEW_KEY = b"o" * 32, b"n" * 32
+
+
+async def test_without_the_encryption_key_sealed_webhooks_wait_and_others_go_on(
+    serve: Serve, receiver: WebhookReceiver
+) -> None:
+    # contract H3
+    with WebhookReceiver() as other:
+        async with serve(OLD_KEY) as http:
+            sealed = (
+                await http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["workspace.created"]})
+            ).headers["Location"]
+        async with serve(None) as http:
+            await http.post("/v1/webhooks", json={"url": other.url, "dataEvents": ["workspace.created"]})
+            shown = (await http.get(sealed)).json()
+            assert (shown["enabled"], shown["signingSecret"]) == (True, "whsec_…")
+            assert "WORKSPACED_ENCRYPTION_KEY" in shown["disabledReason"]
+            for change in (http.patch(sealed, json={"label": "x"}), http.post(f"{sealed}/rotate-secret")):
+                refused = await change
+                assert (refused.status_code, refused.json()["code"]) == (503, "secrets_sealed")
+            await http.post("/v1/workspace", json={"label": "sent later"})
+            assert (await arrival(other)).event["type"] == "workspace.created"
+        async with serve(OLD_KEY):
+            assert (await arrival(receiver)).event["data"]["object"]["label"] == "sent later"
+
+
+async def test_a_webhook_with_secrets_of_another_key_is_disabled_and_the_others_go_on(
+    serve: Serve, receiver: WebhookReceiver
+) -> None:
+    # contract H3, H11
+    with WebhookReceiver() as other:
+        async with serve(OLD_KEY) as http:
+            sealed = (
+                await http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["workspace.created"]})
+            ).headers["Location"]
+        async with serve(NEW_KEY) as http:
+            await http.post("/v1/webhooks", json={"url": other.url, "dataEvents": ["workspace.created"]})
+            with capture_logs() as lines:
+                await http.post("/v1/workspace", json={"label": "w"})
+                assert (await arrival(other)).event["type"] == "workspace.created"
+            assert [line["reason"] for line in lines if line["event"] == "webhook_disabled"] == [store.SEALED_REASON]
+            found = {one["url"]: one for one in (await http.get("/v1/webhooks")).json()}
+            assert found[receiver.url]["enabled"] is False
+            assert found[receiver.url]["disabledReason"] == store.SEALED_REASON
+            assert found[other.url]["enabled"] is True
+        async with serve(OLD_KEY) as http:  # the key was restored
+            assert (await arrival(receiver)).event["data"]["object"]["label"] == "w"
+            assert (await http.get(sealed)).json()["enabled"] is True
+
+
+async def test_a_damaged_webhook_is_disabled_and_the_others_go_on(rig: Rig) -> None:
+    with WebhookReceiver() as damaged, WebhookReceiver() as other:
+        first = await rig.webhook(damaged.url, dataEvents=["data_sink.created"])
+        await rig.webhook(other.url, dataEvents=["data_sink.created"])
+        transact(
+            rig.settings.database,
+            lambda tx: tx.run(
+                "UPDATE webhook SET headers = :damage WHERE id = :id", {"damage": b"\0{", "id": first[-36:]}
+            ),
+        )
+        with capture_logs() as lines:
+            await rig.sink()
+            await arrival(other)
+        (reason,) = [line["reason"] for line in lines if line["event"] == "webhook_disabled"]
+        assert "is damaged" in reason
+        assert damaged.received == []
+
+
+async def test_nothing_more_is_sent_to_a_webhook_of_an_owner_without_a_valid_key(
+    rig: Rig, make_key: Callable[..., str]
+) -> None:
+    # contract H2
+    owner = make_key(name="svc:leaves")
+    with WebhookReceiver(500) as receiver:
+        made = await rig.http.post("/v1/webhooks", json={"url": receiver.url}, headers={"x-api-key": owner})
+        webhook = made.headers["Location"]
+        await rig.sink()
+        await arrival(receiver)
+        await rig.attempted(webhook, 1)
+        assert (await rig.http.delete(f"/v1/api-keys/{owner.split('_')[1]}")).is_success
+        await rig.clock.advance(86_400)
+        async with asyncio.timeout(30):
+            while (shown := (await rig.http.get(webhook)).json())["enabled"]:  # noqa: ASYNC110  no signal reaches a caller
+                await asyncio.sleep(0.005)
+        assert shown["disabledReason"] == "its owner has no valid API key"
+    assert len(receiver.received) == 1
 
 
 async def test_two_processes_share_the_deliveries_and_nothing_is_sent_twice(

@@ -61,9 +61,14 @@ def test_the_state_of_a_pipeline_and_of_a_sink_is_the_worst_one() -> None:
     assert cells(top_screen(reading(sinks=[sending]), None, width=80), "Budget in Rover")[0] == "sending"
 
 
+def test_a_source_that_can_not_be_read_counts_as_failed() -> None:
+    notice = {"pipeline": "never", "sentence": "The host key has changed.", "since": NOW, "stops": True}
+    assert cells(top_screen(reading(notices=[notice]), None, width=80), "never ")[0] == "failed"
+
+
 def test_a_notice_about_the_daemon_is_above_the_pipelines() -> None:
     sentence = f"the disk of /{'state/' * 12}ingestd.db is full. Free some space."
-    notice = {"pipeline": "", "sentence": sentence, "since": None}
+    notice = {"pipeline": "", "sentence": sentence, "since": None, "stops": False}
     lines = top_screen(reading(notices=[notice]), None, width=80)
     assert "".join(lines[2 : lines.index("")]).replace(" ", "") == sentence.replace(" ", "")
 

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ class Subscription(Connector):
         self.failure: Exception | None = None
         self.acknowledged: list[Partition] = []
         self.was_stopped = False
+        self.ends = True
         self.reading = threading.Event()
 
     def partitions(self) -> Iterable[Partition]:
@@ -47,7 +49,7 @@ class Subscription(Connector):
             self.was_stopped = self.context.stopping.wait(SECONDS)
             return
         if cursor is None:
-            yield pack([{"k": "a", "v": "1"}], cursor={"n": 1}, last=True)
+            yield pack([{"k": "a", "v": "1"}], cursor={"n": 1}, last=self.ends)
 
     def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002
         self.acknowledged.append(partition)
@@ -88,6 +90,17 @@ def test_an_acknowledgement_has_the_partition_as_the_source_listed_it(tmp_path: 
 def test_a_snapshot_that_cannot_be_replayed_is_refused() -> None:
     with pytest.raises(ValueError, match="Use snapshot=False"):
         Partition(name="p", replayable=False)
+
+
+def test_a_reading_without_its_end_is_reported_as_a_fault_of_the_connector(tmp_path: Path) -> None:
+    connector = Subscription(tmp_path)
+    connector.ends = False
+    with closing(SqliteMirror.open(tmp_path / "state.db")) as mirror:
+        reader_of(connector, mirror).read_pass()
+        (pipeline,) = mirror.status.pipelines()
+        assert pipeline.failure is not None
+        assert "did not mark the end of the reading: no batch has last=True" in pipeline.failure
+        assert mirror.status.pending() == 1
 
 
 def test_a_waiting_reading_is_notified_of_the_end(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,12 @@ from ingestd.intake import Reader, SourceSupervisor, thread_pool
 from ingestd.intake import supervisor as supervisor_module
 from ingestd.intake.rescans import Rescans
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.process.progress import note_progress, progress_of
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.intake import (
+    PartitionParked,
     PartitionRead,
     PartitionSettled,
     SettlingFailed,
@@ -238,10 +241,30 @@ async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
             for _ in range(3):
                 connector.wake()
                 await turned.get()
-            supervisor.retry_now()
-            await turned.get()
+            retried = supervisor.retry_now()
+        assert (retried.now, list(retried.later)) == ((), ["p"])
+        assert 3500 < retried.later["p"] <= 3600
         with pytest.raises(asyncio.QueueEmpty):
             events.events.get_nowait()
+
+
+@pytest.mark.parametrize("where", ["listing", "reading"])
+async def test_a_source_that_can_not_be_used_is_read_at_once_on_request(tmp_path: Path, where: str) -> None:
+    script = Script()
+    connector = WatchedConnector(script)
+    refused = SourceBroken("The server refuses the user.")
+    if where == "listing":
+        connector.failure = refused
+    else:
+        script.write("a", [{"k": "x", "v": "1"}])
+        script.contents["a"].error, script.contents["a"].fails_after = refused, 0
+    async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
+        await events.next(SourceStopped if where == "listing" else PartitionParked)
+        connector.failure = None
+        script.write("a", [{"k": "x", "v": "2"}])
+        await supervisor.between_passes("p", lambda: None)  # until the pass has ended
+        assert supervisor.retry_now().now == ("p",)
+        await events.next(PartitionRead)
 
 
 async def test_a_broken_source_is_reported_once_and_read_when_it_is_corrected(tmp_path: Path) -> None:
@@ -457,7 +480,7 @@ async def test_hanging_sources_are_reported_and_do_not_delay_the_others(
     while len(slow) < len(hanging):
         event = await events.next(SourceSlow)
         assert isinstance(event, SourceSlow)
-        assert "has not returned for" in event.sentence
+        assert "has made no progress for" in event.sentence
         slow.append(event.pipeline)
     assert sorted(slow) == sorted(hanging)
     while mirror.status.pending() != 1:
@@ -466,6 +489,53 @@ async def test_hanging_sources_are_reported_and_do_not_delay_the_others(
     running.cancel()
     await asyncio.wait([running])
     mirror.close()
+
+
+async def test_a_call_that_takes_long_and_makes_steps_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 0.01)
+    events = EventRecorder()
+    threads = thread_pool.SourceThreads(emit=events.emit)
+    looks: list[bool] = []
+    monkeypatch.setattr(thread_pool, "progress_of", lambda _: len(looks))  # another step at each look
+    look_at = thread_pool.SourceThreads._look_at
+    seen = asyncio.Event()
+
+    def looked(threads: thread_pool.SourceThreads, call: Any) -> None:
+        looks.append(True)
+        look_at(threads, call)
+        if len(looks) == 5:
+            seen.set()
+
+    monkeypatch.setattr(thread_pool.SourceThreads, "_look_at", looked)
+    free = threading.Event()
+    future = await threads.start(lambda: "p", lambda: free.wait(DEADLINE))
+    async with asyncio.timeout(DEADLINE):
+        await seen.wait()
+    assert threads.slow() == []
+    monkeypatch.setattr(thread_pool, "progress_of", lambda _: 0)  # and then none
+    await events.next(SourceSlow)
+    assert threads.slow() == ["p"]
+    monkeypatch.setattr(thread_pool, "progress_of", lambda _: len(looks))
+    async with asyncio.timeout(DEADLINE):
+        while threads.slow():
+            seen.clear()
+            del looks[:]
+            await seen.wait()
+    free.set()
+    await future
+    await threads.close()
+
+
+def test_a_step_of_one_thread_is_no_step_of_another() -> None:
+    here = threading.get_ident()
+    before = progress_of(here)
+    other = threading.Thread(target=note_progress)
+    other.start()
+    other.join()
+    assert progress_of(here) == before
+    note_progress()
+    note_progress(here)
+    assert progress_of(here) == before + 2
 
 
 async def test_rescans_of_idle_sources_are_distributed_and_share_their_due_seconds(

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from workspaced.http.body_drain import DrainBodyMiddleware
 
 REFUSAL: list[Message] = [
-    {"type": "http.response.start", "status": 413, "headers": []},
+    {"type": "http.response.start", "status": 413, "headers": ()},
     {"type": "http.response.body", "body": b"no"},
 ]
 END: Message = {"type": "http.response.body", "body": b""}
@@ -19,7 +19,7 @@ END: Message = {"type": "http.response.body", "body": b""}
 
 async def _refusing(_scope: Scope, _receive: Receive, send: Send) -> None:
     for message in REFUSAL:
-        await send(message)
+        await send(dict(message))
 
 
 async def _sent(
@@ -40,7 +40,7 @@ async def _sent(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    app = DrainBodyMiddleware(_refusing, silence_seconds=0.01, most_bytes=most_bytes)
+    app = DrainBodyMiddleware(_refusing, longest_seconds=0.05, most_bytes=most_bytes)
     await app({"type": "http", "headers": list(headers)}, receive, send)
     return taken, sent
 
@@ -69,6 +69,7 @@ async def test_data_in_transit_is_discarded_before_the_response_ends() -> None:
 async def test_a_body_that_never_ends_or_stops_arriving_is_abandoned(messages: Iterator[Message]) -> None:
     taken, sent = await _sent(messages, (b"content-length", b"1000"))
     assert taken <= 10
+    assert sent[0]["headers"] == [(b"connection", b"close")]
     assert sent[-1] == END
 
 

@@ -1,0 +1,65 @@
+"""Errors of TLS as sentences that say what to do."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Literal, TypeAlias
+
+TlsFault: TypeAlias = Literal["untrusted", "other name", "expired", "not yet valid", "no tls", "other"]
+
+_VERIFICATION: dict[int, TlsFault] = {
+    9: "not yet valid",
+    10: "expired",
+    18: "untrusted",  # self-signed
+    19: "untrusted",  # self-signed authority
+    20: "untrusted",  # unknown authority
+    21: "untrusted",  # the authority's certificate is not sent
+    62: "other name",
+    64: "other name",  # of an address
+}
+"""Codes of OpenSSL (X509_V_ERR_…)."""
+_NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG"}
+
+
+def find_tls_error(error: BaseException) -> ssl.SSLError | None:
+    """Return the error of TLS that caused an error of a library; None if there is none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def classify(error: ssl.SSLError) -> TlsFault:
+    """Return what failed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _VERIFICATION.get(error.verify_code, "other")
+    return "no tls" if error.reason in _NO_TLS else "other"
+
+
+def describe(fault: TlsFault, *, detail: str, trust: str) -> str:
+    """Return a sentence, to follow the name of the server and a colon.
+
+    ``detail``: the words of the library; empty if there are none. ``trust``: what to do with the certificate of an authority,
+    as an imperative.
+    """
+    words = f" ({detail.rstrip('.')})" if detail else ""
+    match fault:
+        case "untrusted":
+            return (
+                f"its certificate is not trusted{words}. Ask its administrator for the certificate of the authority that issued"
+                f" it, and {trust}."
+            )
+        case "other name":
+            return (
+                f"its certificate is for another name{words}. Use that name in the address, or have another one issued."
+            )
+        case "expired":
+            return f"its certificate has expired{words}. Its administrator must renew it. Check the clock of this machine, too."
+        case "not yet valid":
+            return f"its certificate is not valid yet{words}. Check the clocks of both machines."
+        case "no tls":
+            return f"it does not speak TLS{words}. Correct the port, or write http:// if the server has no TLS."
+        case "other":
+            return f"TLS failed{words}. Check its certificate with `openssl s_client -connect HOST:PORT`."

@@ -1,0 +1,154 @@
+"""How many requests a bucket gets, and servers with listings that state ETags and times in other forms than their headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.remote import RemoteConnector, RemoteOptions
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.intake import Reader
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.sdk import Partition, SourceContext
+from ingestd.sdk.testing import acknowledgement
+from tests.support.scripted_bucket import ScriptedBucket, scripted_bucket
+
+Open = Callable[..., RemoteConnector]
+
+
+@pytest.fixture
+def bucket() -> Iterator[ScriptedBucket]:
+    with scripted_bucket() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [4e9]
+
+
+@pytest.fixture
+def connect(bucket: ScriptedBucket, clock: list[float], tmp_path: Path) -> Iterator[Open]:
+    connectors: list[RemoteConnector] = []
+
+    def opened(**more: Any) -> RemoteConnector:
+        context = SourceContext(pipeline="t", base=tmp_path, now=lambda: clock[0])
+        connectors.append(RemoteConnector(RemoteOptions.model_validate(bucket.options(**more)), context))
+        return connectors[-1]
+
+    yield opened
+    for connector in connectors:
+        connector.close()
+
+
+def reader_of(connector: RemoteConnector, mirror: SqliteMirror) -> Reader:
+    return Reader(
+        pipeline="t", connector=connector, mapping=Mapping([EntrySpec(key="{part}", value="{mass}")]),
+        sink=SinkAddress(workspace="w", by="label", name="s"), mirror=mirror.intake, emit=lambda _: None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("listed_etag", ["&quot;{}&quot;", "{}", "W/&quot;{}&quot;"])
+def test_a_listing_with_another_form_of_etag_and_time_is_read_once(
+    bucket: ScriptedBucket, connect: Open, listed_etag: str
+) -> None:
+    bucket.listed_etag = listed_etag
+    bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
+    connector = connect()
+    (partition,) = connector.partitions()
+    (batch,) = connector.read(partition, None)
+    assert batch.records.rows() == [("A", "1")]
+    assert list(connect().read(partition, batch.cursor)) == [], (
+        "a new connector asks the server, and it is the same file"
+    )
+
+
+def test_reading_and_restarting_need_no_request_besides_the_listing_and_the_content(
+    bucket: ScriptedBucket, connect: Open, tmp_path: Path
+) -> None:
+    bucket.objects |= {f"drop/f{number}.csv": f"part,mass\nA{number},1\n".encode() for number in range(50)}
+    with closing(SqliteMirror.open(tmp_path / "state.db")) as mirror:
+        first = reader_of(connect(), mirror)
+        assert len(first.read_pass().read) == 50
+        assert bucket.requests == {"LIST": 1, "GET": 50}
+        bucket.requests.clear()
+        bucket.objects["drop/new.csv"] = b"part,mass\nN,1\n"
+        assert len(reader_of(connect(), mirror).read_pass().read) == 1
+        assert bucket.requests == {"LIST": 1, "GET": 1}, (
+            "after a restart, the listing shows which objects are unchanged"
+        )
+
+
+def test_the_acknowledgement_of_a_file_that_stays_needs_no_request(bucket: ScriptedBucket, connect: Open) -> None:
+    bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
+    connector = connect()
+    (partition,) = connector.partitions()
+    (batch,) = connector.read(partition, None)
+    bucket.requests.clear()
+    connector.acknowledge(partition, batch.cursor, acknowledgement())
+    assert not bucket.requests
+    assert list(connector.partitions()) == []
+
+
+def test_a_file_that_is_listed_and_never_acquired_is_a_notice_after_a_minute(
+    bucket: ScriptedBucket, connect: Open, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
+    connector = connect()
+    monkeypatch.setattr(connector._state, "is_as_scanned", lambda _: False)
+    for _ in range(3):
+        assert [list(connector.read(partition, None)) for partition in connector.partitions()] == [[]]
+        clock[0] += 40
+    (notice,) = connector.notices()
+    assert "a.csv has been in the folder for 120 seconds and can't be read. When it is opened" in notice
+    assert connector.explain("a.csv") == notice
+    assert connector.count_waiting()["unreadable"] == 1
+    assert [one.sentence for one in connector.list_waiting(5)] == [notice]
+    monkeypatch.undo()
+    (partition,) = connector.partitions()
+    assert list(connector.read(partition, None))
+    assert list(connector.notices()) == []
+
+
+def test_an_object_that_is_listed_and_can_not_be_requested_is_a_notice(
+    bucket: ScriptedBucket, connect: Open, clock: list[float]
+) -> None:
+    bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
+    connector = connect()
+    partitions: list[Partition] = [*connector.partitions()]
+    bucket.objects["drop/b.csv"] = bucket.objects.pop("drop/a.csv")  # a server that lists names that it can't find
+    assert list(connector.read(partitions[0], None)) == []
+    clock[0] += 60
+    (notice,) = connector.notices()
+    assert "there is no such file when it is opened" in notice
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (403, "SignatureDoesNotMatch", "secret_key does not belong to access_key. Correct it."),
+        (403, "InvalidAccessKeyId", "The server does not know access_key."),
+        (403, "AccessDenied", "what they permit: to list and read"),
+        (403, "RequestTimeTooSkewed", "The clock of this machine is wrong."),
+        (400, "AuthorizationHeaderMalformed", "Correct region"),
+        (301, "PermanentRedirect", "Correct region"),
+        (403, "SomethingNew", "access is denied (SomethingNew)"),
+    ],
+)
+def test_an_error_of_a_server_names_what_to_do(
+    bucket: ScriptedBucket, connect: Open, status: int, code: str, remedy: str
+) -> None:
+    bucket.fault = (status, f"<Error><Code>{code}</Code><Message>SECRET-SIGNATURE</Message></Error>")
+    step = next(step for step in connect().verify() if step.outcome == "failed")
+    assert remedy in step.sentence
+    assert "SECRET" not in step.sentence
+
+
+def test_a_server_that_is_not_there_is_named_with_its_reason(connect: Open) -> None:
+    step = next(step for step in connect(endpoint="http://127.0.0.1:1", timeout_seconds=0.2).verify())
+    assert "can't be reached: Connection refused. Check endpoint" in step.sentence

@@ -1,0 +1,94 @@
+"""A bucket of S3 with few operations, in this process: it counts requests, and lists ETags and times as other servers do."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+WRITTEN = 1_767_225_600
+
+
+class ScriptedBucket:
+    """``objects`` by path. ``listed_etag`` is the form of an ETag in a listing, with ``{}`` for it; headers have quotes.
+
+    ``fault``: a status and a body that every request gets.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.listed_etag = "&quot;{}&quot;"
+        self.requests: Counter[str] = Counter()
+        self.fault: tuple[int, str] | None = None
+        self.endpoint = ""
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """Return options of a source for the prefix ``drop``."""
+        return {
+            "url": "s3://bench/drop", "endpoint": self.endpoint, "access_key": "test",
+            "secret_key": "s3cret-key", "settle_seconds": 0,
+        } | more  # fmt: skip
+
+    def respond(self, method: str, target: str) -> tuple[int, dict[str, str], bytes]:
+        """Return status, headers and body of a response."""
+        parts = urlsplit(target)
+        path = unquote(parts.path).removeprefix("/bench").lstrip("/")
+        self.requests["LIST" if "list-type=2" in parts.query else method] += 1
+        if self.fault is not None:
+            return self.fault[0], {}, self.fault[1].encode()
+        if "list-type=2" in parts.query:
+            return 200, {"Content-Type": "application/xml"}, self._listing().encode()
+        content = self.objects.get(path)
+        if content is None:
+            return 404, {}, b""
+        modified = formatdate(WRITTEN, usegmt=True)
+        return 200, {"ETag": f'"{_etag(content)}"', "Last-Modified": modified}, content
+
+    def _listing(self) -> str:
+        contents = "".join(
+            f"<Contents><Key>{path}</Key><LastModified>2026-01-01T00:00:00.789Z</LastModified>"
+            f"<ETag>{self.listed_etag.format(_etag(content))}</ETag><Size>{len(content)}</Size></Contents>"
+            for path, content in self.objects.items()
+        )
+        return f"<ListBucketResult><Name>bench</Name><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+
+
+def _etag(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+@contextmanager
+def scripted_bucket() -> Iterator[ScriptedBucket]:
+    bucket = ScriptedBucket()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status, headers, body = bucket.respond(self.command, self.path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815 - the name of the base class
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        bucket.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield bucket
+        finally:
+            server.shutdown()
+            thread.join()
