@@ -81,7 +81,7 @@ changes-test: $(STAMP) ## read tables that eight writers change, with SEEDS seed
 	@INGESTD_CHANGES_SEEDS=$(or $(SEEDS),5) INGESTD_CHANGES_SECONDS=$(or $(SECONDS),10) \
 	  $(BIN)/python -m pytest -q tests/integration/connectors/database/changes/test_changing_table.py
 
-SMALL_BENCHMARKS := cold unchanged ten single adaptive service latency log files folder database peers pages start idle
+SMALL_BENCHMARKS := cold unchanged ten single adaptive service latency log mqtt files folder database peers pages start idle
 
 # The loads of ten and sixteen million rows need other numbers than the rest, an hour and 20 GB below TMPDIR.
 bench: $(STAMP) ## measure against limits and peers, and print all goals beside the medians of three rounds

@@ -47,6 +47,7 @@ GOALS = (
     Goal("unchanged sync / import polars", "start", r"sync over importing polars", "most", 1.3),
     Goal("first request after kill -9 / 0.5 s", "start", r"first request over 0\.5 s", "most", 1),
     Goal("one entry a request / syslog-ng", "single", r"run over syslog-ng, a request an entry", "least", 1),
+    Goal("MQTT, one message in flight / 1 000 a second", "mqtt", r"one in flight: rate over .*", "least", 1),
     Goal("workspaced, single with keys / bare", "service", r"sqlite: single with keys / bare.*", "least", 4),
     Goal("workspaced, bulk / bare", "service", r"sqlite: bulk / bare", "least", 0.7),
     Goal("idle, 200 pipelines: processor / 0.1 %", "idle", r"200 pipelines: processor over .*", "most", 1),

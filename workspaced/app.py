@@ -54,6 +54,7 @@ from workspaced.security.egress.backend import Resolver, system_resolver
 from workspaced.security.rate_limits import RateLimit
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import WorkspacedSettings
+from workspaced.storage import writers
 from workspaced.storage.blobs.disk import DiskBlobs
 from workspaced.storage.constants import resolve_constant
 from workspaced.storage.factory import create_store
@@ -192,6 +193,7 @@ class Application:
                     self._store, before=now_ms() - settings.deliveries.keep_days * days
                 ),
                 "drop_ended_sessions": self._sessions.drop_ended,
+                "drop_old_writers": lambda: writers.drop_older(self._store, before=now_ms() - writers.KEPT_DAYS * days),
             },
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.maintenance_seconds,

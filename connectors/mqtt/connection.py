@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectors.mqtt.options import LARGEST_PAYLOAD, MqttOptions
+from connectors.mqtt.options import LARGEST_PAYLOAD, MqttOptions, Version
+from connectors.mqtt.port_probe import listener_sentence
 from connectors.mqtt.repetition import IN_FLIGHT
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
@@ -22,16 +25,23 @@ _RESPONSE_SECONDS = 15.0
 _END_SECONDS = 1.0
 _CREDENTIALS = {0x86, 0x87, 0x8A, 0x8C}
 """Bad user name or password, not authorized, banned, bad authentication method."""
-_NEVER = {0x84: "It must speak MQTT 5.", 0x85: "Set another client_id."}
+_VERSION_REFUSED = 0x84
+_NEVER = {_VERSION_REFUSED: "Set version to one that it speaks.", 0x85: "Set another client_id."}
 _TAKEN_OVER = 0x8E
 _TAKEN_OVER_SECONDS = 60.0
 _QOS_NOT_SUPPORTED = 0x9B
+_OTHER_NAME = {62, 64}
+"""Codes of OpenSSL: the host name or the address is not that of the certificate."""
 _OVERHEAD = 2**20
 """What a packet may hold besides its payload: topic and properties."""
 
 
 class BrokerAccessRefused(SourceBroken):
     """The broker refused the credentials: another attempt may lock the account."""
+
+
+class BrokerVersionRefused(SourceBroken):
+    """The broker does not speak the version of MQTT."""
 
 
 class _ClosingSocket(ssl.SSLSocket):
@@ -49,7 +59,8 @@ class BrokerConnection:
     """Over paho-mqtt, with a thread of its own that calls ``receive`` for each message, and ``ended`` if the broker ends it.
 
     ``client_id``: the session; empty: a new one, without memory. A new object is made for each connection, so that an
-    acknowledgement can only be sent on the connection of its message.
+    acknowledgement can only be sent on the connection of its message. ``version``: of MQTT. ``ended`` is also called when the
+    broker has confirmed the subscriptions.
     """
 
     def __init__(
@@ -57,20 +68,31 @@ class BrokerConnection:
         options: MqttOptions,
         *,
         client_id: str,
+        version: Version,
         receive: Callable[[BrokerConnection, MQTTMessage], None],
         ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._options = options
+        self.version = version
         self._receive = receive
         self._on_ended = ended
+        self._is_kept = bool(client_id)
+        self._wanted: Mapping[str, int] = {}
+        self._subscribed_by = 0.0
+        """When the confirmation of the subscriptions is too late, by `time.monotonic`."""
+        self._packets: list[int] = []
         self.session_present = False
         """Whether the broker had the session; known after `open`."""
         self.session_expiry = options.session_expiry if client_id else 0
         self.reason = ""
         """Why the connection ended or failed."""
         self.retry_after = 0.0
+        self.is_unanswered = False
+        """Whether a broker, as far as it is known, ended the connection instead of a response."""
+        self._is_known = False
+        """Whether it is known why the connection failed, or a broker has responded."""
         self._refusal: SourceBroken | None = None
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # reentrant
         self._is_up = False
         self._has_ended = False
         self._is_closing = False
@@ -79,14 +101,15 @@ class BrokerConnection:
 
     def _make_client(self, client_id: str) -> Any:
         try:
-            from paho.mqtt.client import Client, MQTTv5  # noqa: PLC0415 - the extra may be missing
+            from paho.mqtt.client import Client, MQTTv5, MQTTv311  # noqa: PLC0415 - the extra may be missing
             from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
         except ImportError as error:
             raise SourceBroken(f"MQTT needs paho-mqtt: install ingestd[mqtt] ({error}).") from error
         client: Any = Client(
             CallbackAPIVersion.VERSION2,
-            client_id=client_id,
-            protocol=MQTTv5,
+            client_id=client_id or (secrets.token_hex(8) if self.version == "3.1.1" else ""),
+            protocol=MQTTv5 if self.version == "5" else MQTTv311,
+            clean_session=None if self.version == "5" else not self._is_kept,
             reconnect_on_failure=False,
             manual_ack=True,
         )
@@ -117,8 +140,14 @@ class BrokerConnection:
         Raises:
             SourceUnavailable: there is none now, or `close` was called.
             BrokerAccessRefused: the broker refused the credentials.
+            BrokerVersionRefused: it does not speak this version.
             SourceBroken: it will never accept this client as configured.
         """
+        if self.version != "5":
+            self._client.connect_async(self._options.host, self._options.port, keepalive=_KEEPALIVE_SECONDS)
+            self._client.loop_start()
+            self._wait(lambda: self._is_up, "did not respond")
+            return
         from paho.mqtt.packettypes import PacketTypes  # noqa: PLC0415 - the extra may be missing
         from paho.mqtt.properties import Properties  # noqa: PLC0415
 
@@ -136,26 +165,49 @@ class BrokerConnection:
         self._client.loop_start()
         self._wait(lambda: self._is_up, "did not respond")
 
-    def subscribe(self, topics: Mapping[str, int], *, retained: bool, remove: Collection[str] = ()) -> list[str]:
-        """Set the subscriptions by filter with QoS, and ``remove`` others; return what the broker granted less than asked.
+    def subscribe(self, topics: Mapping[str, int], *, retained: bool, remove: Collection[str] = ()) -> None:
+        """Request the subscriptions by filter with QoS, and ``remove`` others; `granted` has the response.
 
-        ``retained``: the broker sends retained messages for new subscriptions.
+        It does not wait: a broker may send the confirmation only after messages that wait were acknowledged. ``retained``: the
+        broker sends retained messages for new subscriptions; MQTT 3.1.1 sends them for each one.
+
+        Raises:
+            SourceUnavailable: the connection ended.
+        """
+        self._wanted = topics
+        self._subscribed_by = time.monotonic() + _RESPONSE_SECONDS
+        requests = [self._client.unsubscribe(sorted(remove))] if remove else []
+        if topics and self.version == "5":
+            from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415 - the extra may be missing
+
+            handling = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB if retained else SubscribeOptions.RETAIN_DO_NOT_SEND
+            options = [(name, SubscribeOptions(qos=qos, retainHandling=handling)) for name, qos in topics.items()]
+            requests.append(self._client.subscribe(options))
+        elif topics:
+            requests.append(self._client.subscribe(list(topics.items())))
+        if any(packet is None for _, packet in requests):
+            raise SourceUnavailable(self.reason or f"The connection to {self._options.address} ended.")
+        with self._changed:
+            self._packets = [packet for _, packet in requests]
+
+    def granted(self) -> list[str] | None:
+        """Return what the broker granted less than asked; None while it has not confirmed the subscriptions.
 
         Raises:
             SourceBroken: the broker refused a filter.
-            SourceUnavailable: the connection ended.
+            SourceUnavailable: it did not respond in time, or the connection ended.
         """
-        from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415 - the extra may be missing
-
-        handling = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB if retained else SubscribeOptions.RETAIN_DO_NOT_SEND
-        if remove:
-            _, packet = self._client.unsubscribe(sorted(remove))
-            self._wait_for(packet)
-        wanted = [(name, SubscribeOptions(qos=qos, retainHandling=handling)) for name, qos in topics.items()]
-        _, packet = self._client.subscribe(wanted)
-        granted = self._wait_for(packet)
+        with self._changed:
+            if any(packet not in self._responses for packet in self._packets):
+                if not self._has_ended and time.monotonic() < self._subscribed_by:
+                    return None
+                late = f"did not confirm the subscriptions within {_RESPONSE_SECONDS:g} seconds"
+                raise SourceUnavailable(
+                    self.reason or f"The broker {self._options.address} {late}.", retry_after=self.retry_after
+                )
+            codes = self._responses[self._packets[-1]] if self._wanted else []
         lower = []
-        for (name, qos), code in zip(topics.items(), granted, strict=True):
+        for (name, qos), code in zip(self._wanted.items(), codes, strict=True):
             if code.is_failure:
                 raise SourceBroken(
                     f"The broker {self._options.address} refused the subscription to {name!r}: {code.getName()}. Correct the"
@@ -164,6 +216,15 @@ class BrokerConnection:
             if code.value < qos:
                 lower.append(f"The broker grants only QoS {code.value} for {name!r}, so a crash can lose its messages.")
         return lower
+
+    def wait_until_granted(self) -> list[str]:
+        """Return what `granted` returns, when the broker has responded; for a connection that takes no messages."""
+        with self._changed:
+            while True:
+                found = self.granted()
+                if found is not None:
+                    return found
+                self._changed.wait(max(0.0, self._subscribed_by - time.monotonic()))
 
     def acknowledge(self, packet: int, qos: int) -> None:
         """Acknowledge a message of this connection. Nothing is sent after its end."""
@@ -192,12 +253,6 @@ class BrokerConnection:
             with self._changed:
                 self._changed.wait_for(lambda: self._has_ended, _END_SECONDS)
 
-    def _wait_for(self, packet: int | None) -> list[ReasonCode]:
-        if packet is not None:
-            self._wait(lambda: packet in self._responses, "did not confirm the subscriptions")
-            return self._responses.pop(packet)
-        raise SourceUnavailable(self.reason or f"The connection to {self._options.address} ended.")
-
     def _wait(self, arrived: Callable[[], bool], failure: str) -> None:
         with self._changed:
             self._changed.wait_for(lambda: arrived() or self._has_ended or self._is_closing, _RESPONSE_SECONDS)
@@ -210,7 +265,10 @@ class BrokerConnection:
         if is_closing:
             raise SourceUnavailable("The connection was interrupted.")
         late = f"The broker {self._options.address} {failure} within {_RESPONSE_SECONDS:g} seconds."
-        raise SourceUnavailable(self.reason or late, retry_after=self.retry_after)
+        # A port with another protocol ends a connection in many ways.
+        other = "" if self._is_known else listener_sentence(self._options)
+        self.is_unanswered = self.is_unanswered and not other
+        raise SourceUnavailable(other or self.reason or late, retry_after=self.retry_after)
 
     # The thread of the library calls what follows.
 
@@ -220,15 +278,20 @@ class BrokerConnection:
 
     def _on_connect_fail(self, *_: object) -> None:
         error = sys.exception()
-        if isinstance(error, ssl.SSLCertVerificationError):
+        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _OTHER_NAME:
+            why = f"its certificate is for another name ({error.verify_message}). Use a name of the certificate in url"
+        elif isinstance(error, ssl.SSLCertVerificationError):
             why = f"its certificate is not trusted ({error.verify_message}). Set ca_file to the authority's certificate"
         else:
             why = str(error) or type(error).__name__
+        is_other = isinstance(error, ssl.SSLError | ConnectionResetError)
+        self._is_known = not is_other or isinstance(error, ssl.SSLCertVerificationError)
         self._end(f"The broker {self._options.address} is not reachable: {why.rstrip('.')}.")
 
     def _on_connect(
         self, _client: object, _data: object, flags: ConnectFlags, code: ReasonCode, properties: Properties | None
     ) -> None:
+        self._is_known = True
         if code.is_failure:
             sentence = f"The broker {self._options.address} refused the connection: {code.getName()}."
             if code.value in _CREDENTIALS:
@@ -236,7 +299,8 @@ class BrokerConnection:
                     f"{sentence} Correct user and password, or the permissions at the broker."
                 )
             elif code.value in _NEVER:
-                self._refusal = SourceBroken(f"{sentence} {_NEVER[code.value]}")
+                kind = BrokerVersionRefused if code.value == _VERSION_REFUSED else SourceBroken
+                self._refusal = kind(f"{sentence} {_NEVER[code.value]}")
             self._end(sentence)
             return
         with self._changed:
@@ -258,16 +322,20 @@ class BrokerConnection:
             self._end(f"The broker {self._options.address} does not support this QoS. Set qos: 0.")
         elif flags.is_disconnect_packet_from_server:
             self._end(f"The broker {self._options.address} ended the connection: {code.getName()}.")
-        else:
+        elif self.was_up:
             self._end(
                 f"The connection to the broker {self._options.address} was cut. If this repeats, another client uses the same"
                 " client id."
             )
+        else:
+            self.is_unanswered = True
+            self._end(f"The broker {self._options.address} ended the connection before it accepted the client.")
 
     def _on_response(self, packet: int, codes: list[ReasonCode]) -> None:
         with self._changed:
             self._responses[packet] = codes
             self._changed.notify_all()
+        self._on_ended()
 
     def _end(self, reason: str) -> None:
         with self._changed:

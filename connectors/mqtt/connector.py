@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, ClassVar
 
-from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection
+from connectors.mqtt.connection import BrokerAccessRefused, BrokerConnection, BrokerVersionRefused
 from connectors.mqtt.explain import TopicTimes, explain_topic, waiting_sentence
 from connectors.mqtt.message import Received
-from connectors.mqtt.options import MqttOptions
+from connectors.mqtt.options import MqttOptions, Version
 from connectors.mqtt.records import SHOWN_BYTES, RecordCollector
 from connectors.mqtt.repetition import RepetitionFilter
 from connectors.mqtt.session_file import SessionFile
@@ -33,6 +33,12 @@ from ingestd.sdk.streams import Inbox, InboxClosed, WakeCall
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
 
+_UNCONFIRMED = -1
+"""The QoS of a filter that was requested: the broker may have it or not."""
+_LOST_WITH_3 = (
+    "It does not know session_expiry, so it alone decides how long it keeps messages. It may have many messages in flight, of"
+    " which the last 200 are recognized if it repeats them. Its refusals have no reason."
+)
 BATCH = 1000
 """The most messages of a batch."""
 _INBOX_MESSAGES = 10_000
@@ -42,6 +48,10 @@ _SHORT_SECONDS = 10.0
 _PAUSE_SECONDS = 5.0
 _REPEATED_SECONDS = 2.0
 """How long repeated messages wait for the ones after them."""
+_NEXT_SECONDS = 0.05
+_READING_SECONDS = 1.0
+"""How long a reading of the daemon goes on while messages arrive: between two readings, retries and mappings take effect."""
+_CONFIRM_SECONDS = 0.02
 _LOOK_SECONDS = 1.0
 """A reading that waits for messages looks so often whether the connection still exists."""
 
@@ -72,6 +82,11 @@ class MqttConnector(Connector):
         self._connected_at: float | None = None
         """When the connection was made, in seconds since the epoch."""
         self._opened = 0.0
+        self._confirming: BrokerConnection | None = None
+        """The connection with subscriptions that the broker has not confirmed yet."""
+        self._version: Version = "5"
+        self._has_spoken = False
+        """Whether the broker has accepted a connection with `_version`."""
         self._oldest: float | None = None
         self._refused = ""
         self._reason = ""
@@ -127,12 +142,18 @@ class MqttConnector(Connector):
 
     def _arrivals(self, session: SessionFile, repetitions: RepetitionFilter) -> Iterator[list[tuple[Received, bool]]]:
         """Yield the messages that arrive, in order, until the reading ends."""
-        quiet_since = self.context.elapsed()
+        began = quiet_since = self.context.elapsed()
         while not self.context.stopping.is_set():
             if not self._taken and not len(self._inbox):
                 self._connect(session)
             quiet = self.context.elapsed() - quiet_since
-            wait = _REPEATED_SECONDS - quiet if repetitions.holds else self._wait_seconds(quiet)
+            if self._confirming is not None and not self._confirm(self._confirming, session):
+                # A broker may confirm only after the messages that it has sent were acknowledged, so they are read meanwhile.
+                wait = _CONFIRM_SECONDS
+            elif repetitions.holds:
+                wait = _REPEATED_SECONDS - quiet
+            else:
+                wait = self._wait_seconds(quiet, since=began, has_read=quiet_since > began)
             if not self._taken:
                 self._take(wait)
             if self._taken:
@@ -147,10 +168,14 @@ class MqttConnector(Connector):
                     return
                 yield list(repetitions.flush())
 
-    def _wait_seconds(self, quiet: float) -> float:
-        """Return how long to wait for a message after ``quiet`` seconds; the daemon does not wait, because it is woken."""
+    def _wait_seconds(self, quiet: float, *, since: float, has_read: bool) -> float:
+        """Return how long to wait for a message after ``quiet`` seconds, in a reading that began at ``since``.
+
+        The daemon is woken by the first message. A broker may send the next one only after its acknowledgement, so the daemon
+        waits for it a moment: one commit for each is faster than one reading for each.
+        """
         if self.context.until is None:
-            return 0.0
+            return min(_NEXT_SECONDS - quiet, since + _READING_SECONDS - self.context.elapsed()) if has_read else 0.0
         return min(self.options.sync_seconds - quiet, self.context.until - self.context.elapsed())
 
     def _take(self, wait: float) -> None:
@@ -198,19 +223,55 @@ class MqttConnector(Connector):
             if former.reason and self.context.elapsed() - self._opened < max(_SHORT_SECONDS, former.retry_after):
                 self._connection = None
                 raise SourceUnavailable(former.reason, retry_after=pause)
-        connection = BrokerConnection(
-            self.options, client_id=session.client_id, receive=self._receive, ended=self._wake
-        )
-        with self._lock:
-            if self.context.stopping.is_set():
-                raise SourceUnavailable("The reading was interrupted.")
-            self._connection = connection
-        try:
-            connection.open()
-            self._opened = self.context.elapsed()
+        self._confirming = None
+        connection = self._open(session.client_id, receive=self._receive, ended=self._wake)
+        self._opened = self.context.elapsed()
+        with self._failing(connection):
             self._subscribe(connection, session)
+
+    def _open(
+        self,
+        client_id: str,
+        *,
+        receive: Callable[[BrokerConnection, MQTTMessage], None],
+        ended: Callable[[], None] = lambda: None,
+    ) -> BrokerConnection:
+        """Return an open connection, with the version of MQTT that the broker speaks.
+
+        ``client_id``: empty for a connection beside that of the source.
+        """
+        while True:
+            version: Version = self._version if self.options.version == "auto" else self.options.version
+            connection = BrokerConnection(
+                self.options, client_id=client_id, version=version, receive=receive, ended=ended
+            )
+            with self._lock:
+                if self.context.stopping.is_set():
+                    raise SourceUnavailable("The reading was interrupted.")
+                self._connection = connection if client_id else self._connection
+            try:
+                with self._failing(connection) if client_id else nullcontext():
+                    connection.open()
+            except SourceError as error:
+                connection.close()
+                is_refused = isinstance(error, BrokerVersionRefused) or (
+                    connection.is_unanswered and not self._has_spoken
+                )
+                if version == "3.1.1" or self.options.version != "auto" or not is_refused:
+                    self._version = self._version if self._has_spoken else "5"
+                    raise
+                self._version = "3.1.1"
+            else:
+                self._has_spoken = True
+                return connection
+
+    @contextmanager
+    def _failing(self, connection: BrokerConnection) -> Iterator[None]:
+        """Close a connection that can't be used, and keep the reason."""
+        try:
+            yield
         except SourceError as error:
-            self._connection = None
+            self._connection = self._confirming = None
             self._reason = str(error)
             connection.close()
             if isinstance(error, BrokerAccessRefused):
@@ -222,10 +283,15 @@ class MqttConnector(Connector):
             if isinstance(error, SourceUnavailable) and connection.was_up:  # its end has woken the source
                 error.retry_after = max(error.retry_after, _PAUSE_SECONDS)
             raise
-        self._connected_at = self.context.now()
+
+    @property
+    def _wanted(self) -> dict[str, int]:
+        """The subscriptions of the options: filters with their QoS."""
+        return {one.subscribed: topic.qos for one, topic in zip(self._filters, self.options.topics, strict=True)}
 
     def _subscribe(self, connection: BrokerConnection, session: SessionFile) -> None:
-        wanted = {one.subscribed: topic.qos for one, topic in zip(self._filters, self.options.topics, strict=True)}
+        """Request the subscriptions; `_confirm` has the response."""
+        wanted = self._wanted
         if session.filters and not connection.session_present:
             self._lost = (
                 f"The broker {self.options.address} no longer had the session {session.client_id}: messages that were published"
@@ -234,15 +300,34 @@ class MqttConnector(Connector):
             )
             self.context.log(self._lost)
         stale = set(session.filters) - set(wanted) if connection.session_present else set()
-        session.keep([*session.filters, *wanted])
-        notes = connection.subscribe(wanted, retained=self.options.retained == "take", remove=stale)
-        session.keep(wanted)
+        if connection.version == "3.1.1" and connection.session_present:
+            # Each request would have it send the retained messages again, which may be older than what was read.
+            wanted = {name: qos for name, qos in wanted.items() if session.filters.get(name) != qos}
+        session.keep({**session.filters, **dict.fromkeys(wanted, _UNCONFIRMED)})
+        connection.subscribe(wanted, retained=self.options.retained == "take", remove=stale)
+        self._confirming = connection
+
+    def _confirm(self, connection: BrokerConnection, session: SessionFile) -> bool:
+        """Return whether the broker has confirmed the subscriptions.
+
+        Raises:
+            SourceBroken: it refused one.
+            SourceUnavailable: it did not respond in time.
+        """
+        with self._failing(connection):
+            notes = connection.granted()
+        if notes is None:
+            return False
+        self._confirming = None
+        self._connected_at = self.context.now()
+        session.keep(self._wanted)
         if connection.session_expiry < self.options.session_expiry:
             notes.append(
                 f"The broker {self.options.address} keeps messages for {connection.session_expiry} seconds only, not for"
                 f" session_expiry: {self.options.session_expiry}."
             )
         self._notes = tuple(notes)
+        return True
 
     def _receive(self, connection: BrokerConnection, message: MQTTMessage) -> None:
         """Put a message into the inbox, in the library's thread; wait while it is full."""
@@ -320,15 +405,18 @@ class MqttConnector(Connector):
     def verify(self) -> Iterable[Step]:
         """Check the access with a session of its own, so that a running daemon keeps its session."""
         name = "connection"
-        connection: Any = None
+        connection: BrokerConnection | None = None
         try:
-            connection = BrokerConnection(self.options, client_id="", receive=lambda _connection, _message: None)
-            connection.open()
-            yield Step(name=name, outcome="passed", sentence=f"The broker {self.options.address} accepts the client.")
+            connection = self._open(
+                "", receive=lambda connection, message: connection.acknowledge(message.mid, message.qos)
+            )
+            accepts = f"The broker {self.options.address} accepts the client with MQTT {connection.version}."
+            lost = "" if connection.version == "5" else f" {_LOST_WITH_3}"
+            yield Step(name=name, outcome="passed", sentence=f"{accepts}{lost}")
             name = "topics"
-            wanted = {one.subscribed: topic.qos for one, topic in zip(self._filters, self.options.topics, strict=True)}
-            notes = connection.subscribe(wanted, retained=False)
-            sentence = " ".join(notes) or f"The broker accepts all subscriptions: {len(wanted)}."
+            connection.subscribe(self._wanted, retained=False)
+            notes = connection.wait_until_granted()
+            sentence = " ".join(notes) or f"The broker accepts all subscriptions: {len(self._wanted)}."
             yield Step(name=name, outcome="passed", sentence=sentence)
         except SourceError as error:
             yield Step(name=name, outcome="failed", sentence=str(error))

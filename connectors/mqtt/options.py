@@ -19,6 +19,8 @@ _MODEL = ConfigDict(extra="forbid", frozen=True)
 
 PayloadFormat: TypeAlias = Annotated[Csv | Ndjson | Json | FixedWidth | Xml, Field(discriminator="type")]
 
+Version: TypeAlias = Literal["5", "3.1.1"]
+
 LARGEST_PAYLOAD = 16 * 2**20
 
 
@@ -57,7 +59,7 @@ class TopicOptions(BaseModel):
 
 
 class MqttOptions(BaseModel):
-    """Topics of an MQTT 5 broker."""
+    """Topics of an MQTT broker."""
 
     model_config = _MODEL
 
@@ -97,6 +99,13 @@ class MqttOptions(BaseModel):
         le=3600,
         description="`ingestd sync` ends the reading after so many seconds without a message.",
     )
+    version: Literal["auto"] | Version = Field(
+        default="auto",
+        description=(
+            "The version of MQTT. auto: 5, or 3.1.1 if the broker refuses 5. With 3.1.1 the broker alone decides how long it"
+            " keeps a session, how many messages it sends before the first is acknowledged, and why it refuses."
+        ),
+    )
     user: str = Field(default="", description="The user name; empty: none.")
     password: SecretStr = Field(default=SecretStr(""), description="The password; empty: none.")
     ca_file: Path | None = Field(
@@ -122,6 +131,11 @@ class MqttOptions(BaseModel):
         if parts.path not in {"", "/"} or parts.query or parts.fragment:
             raise ValueError("an address has a host and a port only; the topics are set by topics")
         return url
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _take_number(cls, version: object) -> object:
+        return str(version) if isinstance(version, int) else version  # YAML reads 5 as a number
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Mapping
 
 from ingestd.sdk import KeptFile, SourceBroken
 
@@ -14,14 +14,15 @@ _LONGEST = 23
 
 
 class SessionFile:
-    """``client_id`` names the session; ``filters`` are those that the broker may still have in it."""
+    """``client_id`` names the session; ``filters`` are those that the broker may still have in it, with their QoS."""
 
     def __init__(self, file: KeptFile, pipeline: str, client_id: str) -> None:
         self._file = file
         try:
             content = file.read()
             known = json.loads(content) if content is not None else {}
-            name, filters = str(known.get("client_id", "")), frozenset(map(str, known.get("filters", ())))
+            name = str(known.get("client_id", ""))
+            filters = {str(one): int(qos) for one, qos in known.get("filters", {}).items()}
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise SourceBroken(
                 f"The kept file of the session can't be read: {error}. Restore it from a backup, or remove it: then messages that"
@@ -29,23 +30,22 @@ class SessionFile:
             ) from error
         wanted = client_id if client_id != "auto" else name or _new_id(pipeline)
         self.client_id = wanted
-        self.filters: Collection[str] = filters if name == wanted else frozenset()
+        self.filters: Mapping[str, int] = filters if name == wanted else {}
         if name != wanted:
             self._write()
 
-    def keep(self, filters: Iterable[str]) -> None:
+    def keep(self, filters: Mapping[str, int]) -> None:
         """Store the filters of the session.
 
         Raises:
             SourceBroken: the file can't be written.
         """
-        wanted = frozenset(filters)
-        if wanted != self.filters:
-            self.filters = wanted
+        if dict(filters) != self.filters:
+            self.filters = dict(filters)
             self._write()
 
     def _write(self) -> None:
-        content = json.dumps({"client_id": self.client_id, "filters": sorted(self.filters)})
+        content = json.dumps({"client_id": self.client_id, "filters": dict(sorted(self.filters.items()))})
         try:
             self._file.write(content.encode())
         except (OSError, ValueError) as error:

@@ -30,22 +30,39 @@ class ApplicationCertificate(msgspec.Struct, frozen=True):
     certificate_suffix: str = "pem"
     key_suffix: str = "pem"
 
+    @property
+    def shown(self) -> str:
+        """Return the application and the fingerprint of the certificate, for the administrator of the server."""
+        return f"{self.uri}, certificate {fingerprint(_load(self.certificate, self.certificate_suffix))}"
 
-def application_certificate(options: OpcuaOptions, context: SourceContext) -> ApplicationCertificate:
-    """Return the certificate of the source, made now if it is kept and there is none yet.
+
+def application_certificate(
+    options: OpcuaOptions, context: SourceContext, *, checks: bool = False
+) -> ApplicationCertificate:
+    """Return the certificate of the source, made and stored now if it is kept and there is none yet.
+
+    ``checks``: also a process that otherwise only looks makes it. Then `ingestd check` shows the one that the daemon will use.
 
     Raises:
-        SourceBroken: it can't be read or stored, or is not a certificate.
+        SourceBroken: it can't be read or stored, is not a certificate, or does not exist yet.
     """
     try:
         if options.key_file is not None and isinstance(options.certificate, Path):
             return _from_files(context.base / options.certificate, context.base / options.key_file)
         kept = context.keep(_NAME)
         content = kept.read()
+        if content is None and context.unsaved is not None and not checks:
+            raise SourceBroken(
+                f"The source {context.pipeline} has no certificate yet, and this command makes none. Run `ingestd check` first."
+            )
         if content is None:
-            content = _make(context.pipeline)
-            kept.write(content)
+            content = kept.write_first(_make(context.pipeline))
         return ApplicationCertificate(content, content, _uri_of(_load(content, "pem")))
+    except PermissionError as error:
+        raise SourceBroken(
+            f"The certificate of this source can't be read or stored beside the state file: {error}. Run this command with the"
+            " account of the daemon."
+        ) from error
     except (OSError, ValueError) as error:
         raise SourceBroken(f"The certificate of this source can't be used: {error}.") from error
 

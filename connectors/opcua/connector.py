@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from connectors.opcua.application_certificate import ApplicationCertificate, application_certificate, expiry_notice
 from connectors.opcua.options import OpcuaOptions
-from connectors.opcua.session import ServerSession, Variable
+from connectors.opcua.session import SecureChannelRefused, ServerSession, Variable
 from connectors.opcua.values import time_text, value_text
 from ingestd.sdk import (
     Batch,
@@ -83,6 +83,7 @@ class OpcuaConnector(Connector):
         self._connected_at: float | None = None
         self._refused = ""
         self._reason = ""
+        self._checks = False
 
     @classmethod
     def schedule_refusal(cls, options: OpcuaOptions) -> str:
@@ -219,9 +220,7 @@ class OpcuaConnector(Connector):
             raise SourceBroken(f"OPC UA needs asyncua: install ingestd[opcua] ({error}).") from error
         # Its messages repeat, with tracebacks, what is reported here in a sentence.
         logging.getLogger("asyncua").setLevel(logging.CRITICAL)
-        if self.options.security != "none":
-            self._own = application_certificate(self.options, self.context)
-        session = ServerSession(self.options, self._own, now=self.context.now, changed=changed, ended=ended)
+        session = ServerSession(self.options, self._certificate, now=self.context.now, changed=changed, ended=ended)
         try:
             self._run(session.open(), seconds=_CONNECT_REQUESTS * self.options.timeout_seconds)
         except SourceError as error:
@@ -234,6 +233,10 @@ class OpcuaConnector(Connector):
                 raise ServerAccessRefused(self._refused) from None
             raise
         return session
+
+    def _certificate(self) -> ApplicationCertificate:
+        self._own = application_certificate(self.options, self.context, checks=self._checks)
+        return self._own
 
     def _run(self, work: Coroutine[Any, Any, T], *, seconds: float = _WORK_SECONDS) -> T:
         """Run requests in the loop of the library.
@@ -270,6 +273,8 @@ class OpcuaConnector(Connector):
         """Return what an error of the library means; another one is unforeseen."""
         from asyncua import ua  # noqa: PLC0415 - the extra may be missing
 
+        if isinstance(error, SecureChannelRefused):
+            return self._distrusted("it did not open a secure channel")
         if not isinstance(error, ua.UaError):
             raise error
         status = ua.StatusCode(error.code).name if isinstance(error, ua.UaStatusCodeError) and error.code else ""
@@ -278,12 +283,22 @@ class OpcuaConnector(Connector):
                 f"The server {self.options.address} refused the user {self.options.user or 'anonymous'} ({status})."
             )
         if status in _UNTRUSTED and self._own is not None:
-            return SourceBroken(
-                f"The server {self.options.address} refused the certificate of this source ({status}). Have its administrator"
-                f" trust the application {self._own.uri}."
-            )
+            return self._distrusted(status)
         return SourceUnavailable(
             f"The server {self.options.address} responded {status or _plain(error)}.", retry_after=_PAUSE_SECONDS
+        )
+
+    def _distrusted(self, why: str) -> SourceUnavailable:
+        """Return that the server does not trust the certificate of the source. It is tried again, because that locks nothing."""
+        if self._own is None:
+            return SourceUnavailable(
+                f"The server {self.options.address} does not respond as OPC UA requires: {why}.",
+                retry_after=_PAUSE_SECONDS,
+            )
+        return SourceUnavailable(
+            f"The server {self.options.address} refused the certificate of this source ({why}). Have its administrator trust the"
+            f" application {self._own.shown}. A running daemon tries again.",
+            retry_after=_PAUSE_SECONDS,
         )
 
     def _close_session(self) -> None:
@@ -344,6 +359,7 @@ class OpcuaConnector(Connector):
         """Connect, find the variables and read them once."""
         name = "connection"
         session: ServerSession | None = None
+        self._checks = True
         try:
             session = self._open()
             secured = "not encrypted" if self.options.security == "none" else "signed and encrypted"

@@ -92,7 +92,10 @@ class OpcuaOptions(BaseModel):
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep",
-        description="remove: entries of variables that the server or these settings no longer have are removed.",
+        description=(
+            "remove: entries of variables that browse no longer finds, or that nodes no longer names, are removed. A rejected"
+            " variable keeps its entry."
+        ),
     )
     timestamps: bool = Field(
         default=False,

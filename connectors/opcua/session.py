@@ -58,16 +58,21 @@ class Variable(msgspec.Struct, frozen=True):
     unit: str = ""
 
 
+class SecureChannelRefused(Exception):
+    """The server did not open a secure channel."""
+
+
 class ServerSession:
     """A session with a subscription, and the watchdog over both. All methods run in one event loop.
 
-    ``changed`` is called when there is something in `take_changed`, ``ended`` once when the server or the network ends it.
+    ``own`` returns the certificate of the source; it is called when the server is trusted. ``changed`` is called when there is
+    something in `take_changed`, ``ended`` once when the server or the network ends it.
     """
 
     def __init__(
         self,
         options: OpcuaOptions,
-        own: ApplicationCertificate | None,
+        own: Callable[[], ApplicationCertificate],
         *,
         now: Callable[[], float],
         changed: Callable[[], None] = lambda: None,
@@ -96,27 +101,36 @@ class ServerSession:
 
         Raises:
             SourceBroken: the server can't be used as configured.
+            SecureChannelRefused: the server does not open a secure channel; it probably does not trust the certificate.
             OSError, TimeoutError, asyncua.ua.UaError: the server does not respond, or refuses.
         """
+        from asyncua import ua  # noqa: PLC0415 - the extra may be missing
         from asyncua.crypto import security_policies  # noqa: PLC0415 - the extra may be missing
         from asyncua.crypto.uacrypto import CertProperties  # noqa: PLC0415
 
         endpoint = choose_endpoint(self._options, await self._make_client().connect_and_get_server_endpoints())
         client = self._make_client()
-        if endpoint.policy and self._own is not None:
+        if endpoint.policy:
             check_trusted(self._options, endpoint.certificate, self._now())
-            client.application_uri = self._own.uri
+            own = self._own()
+            client.application_uri = own.uri
             await client.set_security(
                 getattr(security_policies, _CLASSES[endpoint.policy]),
-                CertProperties(self._own.certificate, self._own.certificate_suffix),
-                CertProperties(self._own.key, self._own.key_suffix),
+                CertProperties(own.certificate, own.certificate_suffix),
+                CertProperties(own.key, own.key_suffix),
                 server_certificate=CertProperties(endpoint.certificate, "der"),
             )
         if self._options.user:
             client.set_user(self._options.user)
             client.set_password(self._options.password.get_secret_value())
         client.connection_lost_callback = self._on_lost
-        await client.connect()
+        try:
+            await client.connect()
+        except (OSError, TimeoutError, ua.UaError):
+            raise
+        except Exception as error:
+            # Instead of a response that opens the channel, some servers send a fault, which the library can't read.
+            raise SecureChannelRefused(type(error).__name__) from error
         self._client = client
         self._transport = client.uaclient.protocol.transport
         self.is_open = True

@@ -83,7 +83,7 @@ def drift(  # noqa: PLR0917 - click names them
 def _exit_code(checked: Sequence[DriftCheckResult], *, found: bool) -> ExitCode:
     if any(one.status is not None and one.status.failure for one in checked):
         return ExitCode.SINK_UNREADABLE
-    return ExitCode.DRIFT if found else ExitCode.DONE
+    return ExitCode.DRIFT if found or any(one.lost for one in checked) else ExitCode.DONE
 
 
 def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFinding]:
@@ -144,6 +144,9 @@ def _value(value: str | None, data_type: str) -> str:
 
 def _summary(checked: DriftCheckResult, mode: Mode, *, by_daemon: bool) -> str:
     status = checked.status
+    if checked.lost:
+        when = "now" if by_daemon or mode == "repair" else "by the next run or sync"
+        return f"{checked.sink}: the service no longer has it. It is created again with all its entries {when}."
     if status is None:
         return f"{checked.sink}: nothing has been delivered to it yet."
     if status.failure:

@@ -14,6 +14,7 @@ from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.telemetry import log_event
 from ingestd.telemetry.export import exported_telemetry
+from ingestd.telemetry.summed_readings import summed_readings
 
 
 @click.command()
@@ -34,5 +35,5 @@ def run(configuration: Configuration, log_level: Level) -> None:
     Example: ingestd run --log-level warning
     """
     configure_logs(level=log_level)
-    with exported_telemetry(log_event) as emit:
+    with summed_readings(log_event) as log, exported_telemetry(log) as emit:
         run_to_end(run_daemon(configuration, emit=emit, notifier=Notifier.from_environment()))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from ingestd.core.normal_form import nfc
+
 
 class UnreadableBody(ValueError):
     """The body of a success is HTML, incomplete, or of another shape."""
@@ -14,14 +16,22 @@ class ResponseMismatch(ValueError):
     """The body of a success has the right shape, but does not match the request."""
 
 
+class KeyChanged(ResponseMismatch):
+    """The service keeps the entry under another key than was sent, such as one in lower case."""
+
+
 def check_key(key: str, sent: str) -> None:
-    """Compare the key of a response with the key that was sent; both in NFC, because services may normalize.
+    """Compare the key of a response with the key that was sent; both in NFC, because services normalize.
 
     Raises:
-        ResponseMismatch: the keys differ.
+        KeyChanged: the keys differ, but the service has made one of the other.
+        ResponseMismatch: they are different keys.
     """
-    if key != sent and _nfc(key) != _nfc(sent):
-        raise ResponseMismatch("It names another key.")
+    if nfc(key) == nfc(sent):
+        return
+    if _folded(key) == _folded(sent):
+        raise KeyChanged(f"It has '{key}' in the place of '{sent}'.")
+    raise ResponseMismatch("It names another key.")
 
 
 def check_count(accounted: int, items: int) -> None:
@@ -51,9 +61,14 @@ def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
     Raises:
         ResponseMismatch: keys are missing.
     """
-    known = {_nfc(key) for key in listed}
-    if missing := sum(_nfc(key) not in known for key in keys):
+    known = {nfc(key) for key in listed}
+    if missing := sum(nfc(key) not in known for key in keys):
         raise ResponseMismatch(f"It lacks {missing} of {len(keys)} entries.")
+
+
+def _folded(key: str) -> str:
+    """Return what is left of a key when case, compatible forms and the space around it do not count."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold()).strip()
 
 
 def check_sha256(sha256: str | None, sent: str) -> None:
@@ -64,7 +79,3 @@ def check_sha256(sha256: str | None, sent: str) -> None:
     """
     if sha256 != sent:
         raise ResponseMismatch("It has bytes of another SHA-256 than were sent.")
-
-
-def _nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)

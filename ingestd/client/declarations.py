@@ -4,7 +4,7 @@ A method of a client is declared as a function without a body. Its parameters, i
 the request:
 
 - A parameter with a name of the operation's path goes into the path.
-- ``if_match``, ``if_none_match``, ``idempotency_key`` and ``client_id`` are headers.
+- ``if_match``, ``if_none_match``, ``idempotency_key``, ``client_id`` and ``writer`` are headers.
 - All others are the query of GET and DELETE, and the members of the JSON body of the other methods, in camelCase.
 - A member with the value ``UNSET`` is not sent. A header or query parameter with the value None is not sent either.
 - The annotated result says how the body of a success is read.
@@ -30,6 +30,7 @@ from ingestd.client.pages import PagedList
 from ingestd.client.readers import reader
 from ingestd.client.request import Read, RecordStream, Request
 from ingestd.wire import names
+from ingestd.wire.writer import HEADER as WRITER
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +46,7 @@ _HEADERS = {
     "if_none_match": "If-None-Match",
     "idempotency_key": names.IDEMPOTENCY_KEY,
     "client_id": names.CLIENT_ID,
+    "writer": WRITER,
 }
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -73,18 +75,27 @@ class IterOptions(SortOptions, PageOptions, total=False):
     """Parameters of a method that reads a sorted list page by page."""
 
 
-class CreateOptions(TypedDict, total=False):
+class WriteOptions(TypedDict, total=False):
+    """Headers of every write.
+
+    ``writer``: a name, an epoch and an attempt (``daemon-7;1;42``). In a workspace, the service refuses it with ``Conflict``
+    after a request of the same name with a newer epoch or attempt.
+    """
+
+    client_id: str | None
+    writer: str | None
+
+
+class CreateOptions(WriteOptions, total=False):
     """Headers of a request that may be repeated with the same ``idempotency_key``."""
 
     idempotency_key: str | None
-    client_id: str | None
 
 
-class ChangeOptions(TypedDict, total=False):
+class ChangeOptions(WriteOptions, total=False):
     """Headers of a request that changes one version of a record."""
 
     if_match: str | None
-    client_id: str | None
 
 
 def declare(

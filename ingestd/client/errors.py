@@ -32,16 +32,10 @@ from typing import Any, TypeVar, cast
 from ingestd.client.problem import ProblemDetails
 from ingestd.client.records.base import ProblemError
 from ingestd.client.response import ServiceResponse
-from ingestd.core.outcome import Fault
+from ingestd.core.outcome import NEVER_SENT, Fault
 
 T = TypeVar("T")
 
-_NEVER_SENT = frozenset(
-    {
-        *(Fault.REFUSED, Fault.NO_ROUTE, Fault.NOT_PERMITTED, Fault.NO_DESCRIPTORS),
-        *(Fault.UNRESOLVED, Fault.TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT),
-    }
-)
 _BY_STATUS: dict[int, type[Refused]] = {}
 
 
@@ -174,7 +168,7 @@ class Unreachable(ServiceError):
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
         self.fault = response.facts.fault or Fault.PROTOCOL
-        self.may_have_happened = self.fault not in _NEVER_SENT
+        self.may_have_happened = self.fault not in NEVER_SENT
         super().__init__(response)
 
 
@@ -188,7 +182,7 @@ _BY_CLASS: dict[int, type[Refused]] = {3: Redirected, 5: ServerError}
 def error_of(response: ServiceResponse[Any]) -> ServiceError:
     """Return the error for a response that is not a success."""
     fault, status = response.facts.fault, response.status
-    if fault in {Fault.UNREADABLE, Fault.MISMATCH}:
+    if fault in {Fault.UNREADABLE, Fault.MISMATCH, Fault.KEY_CHANGED}:
         return UnreadableResponse(response)
     if fault is not None or status is None:
         return Unreachable(response)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import httpx
 import msgspec
 
-from ingestd.client.checks import ResponseMismatch, UnreadableBody
+from ingestd.client.checks import KeyChanged, ResponseMismatch, UnreadableBody
 from ingestd.core.outcome import Fault
 
 CONTENT_ERRORS = (UnreadableBody, ResponseMismatch, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -38,6 +38,7 @@ def transport_errors() -> tuple[type[Exception], ...]:
 
 def _faults_by_type() -> tuple[tuple[_Errors, Fault], ...]:
     return (
+        (KeyChanged, Fault.KEY_CHANGED),
         (ResponseMismatch, Fault.MISMATCH),
         (CONTENT_ERRORS, Fault.UNREADABLE),
         (httpx.ConnectTimeout, Fault.CONNECT_TIMEOUT),

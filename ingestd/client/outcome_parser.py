@@ -24,6 +24,8 @@ from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
 from ingestd.wire.bulk import parse_bulk_limits
 from ingestd.wire.retry_after import retry_after_seconds
+from ingestd.wire.writer import FENCE_HEADER, parse_writer
+from ingestd.wire.writer import HEADER as WRITER_HEADER
 
 T = TypeVar("T")
 
@@ -31,11 +33,19 @@ RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Headers as they arrived."""
 
 _REPLAYED = b"idempotent-replayed"
-_ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
+_ACCEPT_ENCODING, _BULK, _FENCE, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
     name.lower().encode("ascii")
-    for name in (names.ACCEPT_ENCODING, BULK_HEADER, names.REQUEST_ID, names.RATE_LIMIT, names.RATE_LIMIT_POLICY)
+    for name in (
+        names.ACCEPT_ENCODING,
+        BULK_HEADER,
+        FENCE_HEADER,
+        names.REQUEST_ID,
+        names.RATE_LIMIT,
+        names.RATE_LIMIT_POLICY,
+    )
 )
-_USED = frozenset({_REPLAYED, _ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY})
+_WRITER = WRITER_HEADER.lower().encode("ascii")
+_USED = frozenset({_REPLAYED, _ACCEPT_ENCODING, _BULK, _FENCE, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY, _WRITER})
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -95,7 +105,7 @@ class OutcomeParser:
     ) -> ServiceResponse[Any]:
         """Return the response for one of `faults.transport_errors` or `faults.CONTENT_ERRORS`."""
         fault = fault_of(error, by_proxy=self._by_proxy)
-        words = str(error) if fault is Fault.MISMATCH else ""
+        words = str(error) if fault in {Fault.MISMATCH, Fault.KEY_CHANGED} else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
 
     def _refused(
@@ -150,6 +160,8 @@ class OutcomeParser:
             request_id=(problem.request_id if problem else "") or used.get(_REQUEST_ID, ""),
             takes_gzip=_ACCEPT_ENCODING in used and "gzip" in used[_ACCEPT_ENCODING].lower(),
             rate=parse_rate_limit(used.get(_RATE_LIMIT_POLICY), used.get(_RATE_LIMIT)),
+            fenced=_FENCE in used,
+            writer=parse_writer(used[_WRITER]) if _WRITER in used else None,
         )
 
 

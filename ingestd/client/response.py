@@ -10,6 +10,7 @@ from ingestd.client.problem import ProblemDetails
 from ingestd.core.outcome import Facts, Outcome
 from ingestd.core.rate import Announced
 from ingestd.wire.bulk import BulkLimits
+from ingestd.wire.writer import Writer
 
 T = TypeVar("T")
 
@@ -26,7 +27,8 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     requests. ``milliseconds``: from the start of sending to the end of reading. ``facts``: the input of ``outcome``.
     ``replayed``: the service repeated an earlier response to the same Idempotency-Key. ``request_id``: the service's id
     of the request, or empty. ``rate``: the announced rate limit. ``takes_gzip``: the service announces that it accepts
-    compressed bodies (RFC 9110, section 12.5.3).
+    compressed bodies (RFC 9110, section 12.5.3). ``fenced``: the service announces that it refuses late requests of a
+    writer. ``writer``: the newest rank of the writer, with such a refusal.
     """
 
     operation: str
@@ -41,6 +43,8 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     request_id: str = ""
     rate: Announced | None = None
     takes_gzip: bool = False
+    fenced: bool = False
+    writer: Writer | None = None
 
     @property
     def is_refusal_of_proxy(self) -> bool:

@@ -7,6 +7,7 @@ Programs use `ingestd.client.AsyncClient`: its methods raise errors.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from ingestd.client import operations
 from ingestd.client.api_key import RenewableKey
@@ -35,8 +37,11 @@ from ingestd.client.response import ServiceResponse
 from ingestd.client.server_address import ServerAddress
 from ingestd.client.sink_stream import SinkStream
 from ingestd.client.transport import Timeouts, TransportOptions, httpx_settings
+from ingestd.client.writer import RisingWriter
 from ingestd.core.clock import Now
+from ingestd.core.outcome import may_take_effect
 from ingestd.wire import names
+from ingestd.wire.writer import HEADER as WRITER
 
 T = TypeVar("T")
 
@@ -45,6 +50,7 @@ _SINK = reader(SinkSummary)
 _SINKS = reader(tuple[SinkSummary, ...])
 _WORKSPACE = reader(WorkspaceSummary)
 _WORKSPACES = one_or_many(WorkspaceSummary)
+_FENCED = "writer_fenced"
 _UNAUTHENTICATED = 401
 _MAX_LIST_BYTES = 64 * 1024 * 1024
 """The longest list of workspaces or sinks: some hundred thousand of them."""
@@ -56,7 +62,7 @@ class ServiceClient:
     ``transport`` replaces the network in tests. ``now`` returns seconds since the epoch, for dates in `Retry-After`.
     ``clock`` returns seconds, and measures requests. ``read_api_key`` returns the stored key; it is called before the first
     request after a 401, and None keeps the key in use. ``compress``: send large bodies with gzip if the service announces
-    that it accepts them, and runs on another machine.
+    that it accepts them, and runs on another machine. ``writer``: the one that each write below a workspace names.
 
     Raises:
         ValueError: the key or the client id has characters that a header can't hold. The sentence does not repeat them.
@@ -78,7 +84,9 @@ class ServiceClient:
         compress: bool = False,
         read_api_key: Callable[[], str | None] = lambda: None,
         counts: RequestCounts | None = None,
+        writer: RisingWriter | None = None,
     ) -> None:
+        self._writer = writer
         self._key = RenewableKey(api_key, read=read_api_key)
         self._builder = RequestBuilder(key=self._key, client_id=client_id)
         self._parser = OutcomeParser(
@@ -222,7 +230,7 @@ class ServiceClient:
             if created.entries is not None:
                 check_listed((entry.key for entry in created.entries), keys)
 
-        return await self._exchange.send(
+        return await self._write(
             Request(
                 operation=operations.CREATE_SINK,
                 read=_SINK,
@@ -230,17 +238,31 @@ class ServiceClient:
                 body=body,
                 headers={names.IDEMPOTENCY_KEY: idempotency_key},
                 check=check,
-            )
+            ),
+            self._exchange,
         )
 
+    async def fence(self, workspace: str) -> ServiceResponse[None]:
+        """Have a service with a writer fence refuse every earlier request to the workspace (service contract M11).
+
+        The request is a write that changes nothing: the outcome has the remedy "missing".
+        """
+        path = {"workspace": workspace, "sink": str(uuid.UUID(int=0))}
+        return await self._write(Request(operation=operations.UPDATE_SINK, read=read_nothing, path=path, body=b"{}"))
+
     # --------------------------------------------------------------------------------------------- entries
+
+    async def get_entry(self, workspace: str, sink: str, *, key: str) -> ServiceResponse[EntrySummary]:
+        """Return an entry."""
+        path = {"workspace": workspace, "sink": sink, "key": key}
+        return await self._small.send(_entry_request(operations.GET_ENTRY, path, key))
 
     async def create_entry(
         self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> ServiceResponse[EntrySummary]:
         """Create an entry. ``body``: ``{"key","value","dataType"}``."""
         path = {"workspace": workspace, "sink": sink}
-        return await self._small.send(_entry_request(operations.CREATE_ENTRY, path, key, body, idempotency_key))
+        return await self._write(_entry_request(operations.CREATE_ENTRY, path, key, body, idempotency_key))
 
     async def mass_update_entry(
         self, workspace: str, sink: str, *, key: str, value: str, idempotency_key: str
@@ -248,7 +270,7 @@ class ServiceClient:
         """Replace an entry's value by the mass update of the interface document, which has a key and a value only."""
         path = {"workspace": workspace, "sink": sink}
         body = msgspec.json.encode({"key": key, "value": value})
-        return await self._small.send(_entry_request(operations.MASS, path, key, body, idempotency_key))
+        return await self._write(_entry_request(operations.MASS, path, key, body, idempotency_key))
 
     async def patch_entry(
         self, workspace: str, sink: str, *, key: str, value: str | None, data_type: str | None
@@ -256,12 +278,12 @@ class ServiceClient:
         """Set an entry's value, and its data type unless it is None."""
         path = {"workspace": workspace, "sink": sink, "key": key}
         body = msgspec.json.encode({"value": value} if data_type is None else {"value": value, "dataType": data_type})
-        return await self._small.send(_entry_request(operations.UPDATE_ENTRY, path, key, body))
+        return await self._write(_entry_request(operations.UPDATE_ENTRY, path, key, body))
 
     async def delete_entry(self, workspace: str, sink: str, *, key: str) -> ServiceResponse[None]:
         """Remove an entry."""
         path = {"workspace": workspace, "sink": sink, "key": key}
-        return await self._small.send(Request(operation=operations.DELETE_ENTRY, read=read_nothing, path=path))
+        return await self._write(Request(operation=operations.DELETE_ENTRY, read=read_nothing, path=path))
 
     async def mass_update(
         self, workspace: str, sink: str, *, body: bytes, items: int, idempotency_key: str, partial: bool = False
@@ -291,13 +313,32 @@ class ServiceClient:
             check=check,
         )
         compressed = await self._compression.compressed(request)
-        response = await self._exchange_for(compressed).send(compressed)
+        response = await self._write(compressed, self._exchange_for(compressed))
         if compressed is not request and response.status == 415:
             # The service announced gzip. A proxy, or a newer version of the service, does not accept it.
             self._compression.disable()
-            return await self._exchange_for(request).send(request)
+            return await self._write(request, self._exchange_for(request))
         self._compression.record_response(response)
         return response
+
+    async def _write(self, request: Request[T], exchange: Exchange | None = None) -> ServiceResponse[T]:
+        """Send a write with the current writer, and again if another request has raised the writer meanwhile."""
+        exchange, writer, workspace = exchange or self._small, self._writer, request.path["workspace"]
+        if writer is None:
+            return await exchange.send(request)
+        while True:
+            sent = writer.current
+            is_over = False
+            try:
+                response = await exchange.send(replace(request, headers={**request.headers, WRITER: str(sent)}))
+                is_over = not may_take_effect(response.facts)
+            finally:
+                if not is_over:
+                    writer.raise_past(sent)
+            if response.ok:
+                writer.accept(workspace)
+            if response.facts.code != _FENCED or not await writer.is_newer_now(sent, response.writer, workspace):
+                return response
 
     def _exchange_for(self, request: Request[Any]) -> Exchange:
         return self._small if len(request.body or b"") <= SMALL_BODY_BYTES else self._exchange
@@ -308,7 +349,7 @@ def _whole_sink(workspace: str, sink: str) -> Request[SinkSummary]:
 
 
 def _entry_request(
-    operation: ApiOperation, path: Mapping[str, str], key: str, body: bytes, idempotency_key: str = ""
+    operation: ApiOperation, path: Mapping[str, str], key: str, body: bytes | None = None, idempotency_key: str = ""
 ) -> Request[EntrySummary]:
     """Return a request about one entry; its response must have the same key."""
     return Request(

@@ -85,7 +85,8 @@ class RecordUnreadable(SourceError):
     The ``parse`` function of `pack` raises it. If it is raised out of `Connector.read`, the whole partition is rejected.
 
     ``reason`` is a sentence. ``position`` may be omitted in ``parse``, where `pack` knows it. ``field`` names the field that
-    the reason is about (empty: the whole record). ``record`` holds the record's text by field, else ``{"text": …}``.
+    the reason is about (empty: the whole record). ``record`` holds the record's text by field, else ``{"text": …}``. With both,
+    the key of the record is known, and a snapshot with ``deletes="remove"`` keeps its entry. Else it removes nothing.
     """
 
     def __init__(

@@ -43,7 +43,17 @@ class Fault(Enum):
     UNREADABLE = "unreadable"
     """A 2xx with a body that the operation cannot have: HTML of a proxy, truncated, no JSON."""
     MISMATCH = "mismatch"
+    KEY_CHANGED = "key_changed"
     """A 2xx with a body about other entries than were sent."""
+
+
+NEVER_SENT = frozenset(
+    {
+        *(Fault.REFUSED, Fault.NO_ROUTE, Fault.NOT_PERMITTED, Fault.NO_DESCRIPTORS),
+        *(Fault.UNRESOLVED, Fault.TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT),
+    }
+)
+"""Faults that prevent that a request is sent."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +174,12 @@ FAULTS: dict[Fault, OutcomeRule] = {
         sentence="The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "
         "If this continues, report it to the service's operator.",
     ),
+    Fault.KEY_CHANGED: OutcomeRule(
+        word="rejected",
+        remedy="reject",
+        sentence="The service keeps this entry under another key (status {status}). {words} Other entries may have the same key "
+        "there, so it cannot be followed. Make a key that the service does not change.",
+    ),
 }
 
 _PROXY = OutcomeRule(
@@ -241,6 +257,12 @@ CODES: dict[tuple[int, str], OutcomeRule] = {
     ),
     (409, "request_in_progress"): OutcomeRule(
         word="throttled", remedy="retry", sentence="The service is still processing the same request (409)."
+    ),
+    (409, "writer_fenced"): OutcomeRule(
+        word="rejected",
+        remedy="pause",
+        sentence="Another process writes with a copy of this state file, or has taken over from this one (409). Stop one of "
+        "them, then restart the other one. {words}",
     ),
 }
 
@@ -321,6 +343,19 @@ def _accepted(status: int) -> Outcome:
     """Return the outcome of a success, cached because most responses are successes."""
     rule = rule_for(Facts(status=status))
     return Outcome(word=rule.word, remedy=rule.remedy, sentence=rule.sentence.format(status=status))
+
+
+def may_take_effect(facts: Facts) -> bool:
+    """Return whether a request may take effect after its response, or after its sender has given up on it.
+
+    A refusal by a proxy, or an error of a server, does not show that the request is not on its way any more.
+    """
+    if facts.fault is not None:
+        return facts.fault not in NEVER_SENT
+    status = facts.status or 0
+    if 200 <= status < 300:
+        return False
+    return not 400 <= status < 500 or status == 408 or (status not in ANYWHERE and not facts.recognized)
 
 
 def service_is_away(outcome: Outcome, status: int | None) -> bool:

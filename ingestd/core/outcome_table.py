@@ -33,6 +33,7 @@ _FAULTS: dict[Fault, str] = {
     Fault.PROTOCOL: "the response is not HTTP",
     Fault.UNREADABLE: "2xx with a body that is HTML, truncated, or of another form",
     Fault.MISMATCH: "2xx with a body about other entries than were sent",
+    Fault.KEY_CHANGED: "2xx with the entry under a key that differs in case, in the space around it or in a compatible character",
 }
 _CLASSES = {1: "any other 1xx", 2: "any other 2xx", 3: "3xx", 4: "any other 4xx", 5: "any other 5xx"}
 _REMEDIES: dict[Remedy, str] = {

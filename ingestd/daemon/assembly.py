@@ -17,6 +17,7 @@ import msgspec
 from ingestd.client.request_counts import RequestCounts
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
+from ingestd.client.writer import RisingWriter
 from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
@@ -63,6 +64,7 @@ from ingestd.telemetry.catalogue.daemon import (
 )
 from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
 from ingestd.telemetry.catalogue.intake import SourceNotice
+from ingestd.wire.writer import Writer
 
 
 class Assembly(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,8 +120,16 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
         # Only configured pipelines own keys; removed ones release theirs.
         await asyncio.to_thread(_activate, settings, mirror.intake, emit)
         request_counts = RequestCounts()
-        client = connect_service(settings, emit=emit, counts=request_counts)
-        checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
+        on_behind = partial(_note_behind, mirror, lambda event: emit_and_note(event))  # noqa: PLW0108 - it is made below
+        writer = RisingWriter(mirror.sequence.writer, on_behind=on_behind)
+        client = connect_service(settings, emit=emit, counts=request_counts, writer=writer)
+        checker = DriftChecker(
+            mirror=mirror.delivery,
+            drift=mirror.drift,
+            client=client,
+            emit=emit,
+            missing_sink=settings.service.missing_sink,
+        )
         stack.push_async_callback(checker.aclose)
         retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
         part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
@@ -127,9 +137,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             pipelines=settings.pipelines, status=mirror.status, check=checker.check, now=time.time, random=random.random
         )
         if mirror.sequence.notice:
-            doubts = len(await asyncio.to_thread(mirror.status.doubts))
-            sentence = mirror.sequence.notice
-            emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
+            await _report_doubts(mirror, emit, mirror.sequence.notice)
 
         work = WorkCounter()
 
@@ -151,6 +159,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             emit=emit_and_note,
             on_pass=note_pass,
             request_counts=request_counts,
+            writer=writer,
             until=until,
             wake=lambda name: supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
             is_read=FilesRead(lambda: reconfigurer.configuration).includes,
@@ -177,6 +186,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             on_acknowledged=supervisor.on_acknowledged,
             keep_running=part_supervisor,
             limits=delivery_limits(settings),
+            checks_sinks=True,
         )
         schedule = Schedule(
             reading_timings(settings),
@@ -276,6 +286,16 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
         )
 
 
+async def _note_behind(mirror: SqliteMirror, emit: Emit, newest: Writer) -> None:
+    """Doubt every sink, because the service has received a newer request than the state file can know."""
+    await _report_doubts(mirror, emit, await asyncio.to_thread(mirror.note_behind, newest))
+
+
+async def _report_doubts(mirror: SqliteMirror, emit: Emit, sentence: str) -> None:
+    doubts = len(await asyncio.to_thread(mirror.status.doubts))
+    emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
+
+
 def _activate(settings: Settings, intake: IntakeStore, emit: Emit) -> None:
     """Activate the configured pipelines. One with another name keeps its state and its files. Blocks."""
     sources = source_digests(settings.pipelines)
@@ -295,6 +315,7 @@ class _Factory:
         emit: Emit,
         on_pass: Callable[[PassReport], None],
         request_counts: RequestCounts,
+        writer: RisingWriter,
         until: float | None,
         wake: Callable[[str], None],
         is_read: Callable[[str], bool],
@@ -306,6 +327,7 @@ class _Factory:
         self._emit = emit
         self._on_pass = on_pass
         self._request_counts = request_counts
+        self._writer = writer
 
     def reader(self, configuration: Configuration, pipeline: PipelineSettings) -> Reader:
         """See `PartFactory.reader`."""
@@ -317,7 +339,7 @@ class _Factory:
 
     def client(self, settings: Settings) -> ServiceClient:
         """See `PartFactory.client`."""
-        return connect_service(settings, emit=self._emit, counts=self._request_counts)
+        return connect_service(settings, emit=self._emit, counts=self._request_counts, writer=self._writer)
 
     def limits(self, settings: Settings) -> DeliveryLimits:
         """See `PartFactory.limits`."""
@@ -387,25 +409,31 @@ def _on_acknowledged(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> No
 
 
 def connect_service(
-    settings: Settings, *, emit: Emit | None = None, counts: RequestCounts | None = None
+    settings: Settings,
+    *,
+    emit: Emit | None = None,
+    counts: RequestCounts | None = None,
+    writer: RisingWriter | None = None,
 ) -> ServiceClient:
     """Return a client of the configured service. It connects with its first request, and reads its key again after a 401.
 
-    ``counts`` receives its requests.
+    ``counts`` receives its requests. ``writer``: that of the state file; None: the client sends no writes.
 
     Raises:
         ConfigurationError: a certificate or its key can't be used.
     """
     service = settings.service
     try:
-        return _client(service, emit or _ignore, counts)
+        return _client(service, emit or _ignore, counts, writer)
     except UnusableCertificate as unusable:
         file = str(service.ca_file or service.client_certificate)
         mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
         raise ConfigurationError((mistake,)) from None
 
 
-def _client(service: ServiceSettings, emit: Emit, counts: RequestCounts | None) -> ServiceClient:
+def _client(
+    service: ServiceSettings, emit: Emit, counts: RequestCounts | None, writer: RisingWriter | None
+) -> ServiceClient:
     def read_api_key() -> str | None:
         try:
             found = service.read_api_key().get_secret_value()
@@ -435,6 +463,7 @@ def _client(service: ServiceSettings, emit: Emit, counts: RequestCounts | None) 
         compress=service.compress == "auto",
         read_api_key=read_api_key,
         counts=counts,
+        writer=writer,
     )
 
 

@@ -163,5 +163,6 @@ class CommandHandler:
                 by_mode.setdefault((mode or plan.mode, plan.remove_added), []).append(pipeline.name)
             for (what, remove_added), pipelines in by_mode.items():
                 checked = await self._checker.check(sink, pipelines=pipelines, mode=what, remove_added=remove_added)
-                results[checked.sink] = checked
+                if not (checked.sink in results and results[checked.sink].lost):
+                    results[checked.sink] = checked
         return tuple(results.values())

@@ -1,4 +1,7 @@
-"""Checks of `ingestd check`: whether the state file, the sources and the service are usable. Nothing is changed."""
+"""Checks of `ingestd check`: whether the state file, the sources and the service are usable.
+
+Nothing is changed, except that a connector may store its certificate.
+"""
 
 from __future__ import annotations
 

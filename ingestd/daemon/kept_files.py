@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from ingestd.mirror.sqlite.file_owner import owner_like
 from ingestd.sdk.kept_file import MAX_BYTES, private_folder, write_kept
 from ingestd.sdk.kept_file import read_kept as read_kept_file
 
@@ -73,14 +72,13 @@ def read_kept(state: Path) -> Iterator[tuple[str, str, bytes]]:
 
 
 def restore_kept(state: Path, files: Iterable[tuple[str, str, bytes]]) -> None:
-    """Write kept files, for the owner of the state file or of its folder; others stay.
+    """Write kept files, as root for the owner of the folder of the state file; others stay.
 
     Raises:
         OSError: a file can't be written.
     """
-    owner = owner_like(state)
     for pipeline, name, content in files:
-        write_kept(kept_folder(state, pipeline), Path(name).name, content, owner=owner)
+        write_kept(kept_folder(state, pipeline), Path(name).name, content)
 
 
 def _names(folder: int, is_kind: Callable[[int], bool]) -> list[str]:

@@ -28,6 +28,9 @@ from ingestd.telemetry.catalogue.daemon import DaemonReady, DaemonStopped, Start
 _OPEN_AGAIN_SECONDS = 3.0
 """Interval between attempts to open the state file."""
 
+_SINKS_SECONDS = 600.0
+"""Interval between looks whether the service still has the sinks, one request for each."""
+
 
 async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -> None:
     """Read and deliver until SIGTERM or SIGINT, then drain and return.
@@ -124,6 +127,7 @@ async def _serve(
         start("limits of what is rejected", assembly.retention.run),
         start("drift checks", assembly.drift_queue.run),
         start("drift schedule", assembly.drift_schedule.run),
+        start("presence of sinks", lambda: _check_sinks(assembly)),
         start("ownership", lambda: assembly.ownership.run(assembly.supervisor.wake)),
     ]
 
@@ -150,6 +154,13 @@ async def _serve(
     shutdown.step = "ending the passes over the sources"
     supervising.cancel()
     await asyncio.wait([supervising])
+
+
+async def _check_sinks(assembly: Assembly) -> None:
+    """Look periodically whether the service still has the sinks, until cancelled. The lanes have looked at their start."""
+    while True:
+        await asyncio.sleep(_SINKS_SECONDS)
+        assembly.dispatcher.check_sinks()
 
 
 async def _reload_at(asked: asyncio.Event, reloader: Reloader) -> None:

@@ -15,6 +15,7 @@ from ingestd.settings.drift import RemoveUnexplained
 from ingestd.settings.model import PipelineSettings
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import SinkAdopted
+from ingestd.telemetry.catalogue.drift import StateDoubted
 
 _CAREFUL: tuple[RemoveUnexplained, ...] = ("keep", "own", "remove")
 """Settings, most careful first. If several pipelines write a sink, the most careful setting applies."""
@@ -95,10 +96,10 @@ class OwnershipKeeper:
             self._changed.set()
 
     def note_event(self, event: Event) -> None:
-        """Compare the sink again after its adoption: it may contain unexplained entries."""
-        if isinstance(event, SinkAdopted):
+        """Compare a sink again after its adoption, because it may contain unexplained entries; all if the state is in doubt."""
+        if isinstance(event, SinkAdopted | StateDoubted):
             for sink in self._writers:
-                if str(sink) == event.sink:
+                if isinstance(event, StateDoubted) or str(sink) == event.sink:
                     self._reopen(sink)
 
     async def run(self, read: Callable[[str], None]) -> None:

@@ -20,7 +20,7 @@ from ingestd.daemon.timings import drift_timings, last_checks, last_runs, readin
 from ingestd.delivery import DeliveryLimits, Dispatcher
 from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourcesRetried, SourceSupervisor
-from ingestd.mirror.sqlite import Reconfigured, SqliteMirror
+from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.supervision import one_line
 from ingestd.schedule import Schedule
 from ingestd.sdk import Connector, Resumes
@@ -95,7 +95,7 @@ class Reconfigurer:
             self._connectors.pop(name, None)
         await self._supervisor.remove(changes.ended, wait_seconds=END_SECONDS)
         try:
-            reconfigured, runs, checks = await asyncio.to_thread(self._activate, found, changes)
+            renamed, runs, checks = await asyncio.to_thread(self._activate, found, changes)
         except Exception as error:
             await self._undo(changes, readers, client)
             if isinstance(error, MirrorFull):
@@ -106,7 +106,7 @@ class Reconfigurer:
             raise
         if client is not None:
             await self._dispatcher.use_service(client, self._create.limits(found.settings))
-            await self._checker.use_client(client)
+            await self._checker.use_client(client, missing_sink=found.settings.service.missing_sink)
         # From here to the end nothing waits, so that no other part sees half of the change.
         settings = found.settings
         self.configuration = found
@@ -116,12 +116,12 @@ class Reconfigurer:
         timings = reading_timings(settings)
         self._schedule.replace(timings, last_run_at=runs, restarted=changes.started)
         self._drift_schedule.replace(drift_timings(settings), last_run_at=checks, restarted=changes.started)
-        # As after a restart, the pipelines beside a changed one are read completely, and freed records are mapped again.
-        for name in (sharing | reconfigured.map_again).intersection(changes.unchanged):
+        # As after a restart, the pipelines beside a changed one are read completely.
+        for name in sharing.intersection(changes.unchanged):
             self._supervisor.remap(name, now=name not in timings)
-        for before, name in reconfigured.renamed:
+        for before, name in renamed:
             self._emit(PipelineRenamed(pipeline=name, before=before))
-        return reconfigured.renamed
+        return renamed
 
     def retry(self) -> SourcesRetried:
         """See `ingestd.daemon.reload.Reconfigurable.retry`."""
@@ -153,14 +153,14 @@ class Reconfigurer:
 
     def _activate(
         self, found: Configuration, changes: ConfigurationChanges
-    ) -> tuple[Reconfigured, dict[str, float], dict[str, float]]:
-        """Store which pipelines are active, and return when pipelines ran and sinks were checked last. Blocks."""
+    ) -> tuple[tuple[tuple[str, str], ...], dict[str, float], dict[str, float]]:
+        """Store which pipelines are active; return the renamed ones, and when pipelines ran and sinks were checked. Blocks."""
         settings, status = found.settings, self._mirror.status
         sources = source_digests(settings.pipelines)
-        reconfigured = self._mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended)
-        move_kept(settings.state, reconfigured.renamed)
+        renamed = tuple(self._mirror.intake.reconfigure(list(sources), sources=sources, ended=changes.ended))
+        move_kept(settings.state, renamed)
         remove_unused(settings.state, sources)
-        return reconfigured, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings)))
+        return renamed, dict(last_runs(status)), dict(last_checks(status, drift_timings(settings)))
 
     async def _undo(
         self, changes: ConfigurationChanges, readers: Sequence[Reader], client: ServiceClient | None

@@ -67,14 +67,16 @@ def _source_lines(found: Status) -> Iterator[str]:
 
 def health_sentence(source: SourceHealth) -> str:
     """Return the state of a source's connection with its numbers."""
-    facts = [
-        f"connected since {moment(source.connected_since)}" if source.connected_since is not None else "not connected"
-    ]
+    facts: list[str] = []
+    if source.connected_since is not None:
+        facts.append(f"connected since {moment(source.connected_since)}")
+    elif source.stays_connected:
+        facts.append("not connected")
     if source.lag_seconds is not None:
         facts.append(f"{source.lag_seconds:.0f} s behind")
     if source.dropped:
         facts.append(f"{counted(source.dropped, 'message')} dropped since the start")
-    return f"{', '.join(facts)}. {source.sentence}"
+    return f"{', '.join(facts)}. {source.sentence}" if facts else source.sentence
 
 
 def sink_line(sink: SinkStatus) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ingestd.core.normal_form import nfc
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.source_record import SourceRecord, read_source_record
 from ingestd.daemon.status import observe
@@ -28,9 +29,12 @@ class TracedEntry(msgspec.Struct, frozen=True, kw_only=True):
 def trace_entry(configuration: Configuration, key: str, *, steps: bool) -> list[TracedEntry]:
     """Return the entry ``key`` in every sink that has or had it. ``steps``: read its record from the source.
 
+    ``key`` may be in any Unicode form.
+
     Raises:
         MirrorError: there is no state file yet, or it can't be read.
     """
+    key = nfc(key)
     with observe(configuration) as mirror:
         origins = {(one.workspace, one.sink): one for one in mirror.origins(key)}
         former = mirror.former_values(key)

@@ -20,6 +20,7 @@ from ingestd.delivery.claim_results import ClaimResults, rejection_of, without_i
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, claim_body, items_body, split_in_half, split_items
 from ingestd.delivery.limiter import Limiter, Permit
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
 
@@ -39,6 +40,7 @@ class BulkSender:
         results: ClaimResults,
         keys: IdempotencyKeys,
         limiter: Limiter,
+        read_back: ReadBack,
         on_too_large: Callable[[int], None],
         on_blocked: Callable[[Blocker], None],
     ) -> None:
@@ -47,6 +49,7 @@ class BulkSender:
         self._results = results
         self._keys = keys
         self._limiter = limiter
+        self._read_back = read_back
         self._on_too_large = on_too_large
         self._on_blocked = on_blocked
 
@@ -55,12 +58,16 @@ class BulkSender:
         try:
             body = claim_body(claim)
             response = await self._request(body, claim.items, [part.segment for part in claim.parts])
-            if response.ok:
+            if response.ok and not self._read_back.is_needed(min(part.oldest for part in claim.parts), response):
                 # The next step waits for the mirror, not for the service: another request may be sent meanwhile.
                 permit.release()
                 await self._results.acknowledge_all(claim, response)
                 return
-            blocker = await self._handle_rejection(claim, split_items(claim), response, len(body), partial=True)
+            items = split_items(claim)
+            if response.ok:
+                blocker = await self._acknowledge(claim, items, response)
+            else:
+                blocker = await self._handle_rejection(claim, items, response, len(body), partial=True)
             if blocker is not None:
                 self._on_blocked(blocker)
             await self._results.release(claim, response if blocker else None)
@@ -82,6 +89,7 @@ class BulkSender:
             idempotency_key=self._keys.for_entries(f"{sink}?partial={partial}", segments, body),
             partial=partial,
         )
+        self._read_back.note_response(response, segments)
         self._limiter.record_response(response, size=items)
         if not response.ok and response.status is not None:
             self._keys.record_refusal()
@@ -136,10 +144,25 @@ class BulkSender:
             body = items_body(half)
             response = await self._request(body, len(half), _segments(half))
             if response.ok:
-                await self._results.acknowledge_some(claim, delivered=[item.key for item in half], response=response)
-            elif blocker := await self._handle_rejection(claim, half, response, len(body), partial=partial):
+                blocker = await self._acknowledge(claim, half, response)
+            else:
+                blocker = await self._handle_rejection(claim, half, response, len(body), partial=partial)
+            if blocker is not None:
                 return blocker
         return None
+
+    async def _acknowledge(
+        self,
+        claim: Claim,
+        items: Sequence[Item],
+        response: ServiceResponse[BulkResult],
+        rejected: Sequence[RejectedEntry] = (),
+    ) -> Blocker | None:
+        """Acknowledge items that the service has stored, unless it shows other values; return why it does."""
+        blocker = await self._read_back.check(self._sink, items, response)
+        delivered = [] if blocker is not None else [item.key for item in items]
+        await self._results.acknowledge_some(claim, delivered=delivered, rejected=rejected, response=response)
+        return blocker
 
     async def _apply_results(
         self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], result: BulkResult
@@ -147,25 +170,24 @@ class BulkSender:
         """Acknowledge by the service's results for each item; items that it could not store now stay pending."""
         results = result.results
         if results is None:
-            await self._results.acknowledge_some(claim, delivered=[item.key for item in items], response=response)
-            return None
+            return await self._acknowledge(claim, items, response)
         failed = [one for one in results if one.status >= 300]
         rejected = [one for one in failed if _is_final(one.status)]
         bad = {one.index for one in failed}
-        await self._results.acknowledge_some(
+        blocker = await self._acknowledge(
             claim,
-            delivered=[item.key for index, item in enumerate(items) if index not in bad],
-            rejected=[_rejected_item(items[one.index], one, response) for one in rejected],
-            response=response,
+            [item for index, item in enumerate(items) if index not in bad],
+            response,
+            [_rejected_item(items[one.index], one, response) for one in rejected],
         )
-        if len(rejected) < len(failed):
+        if blocker is None and len(rejected) < len(failed):
             first = next(one for one in failed if not _is_final(one.status))
             return Blocker(
                 reaction="retry",
                 sentence=f"The service could not store {len(failed) - len(rejected)} of {len(items)} entries for now "
                 f"({first.status}): {first.reason}.",
             )
-        return None
+        return blocker
 
     async def _reject(self, claim: Claim, item: Item, response: ServiceResponse[BulkResult]) -> None:
         rejected = rejection_of(item.key, response)

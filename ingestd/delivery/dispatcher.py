@@ -25,7 +25,7 @@ class Dispatcher:
 
     ``on_acknowledged`` is called with the sink after entries of it were acknowledged in the mirror. ``random`` also makes the
     idempotency keys of this run unique. ``keep_running`` supervises each lane: an unexpected exception stops only that lane,
-    which starts again. ``clock`` returns monotonic seconds.
+    which starts again. ``clock`` returns monotonic seconds. ``checks_sinks``: each lane begins with `check_sinks`.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Dispatcher:
         keep_running: KeepRunning,
         limits: DeliveryLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        checks_sinks: bool = False,
     ) -> None:
         self._keep_running = keep_running
         self._mirror = mirror
@@ -49,10 +50,12 @@ class Dispatcher:
         self._random = random
         self._on_acknowledged = on_acknowledged
         self._clock = clock
+        self._checks_sinks = checks_sinks
         self._connect(client, limits or DeliveryLimits())
         self._next: tuple[ServiceClient, DeliveryLimits] | None = None
         self._is_running = False
         self._lanes: dict[int, Lane] = {}
+        self._unknown: dict[int, int] = {}
         self._wakeups = ChangeSignal()
         self._checked_at = -1
         """The generation of the wake-ups when the mirror was last asked for lanes."""
@@ -127,8 +130,10 @@ class Dispatcher:
                             limits=self.limits,
                             limiter=self.limiter,
                             nonce=self._nonce,
+                            unknown=self._unknown,
                             on_acknowledged=partial(self._on_acknowledged, state.address),
                             on_report=self.changes.notify,
+                            checks_sink=self._checks_sinks,
                         )
                         lane.wake()
                         self._lanes[state.id] = lane
@@ -148,6 +153,11 @@ class Dispatcher:
         if sink is None:
             for lane in self._lanes.values():
                 lane.wake()
+
+    def check_sinks(self) -> None:
+        """Have every lane look whether the service still has its sink; the entries of a lost one are pending again."""
+        for lane in self._lanes.values():
+            lane.check_sink()
 
     def retry_now(self) -> None:
         """End the wait of every lane that backs off or is paused; after a corrected key or configuration, for example."""

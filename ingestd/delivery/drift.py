@@ -12,9 +12,12 @@ import polars as pl
 from ingestd.client.service import ServiceClient
 from ingestd.client.sink_stream import SignedRow, signed_row_of
 from ingestd.core.address import SinkAddress
+from ingestd.delivery.delivery_limits import MissingSink
+from ingestd.delivery.lost_sink import is_lost, stopped_by
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import Deliverable, LaneState
 from ingestd.settings.drift import Mode
+from ingestd.telemetry.catalogue.delivery import SinkLost
 from ingestd.telemetry.catalogue.drift import (
     DriftAdopted,
     DriftCheckFailed,
@@ -29,31 +32,50 @@ from ingestd.telemetry.event import Emit
 _FRAME = {"key": str, "value": str, "data_type": str, "author": str}
 
 
+LOST = "The service no longer has the sink. It is created again with all its entries."
+"""The failure of a check of a lost sink."""
+
+
 class DriftCheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one sink.
 
-    ``status``: None if no entry was ever delivered. ``handled``: the number of entries repaired or adopted.
+    ``status``: None if no entry was ever delivered, or the sink was lost. ``handled``: the number of entries repaired or adopted.
+    ``lost``: the service no longer has the sink, and all its entries are pending.
     """
 
     sink: str
     status: DriftStatus | None
     handled: int = 0
+    lost: bool = False
 
 
 class DriftChecker:
-    """Checks sinks: several at the same time, but each of them once at a time. It closes its clients."""
+    """Checks sinks: several at the same time, but each of them once at a time. It closes its clients.
 
-    def __init__(self, *, mirror: Deliverable, drift: DriftKeeper, client: ServiceClient, emit: Emit) -> None:
+    ``missing_sink``: as in the settings of the service.
+    """
+
+    def __init__(
+        self,
+        *,
+        mirror: Deliverable,
+        drift: DriftKeeper,
+        client: ServiceClient,
+        emit: Emit,
+        missing_sink: MissingSink = "create",
+    ) -> None:
         self._mirror = mirror
         self._drift = drift
         self.client = client
+        self._missing_sink = missing_sink
         self._emit = emit
         self._locks: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._readings: Counter[ServiceClient] = Counter()
 
-    async def use_client(self, client: ServiceClient) -> None:
+    async def use_client(self, client: ServiceClient, *, missing_sink: MissingSink) -> None:
         """Send later requests with another client. The former one is closed when it reads no sink any more."""
         former, self.client = self.client, client
+        self._missing_sink = missing_sink
         await self._close_if_unused(former)
 
     async def aclose(self) -> None:
@@ -85,6 +107,8 @@ class DriftChecker:
             if lane is None or not lane.sink_id or not lane.adopted:
                 return DriftCheckResult(sink=str(address), status=None)
             status = await self._compare(lane, unexplained, doubt=doubt)
+            if status is None:
+                return DriftCheckResult(sink=str(address), status=None, lost=True)
             if status.failure:
                 self._emit(DriftCheckFailed(sink=str(address), sentence=status.failure))
                 return DriftCheckResult(sink=str(address), status=status)
@@ -92,7 +116,8 @@ class DriftChecker:
             handled = await self._handle(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
             return DriftCheckResult(sink=str(address), status=status, handled=handled)
 
-    async def _compare(self, lane: LaneState, unexplained: RemoveUnexplained, *, doubt: bool) -> DriftStatus:
+    async def _compare(self, lane: LaneState, unexplained: RemoveUnexplained, *, doubt: bool) -> DriftStatus | None:
+        """Return the result of the comparison; None: the service has lost the sink, and its entries are pending again."""
         check = await self._drift.begin_check(lane.id)
 
         async def take(rows: list[SignedRow]) -> None:
@@ -108,12 +133,24 @@ class DriftChecker:
             if response.value is not None:
                 ended = True
                 return await self._drift.end_check(check, unexplained=unexplained, doubt=doubt)
+            if response.outcome.remedy == "missing" and await is_lost(client, lane):
+                if self._missing_sink == "create":
+                    ended = True
+                    await self._end_lost(check, lane)
+                    return None
+                failure = stopped_by(lane.address, lane.sink_id).sentence
         finally:
             self._readings[client] -= 1
             await self._close_if_unused(client)
             if not ended:
                 await self._drift.abandon_check(check, failure)
         return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)
+
+    async def _end_lost(self, check: int, lane: LaneState) -> None:
+        """Have the entries of a lost sink pending again; the lane creates it."""
+        await self._mirror.forget_sink(lane.id, lost=lane.sink_id)
+        await self._drift.abandon_check(check, LOST)
+        self._emit(SinkLost(sink=str(lane.address), sink_id=lane.sink_id))
 
     async def _handle(self, lane: LaneState, pipelines: Collection[str], mode: Mode, *, remove_added: bool) -> int:
         if mode == "repair":

@@ -20,10 +20,11 @@ _RAW = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it."""
+    """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it. ``oldest``: see `ClaimPart`."""
 
     kind: Kind
     segment: int
+    oldest: int
     key: str
     value: str | None
     data_type: str | None
@@ -53,6 +54,7 @@ def split_items(claim: Claim) -> list[Item]:
                 Item(
                     kind=part.kind,
                     segment=part.segment,
+                    oldest=part.oldest,
                     key=item.key,
                     value=item.value,
                     data_type=item.data_type,

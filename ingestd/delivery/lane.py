@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, Literal
 
 from ingestd.client.service import ServiceClient
@@ -20,6 +20,7 @@ from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter, Permit
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleSender
@@ -34,7 +35,8 @@ from ingestd.telemetry.event import Emit
 class Lane:
     """Delivers the pending entries of one sink.
 
-    ``on_report`` is called when the report changes, ``on_acknowledged`` after entries are acknowledged in the mirror.
+    ``checks_sink``: the first turn looks whether the service still has the sink. ``on_report`` is called when the report changes,
+    ``on_acknowledged`` after entries are acknowledged in the mirror. ``unknown``: see `ReadBack`.
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class Lane:
         limits: DeliveryLimits,
         limiter: Limiter,
         nonce: str,
+        unknown: MutableMapping[int, int],
         on_acknowledged: Callable[[], None],
         on_report: Callable[[], None],
+        checks_sink: bool = False,
     ) -> None:
         self.id = state.id
         self._address = state.address
@@ -64,6 +68,7 @@ class Lane:
         self._on_acknowledged = on_acknowledged
         self._on_report = on_report
         self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
+        self._read_back = ReadBack(state, client=client, keys=self._keys, unknown=unknown)
         self._results = ClaimResults(
             mirror=mirror, sink=state.id, address=state.address, emit=emit, on_progress=self._on_progress
         )
@@ -76,6 +81,7 @@ class Lane:
             keys=self._keys,
             limiter=limiter,
             limits=limits,
+            read_back=self._read_back,
         )
         self._sender: BulkSender | SingleSender | None = None
         self._sink: ResolvedSink | None = None
@@ -89,6 +95,7 @@ class Lane:
         self._all_claimed: tuple[int, int] | None = None
         """The wake-ups and releases before the last claim, if that took all that was pending; None: it left something."""
         self._retry = ChangeSignal()
+        self._is_check_due = checks_sink
         self._failures = 0
         self._reason = ""
         """Why the lane is blocked; empty: it is not."""
@@ -103,12 +110,18 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up."""
+        """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up or check."""
         status = self._report.status
-        return status == "paused" or (status == "idle" and self._checked_at == self._wakeups.generation)
+        is_handled = self._checked_at == self._wakeups.generation and not self._is_check_due
+        return status == "paused" or (status == "idle" and is_handled)
 
     def wake(self) -> None:
         """Notify the lane of pending entries. An idle lane checks at once; a blocked lane completes its wait."""
+        self._wakeups.notify()
+
+    def check_sink(self) -> None:
+        """Look whether the service still has the sink, also without pending entries."""
+        self._is_check_due = True
         self._wakeups.notify()
 
     def retry_now(self) -> None:
@@ -166,6 +179,9 @@ class Lane:
 
     async def _resolve_and_deliver(self) -> Blocker | None:
         """Deliver until no pending entry is left or the lane is blocked."""
+        if self._is_check_due and (blocker := await self._find_loss()) is not None:
+            return blocker
+        self._is_check_due = False
         if self._sink is None:
             state = await self._mirror.lane(self.id)
             if state is None or not state.pending:
@@ -177,6 +193,16 @@ class Lane:
             self._use_sink(resolved)
         return await self._deliver()
 
+    async def _find_loss(self) -> Blocker | None:
+        """Have the entries of a lost sink pending again. A delivery of pending entries finds the loss itself."""
+        state = await self._mirror.lane(self.id)
+        if state is None or state.pending or not state.adopted:
+            return None
+        blocker = await self._resolver.check(state)
+        if blocker is None and (known := await self._mirror.lane(self.id)) is not None and not known.adopted:
+            self._sink = None
+        return blocker
+
     def _use_sink(self, sink: ResolvedSink) -> None:
         self._sink = sink
         if sink.bulk is None:
@@ -187,6 +213,7 @@ class Lane:
                 keys=self._keys,
                 limiter=self._limiter,
                 limits=self._limits,
+                read_back=self._read_back,
                 on_blocked=self._on_blocked,
             )
         else:
@@ -196,6 +223,7 @@ class Lane:
                 results=self._results,
                 keys=self._keys,
                 limiter=self._limiter,
+                read_back=self._read_back,
                 on_too_large=self._on_too_large,
                 on_blocked=self._on_blocked,
             )
@@ -291,6 +319,7 @@ class Lane:
         sender = self._sender
         size = sum(len(part.body) for part in claim.parts)
         self._unacknowledged_bytes += size
+        is_over = False
         try:
             if isinstance(sender, BulkSender) and permit is not None:
                 await sender.send(claim, permit)
@@ -298,8 +327,11 @@ class Lane:
                 await sender.send(claim)
             else:
                 raise AssertionError("a lane sends only after its sink is resolved, and in bulk with a permit")
+            is_over = True
         finally:
             self._unacknowledged_bytes -= size
+            if not is_over:
+                self._read_back.note(part.segment for part in claim.parts)
         if isinstance(sender, SingleSender) and sender.is_bulk_announced and self._blocker is None:
             # The service offers bulk now: resolve the sink again to learn its limits.
             self._sink = None

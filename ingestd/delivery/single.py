@@ -20,6 +20,7 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, split_items
 from ingestd.delivery.limiter import Limiter, Permit
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, RejectedEntry
 
@@ -103,9 +104,12 @@ class SingleSender:
         keys: IdempotencyKeys,
         limiter: Limiter,
         limits: DeliveryLimits,
+        read_back: ReadBack,
         on_blocked: Callable[[Blocker], None],
     ) -> None:
         self._client = client
+        self._sink = sink
+        self._read_back = read_back
         self._sink_ids = (sink.workspace, sink.sink)
         self._create_path, self._update_path = f"{sink}/", f"{sink}/mass"
         self._results = results
@@ -195,14 +199,14 @@ class SingleSender:
             except Unaddressable as error:
                 return RejectedEntry(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
             last = response
-            self._record_response(response)
+            self._record_response(response, item)
             remedy = remedy_of(response, len(item.raw))
             following = next_step(step, remedy, value_is_null=is_null, update_with=update_with)
             if following == "done" and step == "mass_update_entry" and _has_wrong_type(item, response):
                 following = "patch_entry"
             match following:
                 case "done":
-                    return item.key, response
+                    return await self._read_back.check(self._sink, (item,), response) or item.key, response
                 case "reject":
                     return rejection_of(item.key, response), response
                 case "stop":
@@ -218,7 +222,8 @@ class SingleSender:
         )
         return Blocker(reaction="retry", sentence=sentence), last
 
-    def _record_response(self, response: ServiceResponse[Any]) -> None:
+    def _record_response(self, response: ServiceResponse[Any], item: Item) -> None:
+        self._read_back.note_response(response, (item.segment,))
         self._limiter.record_response(response, size=1)
         self.is_bulk_announced = self.is_bulk_announced or response.bulk is not None
         if not response.ok and response.status is not None:

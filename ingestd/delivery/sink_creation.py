@@ -17,6 +17,7 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, split_items
 from ingestd.delivery.limiter import Limiter
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Deliverable
 from ingestd.telemetry.catalogue.delivery import SinkCreated
@@ -38,6 +39,7 @@ class SinkCreation:
         keys: IdempotencyKeys,
         limiter: Limiter,
         limits: DeliveryLimits,
+        read_back: ReadBack,
     ) -> None:
         self._mirror = mirror
         self._client = client
@@ -46,6 +48,7 @@ class SinkCreation:
         self._results = results
         self._keys = keys
         self._limiter = limiter
+        self._read_back = read_back
         self._items = limits.create_items
         self._bytes = limits.create_bytes
         self.is_running = False
@@ -74,12 +77,14 @@ class SinkCreation:
                 await self._results.acknowledge_unsent(claim)
                 return None
             response = await self._request(workspace, first)
+            self._read_back.note_response(response, (part.segment for part in claim.parts))
             if response.value is not None and response.value.entries is not None and not response.replayed:
                 await self._remember(lane, workspace, response.value, adopted=True, entries=len(first))
                 await self._results.acknowledge_all(claim, response)
                 return ResolvedSink(workspace=workspace, sink=response.value.id, bulk=response.bulk or bulk)
             await self._results.release(claim, response)
         except asyncio.CancelledError:
+            self._read_back.note(part.segment for part in claim.parts)
             await self._results.release(claim)
             raise
         if response.outcome.remedy in {"reject", "shrink"}:

@@ -11,17 +11,21 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.client.records.summaries import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.client.sink_stream import Row, row_of
 from ingestd.core.address import SinkAddress
+from ingestd.core.normal_form import nfc
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter
+from ingestd.delivery.lost_sink import find_sink, is_lost, stopped_by
+from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_creation import SinkCreation
 from ingestd.mirror.port import Deliverable, LaneState
@@ -49,7 +53,9 @@ class SinkResolver:
         keys: IdempotencyKeys,
         limiter: Limiter,
         limits: DeliveryLimits,
+        read_back: ReadBack,
     ) -> None:
+        self._read_back = read_back
         self._mirror = mirror
         self._client = client
         self._address = address
@@ -67,6 +73,7 @@ class SinkResolver:
             keys=keys,
             limiter=limiter,
             limits=limits,
+            read_back=read_back,
         )
 
     @property
@@ -79,18 +86,36 @@ class SinkResolver:
         workspace = await self._find_workspace()
         if isinstance(workspace, Blocker):
             return workspace
-        listed = self._record(await self._client.list_sinks(workspace))
-        if listed.value is None:
-            await self._results.record_attempt(listed)
-            if listed.outcome.remedy in {"missing", "reject"}:
-                return self._unknown_workspace(listed.outcome.sentence)
-            return blocker_of(listed.outcome)
-        sink = await self._find_remembered(workspace, state, listed.value) or self._find_addressed(listed.value)
+        listed = await self._list(workspace)
+        if isinstance(listed, Blocker):
+            return listed
+        sink = await self._find_remembered(workspace, state, listed.value or ()) or self._find_addressed(
+            listed.value or ()
+        )
+        if sink is None and listed.fenced and self._read_back.has_unknown_outcomes:
+            # A late request must not create the sink between this list and the next creation.
+            fenced = self._record(await self._client.fence(workspace))
+            if fenced.outcome.remedy != "missing":
+                await self._results.record_attempt(fenced)
+                return blocker_of(fenced.outcome)
+            listed = await self._list(workspace)
+            if isinstance(listed, Blocker):
+                return listed
+            sink = self._find_addressed(listed.value or ())
         if sink is None:
             return await self._creation.create(state.id, workspace, listed.bulk)
         if isinstance(sink, SinkSummary) and (sink.id != state.sink_id or not state.adopted):
             sink = await self._adopt(state.id, workspace, sink)
         return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed.bulk)
+
+    async def _list(self, workspace: str) -> ServiceResponse[tuple[SinkSummary, ...]] | Blocker:
+        listed = self._record(await self._client.list_sinks(workspace))
+        if listed.value is not None:
+            return listed
+        await self._results.record_attempt(listed)
+        if listed.outcome.remedy in {"missing", "reject"}:
+            return self._unknown_workspace(listed.outcome.sentence)
+        return blocker_of(listed.outcome)
 
     def _record(self, response: ServiceResponse[T]) -> ServiceResponse[T]:
         self._limiter.record_response(response)
@@ -102,7 +127,7 @@ class SinkResolver:
 
     async def _find_workspace(self) -> str | Blocker:
         """Return the id of the workspace, which may be configured by its label."""
-        wanted = self._address.workspace.strip()
+        wanted = nfc(self._address.workspace.strip())
         if _UUID.fullmatch(wanted):
             return wanted.lower()
         response = self._record(await self._client.list_workspaces())
@@ -110,7 +135,7 @@ class SinkResolver:
             await self._results.record_attempt(response)
             is_rejected = response.outcome.remedy in {"missing", "reject"}
             return blocker_of(response.outcome, reaction="pause" if is_rejected else None)
-        found = [workspace for workspace in response.value if wanted in {workspace.label.strip(), workspace.id}]
+        found = [workspace for workspace in response.value if wanted in {nfc(workspace.label.strip()), workspace.id}]
         if len(found) == 1:
             return found[0].id
         if found:
@@ -135,37 +160,42 @@ class SinkResolver:
         """Return the sink that the mirror remembers; None if the service no longer has it, and the mirror forgets it."""
         if not state.sink_id:
             return None
-        found = next((sink for sink in listed if sink.id == state.sink_id), None)
-        if found is not None:
+        found = await find_sink(self._client, replace(state, workspace_id=workspace), listed)
+        if isinstance(found, SinkSummary):
             return found
-        # A list alone is no proof. To forget the sink means to write every entry again, so the sink itself is requested.
-        response = self._record(await self._client.get_sink(workspace, state.sink_id))
-        if response.value is not None:
-            return response.value
-        await self._results.record_attempt(response)
-        if response.outcome.remedy != "missing":
-            return blocker_of(response.outcome)
+        await self._results.record_attempt(self._record(found))
+        if found.outcome.remedy != "missing":
+            return blocker_of(found.outcome)
+        return await self._lose(state)
+
+    async def check(self, state: LaneState) -> Blocker | None:
+        """Look whether the service still has the remembered sink; if it has lost it, its entries are pending again.
+
+        A blocker says that the sink is not created again. A service that is away shows nothing, so its failures do not count.
+        """
+        response = await self._client.get_sink(state.workspace_id, state.sink_id)
+        if response.outcome.remedy != "missing" or not await is_lost(self._client, state):
+            return None
+        return await self._lose(state)
+
+    async def _lose(self, state: LaneState) -> Blocker | None:
+        """Forget a sink that the service has lost, unless the configuration forbids it."""
         if self._missing_sink == "stop":
-            return Blocker(
-                reaction="pause",
-                sentence=f"The service no longer has the sink {state.sink_id} of {self._address}. It is not created again, "
-                "because service.missing_sink is 'stop'. Restore the sink, or set it to 'create' to write all its entries "
-                "again.",
-            )
-        await self._mirror.forget_sink(state.id)
+            return stopped_by(self._address, state.sink_id)
+        await self._mirror.forget_sink(state.id, lost=state.sink_id)
         self._keys.record_refusal()
         self._emit(SinkLost(sink=str(self._address), sink_id=state.sink_id))
         return None
 
     def _find_addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """Return the sink with the configured address; None if it must be created."""
-        name = self._address.name.strip()
+        name = nfc(self._address.name.strip())
         if self._address.by == "label":
-            found = [sink for sink in listed if sink.label.strip() == name]
+            found = [sink for sink in listed if nfc(sink.label.strip()) == name]
         elif self._address.by == "id":
             found = [sink for sink in listed if sink.id.lower() == name.lower()]
         else:
-            found = [sink for sink in listed if (sink.visible_id or "").lower() == name.lower()]
+            found = [sink for sink in listed if nfc(sink.visible_id or "").lower() == name.lower()]
         if len(found) == 1:
             return found[0]
         if found:

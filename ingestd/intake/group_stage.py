@@ -36,6 +36,8 @@ class GroupStage:
         self._height = 0
         self._file = SpillFile(folder, parts=PARTS, content="groups")
         self._numbered = True
+        self.lacks_group = False
+        """Whether a rejected record belongs to no group."""
 
     def __enter__(self) -> Self:
         return self
@@ -69,6 +71,7 @@ class GroupStage:
         for some in _slices(batch):
             states, rejected = self._aggregation.states(some)
             rejects += rejected
+            self.lacks_group = self.lacks_group or self._aggregation.count_rejected(states) < len(rejected)
             self._memory.append(states)
             self._height += states.height
             if self._height >= self._most:

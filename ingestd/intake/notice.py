@@ -27,6 +27,7 @@ class SourceHealth(msgspec.Struct, frozen=True, kw_only=True):
     connected_since: float | None = None
     lag_seconds: float | None = None
     dropped: int = 0
+    stays_connected: bool = True
 
 
 class Failures:

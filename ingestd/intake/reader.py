@@ -421,6 +421,7 @@ class Reader:
             connected_since=found.connected_since,
             lag_seconds=found.lag_seconds,
             dropped=found.dropped,
+            stays_connected=found.stays_connected,
         )
 
     def unacknowledged(self, partition: str) -> OperatorNotice | None:

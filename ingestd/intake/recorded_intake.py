@@ -13,8 +13,8 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
-from ingestd.core.record import Cursor, Deletes, Partition, Reject
-from ingestd.mirror.port import Amendment, Intake, PartitionState, RunSummary, Snapshot
+from ingestd.core.record import Cursor, Partition, Reject
+from ingestd.mirror.port import Amendment, Intake, PartitionState, Removal, RunSummary, Snapshot
 
 _PAGE = 65_536
 """Row hashes that are added to a digest at a time."""
@@ -117,7 +117,7 @@ class RecordedIntake:
         *,
         cursor: Cursor,
         seen: Snapshot | None,
-        deletes: Deletes,
+        deletes: Removal,
         partial: bool = False,
         reasons: Sequence[str] = (),
         amendment: Amendment | None = None,

@@ -18,8 +18,9 @@ from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
 from ingestd.intake.entry_sorter import EntrySorter
 from ingestd.intake.group_stage import GroupStage
+from ingestd.intake.rejected_names import RejectedNames
 from ingestd.intake.spill_file import SpillFile
-from ingestd.mirror.port import Intake, PartitionState, RunSummary
+from ingestd.mirror.port import Intake, PartitionState, RunSummary, Snapshot
 from ingestd.process.progress import note_progress
 from ingestd.process.redaction import redact_text
 from ingestd.sdk.batches import attach_rejects
@@ -86,6 +87,9 @@ class Run:
         self._resolves: list[str] = []
         self._partial = False
         self._amended = AmendedRecords()
+        self._unread: list[pl.Series] = []
+        self._names_all = True
+        """Whether the keys of all rejected records are known; see `RejectedNames`."""
         self._last: Batch | None = None
         self._cursor: Cursor = {}
         self._header_known = False
@@ -123,6 +127,7 @@ class Run:
         read = batch.records.height + len(batch.rejects)
         rejects = groups.add(batch)
         self._collect(batch, [(reject, None) for reject in rejects], read=read)
+        self._names_all = self._names_all and not groups.lacks_group
         if len(self._rejects) >= _ENTRIES_IN_COMMIT:
             self._commit(run, batch)
         if not batch.last:
@@ -146,10 +151,18 @@ class Run:
             elif not is_new.all():
                 records, positions, hashes = records.filter(is_new), positions.filter(is_new), hashes.filter(is_new)
         mapped = self._mapping.apply(records, positions, hashes, batch.facts)
+        entries = [mapped.entries]
+        names = RejectedNames(self._mapping)
+        if self._partition.snapshot and self._partition.deletes == "remove":
+            entries += names.of_source(batch, are_groups=self._groups is not None)
+            entries += names.of_mapping(records, positions, hashes, batch.facts, mapped.rejects)
+            self._unread.extend(names.hashes)
         if batch.partial:
-            self._amended.add(batch, mapped.entries)
-        if mapped.entries.height:
-            self._entries.append(mapped.entries)
+            rejected = () if names.is_complete else (*batch.rejects, *(reject for reject, _ in mapped.rejects))
+            self._amended.add(batch, (one["key"] for one in entries), kept=(one.position for one in rejected))
+        else:
+            self._names_all = self._names_all and names.is_complete
+        self._entries += [one for one in entries if one.height]
         self._collect(batch, [*((reject, None) for reject in batch.rejects), *mapped.rejects], read=read)
         collected = sum(entries.height for entries in self._entries) + len(self._rejects)
         # New entries of a snapshot can wait for its end; the cursor of an incremental partition moves with each batch.
@@ -170,9 +183,12 @@ class Run:
                 )
             )
         seen = self._difference.seen() if self._partition.snapshot else None
+        if seen is not None and self._unread:
+            seen = Snapshot(hashes=pl.concat([seen.hashes, *self._unread]), sections=seen.sections)
+        deletes = self._partition.deletes if self._names_all else "defer"
         return self._stored_by(
             lambda: self._mirror.finish_run(
-                run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes, reasons=self._hold_reasons()
+                run, cursor=batch.cursor, seen=seen, deletes=deletes, reasons=self._hold_reasons()
             )
         )
 

@@ -457,7 +457,7 @@ class _ReaderTask:
             self._to_read = True
             raise
         report = made.report
-        self.has_failed = bool(report.failure)
+        self.has_failed = bool(report.failure or report.rejected)
         if report.away:
             self._failures += 1
             asked = min(report.retry_after, _LONGEST_RETRY_SECONDS)

@@ -34,6 +34,9 @@ from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Pos
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
 
+Removal: TypeAlias = Deletes | Literal["defer"]
+"""What a complete reading does with entries that none of its records names: `Deletes`, or leave that to the next reading."""
+
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """The change that the service probably needs: a new entry, a changed entry, a removal."""
 
@@ -127,12 +130,14 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a partial reading.
 
     ``positions``: those of the records that were read or found removed; None: there are too many. ``keys``: the entries that the
-    records produce now. ``is_complete``: it and the readings before it have found every change.
+    records produce or name now. ``kept``: positions of rejected records with unknown keys; the entries there stay.
+    ``is_complete``: it and the readings before it have found every change.
     """
 
     positions: pl.Series | None
     keys: pl.Series
     is_complete: bool
+    kept: Sequence[str] = ()
 
 
 class RetriedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,9 +211,11 @@ class Intake(Protocol):
     ) -> int:
         """Commit one batch and return the number of changed entries.
 
-        ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
-        the order of the records; of equal keys the last wins. A column ``deadband`` (String, null: none) may state how far the
-        value may be from that of the mirror without being sent; see `is_within_band`. ``rejects``: each with its row hash,
+        ``entries``: ``key`` (in the Unicode form NFC, as the service stores it), ``value``, ``data_type`` (String),
+        ``row_hash`` (UInt64), ``position`` (Int64 or String), in the order of the records; of equal keys the last wins. An entry
+        without a value belongs to a rejected record: it keeps the value that the mirror has, and is not created. A column
+        ``deadband`` (String, null: none) may state how far the value may be from that of the mirror without being sent; see
+        `is_within_band`. ``rejects``: each with its row hash,
         None if the record could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of
         rejections of the pipeline that are resolved now; a reference that matches no current rejection is ignored.
         """
@@ -219,7 +226,7 @@ class Intake(Protocol):
         *,
         cursor: Cursor,
         seen: Snapshot | None,
-        deletes: Deletes,
+        deletes: Removal,
         partial: bool = False,
         reasons: Sequence[str] = (),
         amendment: Amendment | None = None,
@@ -228,7 +235,8 @@ class Intake(Protocol):
 
         ``seen``: all records of a snapshot reading; with ``deletes`` "remove", entries of missing records are removed.
         None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
-        that ``collided`` nothing is recorded as read.
+        that ``collided`` nothing is recorded as read. "defer": a rejected record may name any entry, so none is removed, and the
+        next reading of the partition maps all records.
 
         ``reasons``: why the caller holds the run, a sentence each. A run that would change no entry passes all the same.
 
@@ -323,7 +331,8 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     """A sink in the mirror.
 
     ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its
-    entries have been read into the mirror.
+    entries have been read into the mirror. ``claimed_before``: the newest segment of any sink that an earlier
+    process has claimed.
     """
 
     id: int
@@ -332,19 +341,22 @@ class LaneState(msgspec.Struct, frozen=True, kw_only=True):
     sink_id: str
     adopted: bool
     pending: int
+    claimed_before: int = 0
 
 
 class ClaimPart(msgspec.Struct, frozen=True, kw_only=True):
     """The live items of one segment: ``body`` is the JSON array of items for the request.
 
     An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are
-    all live items of the segment; False if the limits of the claim cut it.
+    all live items of the segment; False if the limits of the claim cut it. ``oldest``: the oldest segment that had one of their
+    keys while it was pending.
     """
 
     segment: int
     kind: Kind
     items: int
     body: bytes
+    oldest: int
     whole: bool = True
 
 
@@ -418,8 +430,12 @@ class Deliverable(Protocol):
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
         """Store the service's ids of a sink."""
 
-    async def forget_sink(self, sink: int) -> None:
-        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates."""
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates.
+
+        ``lost``: the service's id of the lost sink; if the mirror remembers another one, nothing changes. Return whether the
+        sink was forgotten.
+        """
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.

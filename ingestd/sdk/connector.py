@@ -77,7 +77,6 @@ class SourceContext:
         """
         if self.cache_folder is None:
             return None
-        self.cache_folder.parent.parent.mkdir(parents=True, exist_ok=True)
         with private_folder(self.cache_folder, create=True) as folder:
             os.close(
                 os.open(
@@ -93,13 +92,15 @@ class ConnectionHealth:
 
     ``sentence``: what an operator should know, without a secret. ``connected_since``: seconds since the epoch; None: not
     connected. ``lag_seconds``: how old the oldest message is that was not read yet; None: unknown. ``dropped``: messages that the
-    source could not give to the connector, since the daemon started.
+    source could not give to the connector, since the daemon started. ``stays_connected``: False if a connection is open during a
+    reading only; then it is not reported that there is none.
     """
 
     sentence: str
     connected_since: float | None = None
     lag_seconds: float | None = None
     dropped: int = 0
+    stays_connected: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

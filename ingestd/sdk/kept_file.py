@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,6 +12,9 @@ from pathlib import Path
 
 MAX_BYTES = 1024 * 1024
 """The largest content of a kept file."""
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class KeptFile:
@@ -64,20 +68,37 @@ class KeptFile:
             return
         write_kept(self._folder, self._name, content)
 
+    def write_first(self, content: bytes) -> bytes:
+        """Store the content if there is none, and return what is stored.
+
+        Also a process that only looks, such as `ingestd check`, stores it: for what the other side must know before the source is
+        used first, such as a certificate.
+
+        Raises:
+            OSError: the file can't be written, or is larger than `MAX_BYTES`.
+        """
+        if self._folder is not None and self.read() is None:
+            write_kept(self._folder, self._name, content, replace=False)
+        stored = self.read()
+        return content if stored is None else stored
+
 
 @contextmanager
-def private_folder(folder: Path, *, owner: os.stat_result | None = None, create: bool = False) -> Iterator[int]:
+def private_folder(folder: Path, *, create: bool = False) -> Iterator[int]:
     """Open a folder of a pipeline, such as ``i.db.connectors/NAME``, and yield its descriptor. Neither of the two may be a link.
 
-    ``create``: make missing ones with mode 0700. As root they are given to ``owner``, if one is named.
+    ``create``: make missing folders, these two with mode 0700.
 
     Raises:
         OSError: a folder is missing, is a link or can't be opened.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    if create:
+        _make_folders(folder.parent.parent)
     with ExitStack() as opened:
         descriptor = os.open(folder.parent.parent, flags)
         opened.callback(os.close, descriptor)
+        owner = os.fstat(descriptor)
         for name in (folder.parent.name, folder.name):
             made = False
             if create:
@@ -87,14 +108,8 @@ def private_folder(folder: Path, *, owner: os.stat_result | None = None, create:
             descriptor = os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
             opened.callback(os.close, descriptor)
             if made:
-                give(descriptor, owner)
+                _give(descriptor, owner)
         yield descriptor
-
-
-def give(descriptor: int, owner: os.stat_result | None) -> None:
-    """Give a file or folder that this process created to the owner and its group, if this process is root."""
-    if owner is not None and os.geteuid() == 0:
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def read_kept(folder: int, name: str) -> bytes:
@@ -110,26 +125,45 @@ def read_kept(folder: int, name: str) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def write_kept(folder: Path, name: str, content: bytes, *, owner: os.stat_result | None = None) -> None:
-    """Write a kept file durably. As root it is given to ``owner``, if one is named.
+def write_kept(folder: Path, name: str, content: bytes, *, replace: bool = True) -> None:
+    """Write a kept file durably. If root writes it, it belongs to the owner of the folder of the state file.
+
+    ``replace``: False leaves a file that exists as it is.
 
     Raises:
         OSError: the file can't be written.
     """
-    part = f".{name}.part"
-    folder.parent.parent.mkdir(parents=True, exist_ok=True)
-    with private_folder(folder, owner=owner, create=True) as parent:
-        with suppress(FileNotFoundError):  # a crash left it
-            os.unlink(part, dir_fd=parent)
+    part = f".{name}.{secrets.token_hex(8)}.part"
+    with private_folder(folder, create=True) as parent:
         try:
             handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=parent)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 file.flush()
-                give(handle, owner)
+                _give(handle, os.fstat(parent))
                 os.fsync(handle)
-            os.replace(part, name, src_dir_fd=parent, dst_dir_fd=parent)
+            if replace:
+                os.replace(part, name, src_dir_fd=parent, dst_dir_fd=parent)
+            else:
+                with suppress(FileExistsError):  # another process was first
+                    os.link(part, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=parent)
         os.fsync(parent)
+
+
+def _make_folders(folder: Path) -> None:
+    """Create a folder and those above it. If root creates one, it belongs to the owner of the one above."""
+    if folder.is_dir():
+        return
+    _make_folders(folder.parent)
+    folder.mkdir(exist_ok=True)
+    if os.geteuid() == 0:
+        owner = folder.parent.stat()
+        os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _give(descriptor: int, owner: os.stat_result) -> None:
+    if os.geteuid() == 0:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)

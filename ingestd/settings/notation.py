@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.normal_form import nfc
 from ingestd.core.phrases import nearest
 from ingestd.settings.cron import CronError, check_cron
 from ingestd.settings.node import described_value
@@ -93,12 +94,13 @@ class SinkNotation(SettingsPart):
         return visible_id
 
     def address(self) -> SinkAddress:
-        """Return the address of the sink."""
+        """Return the address of the sink. The service stores labels in NFC, so both forms of one are one sink."""
+        workspace = nfc(self.workspace)
         if self.label is not None:
-            return SinkAddress(workspace=self.workspace, by="label", name=self.label)
+            return SinkAddress(workspace=workspace, by="label", name=nfc(self.label))
         if self.id is not None:
-            return SinkAddress(workspace=self.workspace, by="id", name=self.id)
-        return SinkAddress(workspace=self.workspace, by="visible_id", name=self.visible_id or "")
+            return SinkAddress(workspace=workspace, by="id", name=self.id)
+        return SinkAddress(workspace=workspace, by="visible_id", name=nfc(self.visible_id or ""))
 
 
 class EveryNotation(SettingsPart):

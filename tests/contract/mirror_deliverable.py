@@ -276,6 +276,21 @@ class DeliverableSuite:
         await stage.deliverable.release(claim)
         assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("a", "2")]
 
+    async def test_a_replaced_value_is_as_old_as_the_first_one_that_may_have_been_sent(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        (first,) = (claim := await stage.claim(lane)).parts
+        assert first.oldest == first.segment
+        await stage.deliverable.release(claim)
+        for value in "23":
+            stage.desire(scalars(a=value))
+        claim = await stage.claim(lane)
+        (replaced,) = (part for part in claim.parts if b'"a"' in part.body)
+        assert replaced.oldest == first.segment < replaced.segment
+        await stage.deliverable.acknowledge(claim)
+        stage.desire(scalars(a="4"))
+        (fresh,) = (await stage.claim(lane)).parts
+        assert fresh.oldest == fresh.segment > replaced.segment
+
     async def test_a_rejected_entry_is_not_pending_until_it_changes(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1", b="bad"))
         claim = await stage.claim(lane)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from ingestd.core.record import Deletes
-from ingestd.mirror.port import Snapshot
-from tests.contract.mirror_deliverable import held
+from ingestd.core.record import Deletes, Partition
+from ingestd.mirror.port import RejectedEntry, Snapshot
+from tests.contract.mirror_deliverable import SINK, held
 from tests.contract.mirror_drift import DriftStage, rows
 from tests.contract.mirror_intake import IntakeStage, Row, hashes
 from tests.contract.mirror_intake import entries as mapped
@@ -29,7 +29,8 @@ class OwnershipStage(DriftStage, IntakeStage):
         version: int = 1,
     ) -> None:
         """Read a whole snapshot; ``records``: the rows of the hashes if they differ from the entries."""
-        state = self.open(name, pipeline=pipeline, digest=digest)
+        partition = Partition(name=name, deletes=deletes)
+        state = self.intake.open_partition(pipeline, partition, SINK, digest)
         run = self.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None)
         present = hashes(records or entries)
         frame = mapped(entries)
@@ -186,6 +187,158 @@ class OwnershipSuite:
         assert await stage.deliver_all() == [], "nothing differs"
         stage.read_as([("a", "1")], pipeline="new", version=2)
         assert await stage.deliver_all() == [("delete", "b", None)]
+
+    # ------------------------------------------------------------------------------------------- several names of one key
+
+    @pytest.mark.parametrize("saved_first", ["from", "to"])
+    async def test_a_record_that_moves_to_the_file_of_another_pipeline_keeps_its_entry(
+        self, stage: OwnershipStage, saved_first: str
+    ) -> None:
+        stage.intake.activate(["from", "to"])
+        stage.read_as([("a", "1"), ("b", "1")], pipeline="from")
+        stage.read_as([("c", "1")], pipeline="to")
+        await stage.deliver_all()
+        after = {"from": [("b", "1")], "to": [("a", "1"), ("c", "1")]}
+        for pipeline in sorted(after, key=lambda name: name != saved_first):
+            stage.read_as(after[pipeline], pipeline=pipeline, version=2)
+        assert [key for kind, key, _ in await stage.deliver_all() if kind == "delete"] == []
+        assert [origin.pipeline for origin in stage.status.origins("a")] == ["to"]
+        assert stage.status.rejected() == 0
+        stage.read_as([("c", "1")], pipeline="to", version=3)
+        assert await stage.deliver_all() == [("delete", "a", None)], "the last one to name it removes it"
+
+    async def test_an_entry_gets_the_value_of_the_pipeline_that_still_names_it(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["one", "two", "three"])
+        for pipeline, value in (("one", "1"), ("two", "2"), ("three", "3")):
+            stage.read_as([("a", value), (pipeline, "1")], pipeline=pipeline)
+        await stage.deliver_all()
+        assert stage.status.rejected() == 2
+        stage.read_as([("one", "1")], pipeline="one", version=2)
+        assert await stage.deliver_all() == [("update", "a", "3")]
+        (one,) = stage.status.rejections(limit=9)
+        assert one.pipeline == "two"
+        assert "The value of 'three' is kept." in one.reason
+
+    async def test_an_entry_stays_with_its_pipeline_if_another_partition_of_it_names_the_key(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1")], pipeline="one", name="p")
+        stage.read_as([("a", "2"), ("q", "1")], pipeline="one", name="q")
+        stage.read_as([("a", "3")], pipeline="two")
+        await stage.deliver_all()
+        stage.read_as([("q", "1")], pipeline="one", name="q", version=2)
+        assert await stage.deliver_all() == [("update", "a", "1")]
+        assert [one.pipeline for one in stage.status.rejections(limit=9)] == ["two"]
+
+    async def test_partitions_of_a_pipeline_that_gets_the_key_do_not_conflict(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1"), ("b", "1")], pipeline="one")
+        stage.read_as([("a", "2")], pipeline="two", name="p")
+        stage.read_as([("a", "3")], pipeline="two", name="q")
+        assert stage.status.rejected() == 2
+        stage.read_as([("b", "1")], pipeline="one", version=2)
+        assert stage.status.rejected() == 0
+        assert ("create", "a", "3") in await stage.deliver_all()
+
+    async def test_a_later_name_of_a_pipeline_that_does_not_own_the_key_is_what_the_entry_becomes(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1"), ("b", "1")], pipeline="one")
+        stage.read_as([("a", "2")], pipeline="two")
+        stage.read_as([("a", "3")], pipeline="two", version=2)
+        stage.read_as([("b", "1")], pipeline="one", version=2)
+        assert ("create", "a", "3") in await stage.deliver_all()
+        stage.restart()
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("c", "1")], pipeline="two", version=3)
+        assert await stage.deliver_all() == [("create", "c", "1"), ("delete", "a", None)]
+
+    async def test_a_name_that_its_pipeline_withdrew_keeps_no_entry(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1"), ("b", "1")], pipeline="one")
+        stage.read_as([("a", "1"), ("c", "1")], pipeline="two")
+        stage.read_as([("c", "1")], pipeline="two", version=2)
+        assert stage.status.rejected() == 0
+        await stage.deliver_all()
+        stage.read_as([("b", "1")], pipeline="one", version=2)
+        assert await stage.deliver_all() == [("delete", "a", None)]
+
+    @pytest.mark.parametrize("value", ["1", "2"])
+    async def test_an_entry_that_two_partitions_of_a_pipeline_name_stays_until_both_are_without_it(
+        self, stage: OwnershipStage, value: str
+    ) -> None:
+        stage.read_as([("a", "1"), ("p", "1")], name="p")
+        stage.read_as([("a", value), ("q", "1")], name="q")
+        await stage.deliver_all()
+        stage.read_as([("q", "1")], name="q", version=2)
+        assert await stage.deliver_all() == ([("update", "a", "1")] if value == "2" else [])
+        stage.read_as([("p", "1")], name="p", version=2)
+        assert await stage.deliver_all() == [("delete", "a", None)]
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    async def test_a_pipeline_takes_over_the_source_of_another_one_that_reads_something_else_now(
+        self, stage: OwnershipStage, restarts: bool
+    ) -> None:
+        stage.intake.activate(["one", "two"], sources={"one": "x", "two": "y"})
+        stage.read_as([("a", "1"), ("b", "1")], pipeline="one", name="x")
+        stage.read_as([("c", "1")], pipeline="two", name="y")
+        await stage.deliver_all()
+        if restarts:
+            stage.restart()
+        stage.intake.activate(["one", "two"], sources={"one": "z", "two": "x"})
+        stage.read_as([("a", "2"), ("b", "1")], pipeline="two", name="x")
+        stage.read_as([("d", "1")], pipeline="one", name="z")
+        assert stage.status.rejected() == 0
+        assert await stage.deliver_all() == [("create", "d", "1"), ("update", "a", "2")]
+        stage.read_as([("b", "3")], pipeline="two", name="x", version=2)
+        assert await stage.deliver_all() == [("delete", "a", None), ("update", "b", "3")]
+
+    async def test_a_conflict_ends_when_the_other_pipeline_reads_something_else(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["one", "two"], sources={"one": "x", "two": "y"})
+        stage.read_as([("a", "1")], pipeline="one", name="x")
+        stage.read_as([("a", "2")], pipeline="two", name="y")
+        await stage.deliver_all()
+        stage.intake.activate(["one", "two"], sources={"one": "z", "two": "y"})
+        assert await stage.deliver_all() == [("update", "a", "2")], "without another reading"
+        assert stage.status.rejected() == 0
+        assert stage.open("x", pipeline="one").cursor is None, "it is read from its start if it is configured again"
+
+    async def test_a_conflict_names_the_renamed_pipeline(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["one", "two"], sources={"one": "x", "two": "y"})
+        stage.read_as([("a", "1")], pipeline="one", name="x")
+        stage.read_as([("a", "2")], pipeline="two", name="y")
+        assert stage.intake.activate(["1", "two"], sources={"1": "x", "two": "y"}) == [("one", "1")]
+        (one,) = stage.status.rejections(limit=9)
+        assert "The value of '1' is kept." in one.reason
+
+    async def test_an_entry_that_the_service_refused_is_sent_again_for_its_new_owner(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["one", "two"])
+        stage.read_as([("a", "1")], pipeline="one")
+        stage.read_as([("a", "1")], pipeline="two")
+        lane = await stage.lane()
+        claim = await stage.deliverable.claim(lane, max_items=9, max_bytes=9_999)
+        assert claim is not None
+        refused = RejectedEntry(key="a", reason="Too heavy.", status=422)
+        await stage.deliverable.acknowledge_some(claim, delivered=[], rejected=[refused])
+        await stage.deliverable.release(claim)
+        stage.read_as([("b", "1")], pipeline="one", version=2)
+        assert await stage.deliver_all() == [("create", "b", "1"), ("update", "a", "1")]
+        assert stage.status.rejected() == 0
+
+    async def test_an_entry_that_another_program_removed_is_sent_again_for_its_new_owner(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["old"])
+        stage.read_as([("a", "1")], pipeline="old", name="o")
+        await stage.deliver_all()
+        assert (await stage.check(await stage.lane())).removed == 1
+        stage.intake.activate(["new"])
+        stage.read_as([("a", "1")], pipeline="new")
+        assert await stage.deliver_all() == [("update", "a", "1")]
 
     # ------------------------------------------------------------------------------------------------ unexplained entries
 

@@ -6,10 +6,12 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite import SqliteMirror
@@ -27,8 +29,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[SqliteMirror]:
-    mirror = SqliteMirror.open(path)
+def opened(path: Path, *, now: float | None = None) -> Iterator[SqliteMirror]:
+    mirror = SqliteMirror.open(path) if now is None else SqliteMirror.open(path, now=lambda: now)
     try:
         yield mirror
     finally:
@@ -223,3 +225,73 @@ async def test_a_sink_that_no_earlier_state_file_wrote_keeps_unexplained_entries
 
 
 _ROW = ("key", "value", "data_type")
+
+
+def test_each_start_is_a_newer_attempt_of_the_same_writer_also_after_a_kill_and_with_a_slow_clock(
+    path: Path,
+) -> None:
+    seen = []
+    for now in (1_000.0, 1_000.0, 5.0, 5_000_000.0):
+        mirror = SqliteMirror.open(path, now=lambda now=now: now)  # type: ignore[misc]
+        seen.append(mirror.sequence.writer)
+        # After kill -9 no file is closed cleanly, and the lock is free.
+        killed = path.parent.with_name(f"killed-{len(seen)}")
+        shutil.copytree(path.parent, killed)
+        mirror.close()
+        path = killed / path.name
+    assert len({writer.name for writer in seen}) == 1
+    assert all(one.attempt + 1_000_000 <= next_.attempt for one, next_ in pairwise(seen))
+    assert seen[-1].attempt == 5_000_000_000
+
+
+@pytest.mark.parametrize("loss", ["restored", "lost", "moved"])
+def test_a_restored_a_lost_and_a_moved_state_file_writes_under_the_same_name(path: Path, loss: str) -> None:
+    with opened(path, now=1_000.0) as mirror:
+        before = mirror.sequence.writer
+    copy = saved(path)
+    with opened(path, now=2_000.0):
+        pass
+    match loss:
+        case "restored":
+            put_back(path, copy)
+        case "lost":
+            path.unlink()
+        case "moved":
+            (path.parent / f".{path.name}.sequence").unlink()
+    with opened(path, now=3_000.0) as mirror:
+        assert mirror.sequence.writer == replace(before, attempt=3_000_000)
+
+
+def test_two_state_files_are_two_writers(tmp_path: Path) -> None:
+    with opened(tmp_path / "a" / "state.db") as one, opened(tmp_path / "b" / "state.db") as other:
+        assert one.sequence.writer.name != other.sequence.writer.name
+
+
+async def test_what_the_service_has_of_a_newer_state_file_puts_every_sink_in_doubt(path: Path) -> None:
+    with opened(path, now=1_000.0) as mirror:
+        await deliver(mirror, a="1")
+        newest = replace(mirror.sequence.writer, attempt=7_000_000_000)
+        assert "replaced by an older copy" in mirror.note_behind(newest)
+        assert mirror.status.doubts() == [str(SINK)]
+    with opened(path, now=2_000.0) as again:
+        assert again.status.doubts() == [str(SINK)]
+        assert again.sequence.writer.attempt > newest.attempt
+
+
+async def test_only_segments_that_an_earlier_process_claimed_may_have_been_sent_before(path: Path) -> None:
+    with opened(path) as mirror:
+        desire_all(mirror, SINK, scalars(a="1"))
+        (lane,) = await mirror.delivery.lanes()
+        assert lane.claimed_before == 0
+        assert await mirror.delivery.claim(lane.id, max_items=1, max_bytes=100) is not None
+        assert (await mirror.delivery.lanes())[0].claimed_before == 0
+    with opened(path) as mirror:
+        (lane,) = await mirror.delivery.lanes()
+        claim = await mirror.delivery.claim(lane.id, max_items=1, max_bytes=100)
+        assert claim is not None
+        assert claim.parts[0].oldest <= lane.claimed_before
+        await mirror.delivery.acknowledge(claim)
+        desire_all(mirror, SINK, scalars(a="2"))
+        claim = await mirror.delivery.claim(lane.id, max_items=1, max_bytes=100)
+        assert claim is not None
+        assert claim.parts[0].oldest > lane.claimed_before

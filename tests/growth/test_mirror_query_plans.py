@@ -42,19 +42,18 @@ SELECTIVE: dict[str, list[tuple[str, ...]]] = {
     "run": [("<expr>",)],
     "seen": [("key",)],
     "former": [("sink", "key")],
+    "also_named": [("sink", "key"), ("partition", "position")],
 }
 """Selective columns besides whole unique keys: a value has few rows, or rows of one piece of work."""
 
 READS_ALL = {
     # -- at the start of the daemon, once
-    "partition_free_conflicts": "at a start or reload, and only after a pipeline was taken out of the configuration",
-    "conflicts_retry_in_runs": "at such a reload; the runs in progress (a partial index), and what is rejected in them",
-    "partitions_retry_in_runs": "at such a reload; the runs in progress (a partial index), and what is rejected in them",
+    "also_named_freed": "at a start or reload: the names besides those of the owners, each with its entry",
+    "conflicts_all": "at a start or reload with a renamed pipeline: the conflicts, in an index",
     "partitions_of": "at a reload; the partitions of changed pipelines, in an index",
     "refusals_forget": "at start; the table is bounded by what is rejected",
     "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
     "staging_clear_all": "at start; the entries of interrupted runs and, in a subquery, the held runs",
-    "conflicts_retry_stored": "as partition_free_conflicts; partitions that are not replayable, and what is rejected in them",
     "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
     # -- totals and lists for people
     "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
@@ -89,6 +88,11 @@ READS_ALL = {
     "entries_of_partition": "once for a whole reading of a source with `deletes: remove`, which is as long",
     "entries_count": "once for each reading of a guarded partition",
     "entries_unstaged": "once for a whole reading of a guarded source with `deletes: remove`, which is as long",
+    "also_named_hashes": "once for a whole reading: the names of the partition besides those of the owners",
+    "also_named_left_over": "as entries_left_over",
+    "also_named_elsewhere": "once for a partition that writes another sink or has another mapping",
+    "also_named_prune": "a pruning: deletes what it reads",
+    "kept_by_names": "a pruning",
     "rejected_rows": "once for a whole reading, which maps all of these again",
     "rejected_corrected": "once for a whole reading, which maps all of these again",
     "retried_hashes": "what a person asked to be mapped again (a partial index)",
@@ -131,7 +135,6 @@ READS_ALL = {
     "gone_clear": "deletes what it reads, a page of what one check of the sink has noted",
     "check_compare": "compares a whole sink",
     "check_added": "compares a whole sink",
-    "check_same_key": "compares a whole sink: keys beyond ASCII",
     "check_unnamed": "compares a whole sink",
     "check_findings": "what a comparison has found",
     "check_unnamed_changed": "what a comparison has found",
@@ -200,7 +203,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.create_function("nfc", 1, lambda text: text, deterministic=True)
     for name in [name for name, text in SQL.items() if text.startswith("CREATE")]:
         connection.execute(SQL[name])
 

@@ -124,6 +124,43 @@ def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: 
     assert "Nothing listens" in folder.here("status").stdout
 
 
+@pytest.mark.parametrize("command", ["drift --repair", "sync", "drift"])
+def test_a_deleted_sink_is_created_again_by_a_check(tmp_path: Path, service: OtherProgram, command: str) -> None:
+    folder = Folder(tmp_path / "here", service)
+    folder.write(BUDGET)
+    assert folder.here("sync").returncode == 0
+    service.remove_sink()
+    run = folder.here(*command.split())
+    if command != "sync":
+        assert run.returncode == 6
+        when = "now" if "--repair" in command else "by the next run or sync"
+        assert (
+            run.stdout
+            == f"Budget in Bench: the service no longer has it. It is created again with all its entries {when}.\n"
+        )
+    if command == "drift":
+        assert folder.here("status").stdout.splitlines()[1] == "3 pending, 0 rejected."
+        assert folder.here("sync").returncode == 0
+    assert service.values() == DELIVERED
+    assert folder.here("drift").returncode == 0
+
+
+def test_the_daemon_creates_a_deleted_sink_again_at_a_scheduled_check_and_at_its_start(tmp_path: Path) -> None:
+    with program_beside_document_server() as service:
+        folder = Folder(tmp_path, service, pipeline=", drift: {every: 1s}")
+        folder.write(BUDGET)
+        with folder.daemon("--log-level", "debug") as daemon:
+            daemon.wait_for("sink_as_delivered", entries=3)
+            service.remove_sink()
+            daemon.wait_for("sink_created", nth=2, entries=3)
+            assert daemon.stop() == 0
+        service.remove_sink()
+        with folder.daemon("--log-level", "debug") as daemon:
+            daemon.wait_for("sink_created", entries=3)
+            assert daemon.stop() == 0
+        assert service.values() == DELIVERED
+
+
 def test_a_sink_without_deliveries_has_no_drift(tmp_path: Path) -> None:
     with program_beside_document_server() as service:
         folder = Folder(tmp_path, service)

@@ -13,6 +13,7 @@ import httpx
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
+from ingestd.client.writer import RisingWriter
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_changes import ConfigurationChanges
@@ -30,6 +31,7 @@ from ingestd.mirror.port import Deliverable
 from ingestd.mirror.rejections import RejectionKeeper
 from ingestd.sdk import Connector, Resumes
 from ingestd.telemetry.event import Emit
+from ingestd.wire.writer import Writer
 from tests.simulation.configurations import configuration
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.service import READ_SECONDS
@@ -80,7 +82,7 @@ class _Reconfigurable:
         if changes.service:
             client = self._create(found.settings.service.api_key.get_secret_value())
             await self._dispatcher.use_service(client, self._dispatcher.limits)
-            await self._checker.use_client(client)
+            await self._checker.use_client(client, missing_sink="create")
         self.configuration = found
         return ()
 
@@ -110,8 +112,10 @@ class Daemon:
         emit: Emit,
         random_numbers: random.Random,
         limits: DeliveryLimits,
+        writer: Writer,
     ) -> None:
         self._loop = loop
+        self._writer = RisingWriter(writer)
         self._emit = emit
         self._random_numbers = random_numbers
         self._transport = transport
@@ -212,6 +216,7 @@ class Daemon:
             timeouts=Timeouts(read_seconds=READ_SECONDS),
             now=self._now,
             clock=self._loop.time,
+            writer=self._writer,
         )
 
     def _command_handler(

@@ -88,8 +88,8 @@ class ThreadedMirror(Deliverable):
             lambda: self._inner.remember_sink(sink, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted),
         )
 
-    async def forget_sink(self, sink: int) -> None:
-        await self._in(self._writes, lambda: self._inner.forget_sink(sink))
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        return await self._in(self._writes, lambda: self._inner.forget_sink(sink, lost=lost))
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         return await self._in(self._writes, lambda: self._inner.adopt(sink, entries))

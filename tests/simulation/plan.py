@@ -60,7 +60,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One simulation. ``records``: real readers and the mirror in a file; else many sinks and a mirror in memory."""
+    """One simulation. ``records``: real readers and the mirror in a file; else many sinks and a mirror in memory.
+
+    ``fence``: the service refuses late writes, and some writes are late.
+    """
 
     seed: int
     records: bool
@@ -68,6 +71,7 @@ class Plan:
     announce: bool
     partial: bool
     replay: bool
+    fence: bool
     mass_creates: bool
     max_items: int
     latency_seconds: float
@@ -125,6 +129,7 @@ def plan_of(seed: int) -> Plan:
         keys=random_numbers.choice((2, 3, 6, 6) if records else (1, 2, 3, 6)),
         bad_keys=random_numbers.random() < 0.3,
         removes=random_numbers.random() < 0.5,
+        fence=random_numbers.random() < 0.8,
         actions=tuple(actions),
     )
 

@@ -42,6 +42,12 @@ OUTAGES: tuple[Fault, ...] = (
 )
 """Faults of every request for a while."""
 
+_UNKNOWN_OUTCOMES: frozenset[Fault | None] = frozenset(
+    {"dropped before", "timeout before", "502", "408", "html 200"}
+    | {fault for fault in FAULTS if fault.startswith("proxy") and fault != "proxy 413"}
+)
+"""Faults after which a proxy or a frozen host may still have the request."""
+
 READ_SECONDS = 10.0
 
 
@@ -72,7 +78,10 @@ class RecordingStore(Store):
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedService(httpx.AsyncBaseTransport):
-    """Responds after a latency. ``share`` of the requests have one of ``kinds``; during an ``outage`` all of them have it."""
+    """Responds after a latency. ``share`` of the requests have one of ``kinds``; during an ``outage`` all of them have it.
+
+    If the service fences writers, some of the writes that got no response arrive later: at any time, and after newer ones.
+    """
 
     random_numbers: random.Random
     inner: BulkService
@@ -84,6 +93,8 @@ class SimulatedService(httpx.AsyncBaseTransport):
     requests: int = 0
     writes: int = 0
     in_flight: dict[int, httpx.Request] = field(default_factory=dict)
+    late: dict[int, httpx.Request] = field(default_factory=dict)
+    late_arrivals: int = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await request.aread()
@@ -110,10 +121,14 @@ class SimulatedService(httpx.AsyncBaseTransport):
         await self._latency()
         # A service that died in the meantime does not respond.
         if fault is None and self.outage == "refused":
+            self._hold(number, request)
             raise httpx.ReadError("reset")
+        if fault in _UNKNOWN_OUTCOMES:
+            self._hold(number, request)
         if fault is not None and (response := await self._response_before(fault)) is not None:
             return response
         response = self.commit(number, request)
+        self.let_arrive(0.5)
         await self._latency()
         return response if fault is None else await self._response_after(fault, response)
 
@@ -150,6 +165,20 @@ class SimulatedService(httpx.AsyncBaseTransport):
                 return httpx.Response(response.status_code, content=response.content[: len(response.content) // 2])
         return response
 
+    def _hold(self, number: int, request: httpx.Request) -> None:
+        """Keep a write that its sender has given up on: a proxy or a frozen host may still have it."""
+        if self.inner.fence and request.method != "GET" and self.random_numbers.random() < 0.7:
+            self.late[number] = request
+
+    def let_arrive(self, share: float) -> None:
+        """Apply a share of the writes that were held."""
+        for number, request in list(self.late.items()):
+            if self.random_numbers.random() < share:
+                del self.late[number]
+                self.late_arrivals += 1
+                response = self.commit(number, request)
+                self.trace(f"  #{number} arrives late: {response.status_code}")
+
     def commit(self, number: int, request: httpx.Request) -> httpx.Response:
         """Apply a request atomically."""
         self.in_flight.pop(number, None)
@@ -159,11 +188,13 @@ class SimulatedService(httpx.AsyncBaseTransport):
         return response
 
     def client_died(self) -> None:
-        """Apply some requests in flight of a killed client; the others never arrive."""
+        """Apply some requests in flight of a killed client; the others arrive later or never."""
         for number, request in list(self.in_flight.items()):
             if self.random_numbers.random() < 0.5:
                 self.trace(f"  #{number} arrives although its sender was killed")
                 self.commit(number, request)
+            else:
+                self._hold(number, request)
         self.in_flight.clear()
 
     async def _latency(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from ingestd.client.writer import RisingWriter
 from ingestd.daemon.control.server import ControlServer
 from ingestd.delivery import limiter
 from ingestd.process.change_signal import ChangeSignal
@@ -15,6 +17,7 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 from tests.simulation.plan import Action, plan_of
 from tests.simulation.service import Fault
 from tests.simulation.world import Violation, simulate
+from tests.support.bulk_service import BulkService
 
 SEEDS = 1_000
 CHUNK = 25
@@ -40,6 +43,7 @@ def test_two_hundred_seeds_stop_and_kill_the_daemon_during_commands_and_readings
         "clients that left or were silent",
         "repairs",
         "readings ended by a stop",
+        "late arrivals",
     ):
         assert counts[what] >= 3, f"{what}: {counts}"
 
@@ -113,3 +117,23 @@ def test_a_connection_that_is_accepted_during_a_stop_is_found_within_two_hundred
     monkeypatch.setattr(ControlServer, "_accept", accept_when_it_runs)
     found = find_violation(range(1, 201))
     assert "the daemon has ended, but its connection is still open" in found
+
+
+def refuse_no_late_write(*_: object) -> None:
+    """An earlier service: it compares the writers of requests with nothing."""
+
+
+def never_raise(*_: object) -> None:
+    """An earlier client: every request of a process has the same attempt."""
+
+
+@pytest.mark.parametrize(
+    ("guarded", "method", "without"),
+    [(BulkService, "_newer", refuse_no_late_write), (RisingWriter, "raise_past", never_raise)],
+    ids=["service", "client"],
+)
+def test_without_a_part_of_the_fence_an_older_value_returns_within_a_hundred_seeds(
+    monkeypatch: pytest.MonkeyPatch, guarded: type, method: str, without: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(guarded, method, without)
+    assert "back to" in find_violation(range(201, 301))

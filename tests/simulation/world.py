@@ -22,6 +22,7 @@ from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from ingestd.telemetry.catalogue.drift import DriftFound, DriftRepaired
 from ingestd.telemetry.catalogue.intake import RunHeld
+from ingestd.wire.writer import Writer
 from tests.simulation.commands import Command, Manner, find_mistake
 from tests.simulation.configurations import WORKSPACE, Version, configuration
 from tests.simulation.daemon import Daemon
@@ -84,6 +85,7 @@ class World:
         self._operator_numbers = random.Random(f"operator {plan.seed}")
         self._now = 1_000.0
         self._counter = 0
+        self._starts = 0
         self._newest: dict[tuple[str, str], int] = {}
         self._violation = ""
         self._stopping = False
@@ -99,6 +101,7 @@ class World:
             announce=plan.announce,
             partial=plan.partial,
             replay=plan.replay,
+            fence=plan.fence,
             bad=lambda key: key.startswith("bad"),
         )
         self.service = SimulatedService(
@@ -351,6 +354,7 @@ class World:
         if self._daemon is not None:
             return
         self._trace("** the daemon starts")
+        self._starts += 1
         self._loop = SimulatedLoop(
             self._scheduling_numbers,
             now=self._now,
@@ -395,6 +399,9 @@ class World:
             emit=self._emit,
             random_numbers=self._jitter_numbers,
             limits=DeliveryLimits(in_flight_at_most=8),
+            writer=self._file.sequence.writer
+            if self._file is not None
+            else Writer(name="simulation", epoch=1, attempt=1_000_000 * self._starts),
         )
         if self._file is not None:
             self._file.on_pending = self._on_pending
@@ -530,7 +537,13 @@ class World:
         return self._memory.count(Selection())
 
     def _compare(self) -> None:
-        """Check that the service holds the last value of each key; rejected keys are stored as rejected, each once."""
+        """Check that the service holds the last value of each key, also after all late writes have arrived.
+
+        Rejected keys are stored as rejected, each once.
+        """
+        self.service.let_arrive(1.0)
+        if self._violation:
+            self._fail(self._violation)
         store = self.service.inner.store
         refused = 0
         for pipeline in self.pipelines:
@@ -568,6 +581,7 @@ class World:
 
     def _end(self) -> None:
         self._stop()
+        self.counts["late arrivals"] = self.service.late_arrivals
         self.counts["readings ended by a stop"] = sum(one.source.stopped_readings for one in self.pipelines)
         if self._loop.failures:
             self._fail("; ".join(self._loop.failures))

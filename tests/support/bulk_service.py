@@ -1,4 +1,4 @@
-"""A simulated workspace service with bulk mass-update (service contract M3, M8, M9, G18), used as an httpx transport.
+"""A simulated workspace service with bulk mass-update (service contract M3, M8, M9, M11, G18), used as an httpx transport.
 
 All other operations follow the rules of `document_server`. The service itself is tested separately.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from ingestd.wire.writer import Writer, parse_writer
 from tests.support.document_server.routes import respond
 from tests.support.document_server.store import Refusal, Store
 
@@ -21,7 +22,7 @@ class BulkService(httpx.AsyncBaseTransport):
     """Respond to httpx requests from memory.
 
     ``bad``: the keys that are rejected. ``partial``: the service offers results by item. ``replay``: it honours
-    Idempotency-Key.
+    Idempotency-Key. ``fence``: it refuses late requests of a writer (contract M11).
     """
 
     store: Store = field(default_factory=lambda: Store(mass_creates=True))
@@ -31,6 +32,8 @@ class BulkService(httpx.AsyncBaseTransport):
     announce: bool = True
     partial: bool = True
     replay: bool = True
+    fence: bool = True
+    newest: dict[tuple[str, str], Writer] = field(default_factory=dict)
     bad: Callable[[str], bool] = lambda _: False
     requests: list[httpx.Request] = field(default_factory=list)
     responses: dict[tuple[str, str], tuple[int, bytes]] = field(default_factory=dict)
@@ -42,6 +45,11 @@ class BulkService(httpx.AsyncBaseTransport):
         if self.announce:
             headers["X-Bulk-Mass"] = f"max-items={self.max_items}, max-bytes={self.max_bytes}"
         path = request.url.raw_path.decode()
+        if self.fence:
+            headers["X-Writer-Fence"] = "epoch, attempt"
+            if (newest := self._newer(request, path)) is not None:
+                problem = {"error": "Conflict", "code": "writer_fenced"}
+                return httpx.Response(409, json=problem, headers=headers | {"X-Writer": str(newest)})
         token = (path, request.headers.get("Idempotency-Key", ""))
         if self.replay and token[1] and token in self.responses:
             status, content = self.responses[token]
@@ -50,6 +58,18 @@ class BulkService(httpx.AsyncBaseTransport):
         if status < 500:
             self.responses[token] = (status, content)
         return httpx.Response(status, content=content, headers=headers)
+
+    def _newer(self, request: httpx.Request, path: str) -> Writer | None:
+        """Return the newest rank of the request's writer if the request is late; else record its rank."""
+        writer = parse_writer(request.headers.get("X-Writer"))
+        if writer is None:
+            return None
+        fenced = path.split("/")[3], writer.name
+        newest = self.newest.get(fenced, writer)
+        if writer.rank < newest.rank:
+            return newest
+        self.newest[fenced] = writer
+        return None
 
     def writes(self) -> list[httpx.Request]:
         return [request for request in self.requests if request.method != "GET"]

@@ -13,6 +13,7 @@ import httpx
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
+from ingestd.client.writer import RisingWriter
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.delivery_limits import DeliveryLimits
@@ -21,6 +22,7 @@ from ingestd.delivery.report import LaneReport
 from ingestd.mirror.port import Deliverable
 from ingestd.process.supervision import KeepRunning, Run
 from ingestd.telemetry.event import Event
+from ingestd.wire.writer import Writer
 from tests.support.memory_mirror import Desired, MemoryMirror
 
 FAST_LIMITS = DeliveryLimits(
@@ -129,13 +131,16 @@ async def rig(
     timeouts: Timeouts | None = None,
     seed: int = 1,
     keep_running: KeepRunning = unsupervised,
+    writer: RisingWriter | None = None,
+    checks_sinks: bool = False,
 ) -> AsyncIterator[Rig]:
     """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
     events: list[Event] = []
     acknowledgements = AcknowledgementCounter()
     state = mirror or MemoryMirror()
+    writer = writer or RisingWriter(Writer(name="tester", epoch=1, attempt=1))
     async with ServiceClient(
-        url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts
+        url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts, writer=writer
     ) as client:
         dispatcher = Dispatcher(
             mirror=deliverable or state,
@@ -146,6 +151,7 @@ async def rig(
             on_acknowledged=lambda _: acknowledgements(),
             keep_running=keep_running,
             limits=limits,
+            checks_sinks=checks_sinks,
         )
         running = Rig(
             mirror=state, client=client, dispatcher=dispatcher, events=events, acknowledgements=acknowledgements

@@ -58,6 +58,9 @@ class OtherProgram:
     def add(self, key: str, value: str) -> None:
         self._done(self._http.post(self._sink(), json={"key": key, "value": value, "dataType": "scalar"}))
 
+    def remove_sink(self) -> None:
+        self._done(self._http.delete(self._sink()))
+
     def close(self) -> None:
         self._http.close()
 

@@ -59,6 +59,7 @@ class _Row:
     removed: bool
     version: int
     segment: int
+    oldest: int = 0
     acknowledged: int = 0
     known: bool = False
     in_flight: bool = False
@@ -103,6 +104,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         self._sinks: dict[int, _Sink] = {}
         self._versions = itertools.count(1)
         self._segments = itertools.count(1)
+        self._claimed = self._claimed_before = 0
         self._in_flight: dict[tuple[ClaimPart, ...], dict[str, tuple[int, Kind]]] = {}
         self.blockers: dict[int, LaneBlocker | None] = {}
         self.attempts: list[tuple[int, DeliveryAttempt]] = []
@@ -133,9 +135,15 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             if row is None:
                 self._remove_rejection(lane, key)
                 rows[key] = _Row(
-                    value=value, data_type=data_type, removed=False, version=next(self._versions), segment=segment
+                    value=value,
+                    data_type=data_type,
+                    removed=False,
+                    version=next(self._versions),
+                    segment=segment,
+                    oldest=segment,
                 )
             elif (row.value, row.data_type, row.removed) != (value, data_type, wanted is None):
+                row.oldest = row.oldest if row.pending else segment
                 row.value, row.data_type, row.removed = value, data_type, wanted is None
                 row.version, row.segment = next(self._versions), segment
                 self._remove_rejection(lane, key)
@@ -152,6 +160,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     def forget_claims(self) -> None:
         """Forget claims as a crash does: what was claimed is pending again."""
         self._in_flight.clear()
+        self._claimed_before = self._claimed
         for sink in self._sinks.values():
             for row in sink.rows.values():
                 row.in_flight = False
@@ -159,7 +168,10 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     # ----------------------------------------------------------------------------------------------- delivery
 
     async def lanes(self) -> list[LaneState]:
-        return [replace(sink.state, pending=len(self.pending(lane))) for lane, sink in self._sinks.items()]
+        return [
+            replace(sink.state, pending=len(self.pending(lane)), claimed_before=self._claimed_before)
+            for lane, sink in self._sinks.items()
+        ]
 
     async def lane(self, sink: int) -> LaneState | None:
         return next((state for state in await self.lanes() if state.id == sink), None)
@@ -168,7 +180,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         known = self._sinks[sink]
         known.state = replace(known.state, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
 
-    async def forget_sink(self, sink: int) -> None:
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        if lost and self._sinks[sink].state.sink_id != lost:
+            return False
         await self.remember_sink(sink, workspace_id="", sink_id="", adopted=False)
         rows = self._sinks[sink].rows
         for check in self._checks.values():
@@ -180,6 +194,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 del rows[key]
             else:
                 row.version, row.segment = next(self._versions), next(self._segments)
+        return True
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         rows, equal = self._sinks[sink].rows, 0
@@ -223,6 +238,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             return None
         is_complete = len(chosen) == sum(row.pending for row in rows.values())
         claim = Claim(sink=sink, parts=tuple(_parts(chosen)), is_complete=is_complete)
+        self._claimed = max(self._claimed, *(part.segment for part in claim.parts))
         self._in_flight[_token(claim)] = {key: (row.version, row.kind) for key, row, _ in chosen}
         for _, row, _ in chosen:
             row.in_flight = True
@@ -539,8 +555,10 @@ def _item(key: str, row: _Row) -> bytes:
 
 
 def _parts(chosen: Sequence[tuple[str, _Row, bytes]]) -> Iterator[ClaimPart]:
-    grouped: dict[tuple[int, Kind], list[bytes]] = {}
+    grouped: dict[tuple[int, Kind], list[tuple[int, bytes]]] = {}
     for _, row, item in chosen:
-        grouped.setdefault((row.segment, row.kind), []).append(item)
+        grouped.setdefault((row.segment, row.kind), []).append((row.oldest, item))
     for (segment, kind), items in grouped.items():
-        yield ClaimPart(segment=segment, kind=kind, items=len(items), body=b"[" + b",".join(items) + b"]")
+        body = b"[" + b",".join(item for _, item in items) + b"]"
+        oldest = min(segment, *(found for found, _ in items))
+        yield ClaimPart(segment=segment, kind=kind, items=len(items), body=body, oldest=oldest)

@@ -14,6 +14,7 @@ from typing import Any
 
 from asyncua import Server, ua
 from asyncua.crypto.permission_rules import User, UserRole
+from asyncua.server.uaprocessor import UaProcessor
 
 LINE = "urn:test:line"
 
@@ -28,6 +29,31 @@ class _Users:
         given = password.decode() if isinstance(password, bytes) else password
         accepted = not self._password or (username, given) == ("reader", self._password)
         return User(role=UserRole.User) if accepted else None
+
+
+class _Distrust:
+    """Sends a fault when a secure channel is opened while ``is_on``, as node-opcua does with an unknown certificate."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self._refuses = False
+        self._open, self._send = UaProcessor.open_secure_channel, UaProcessor.send_response
+
+    def install(self) -> None:
+        def open_secure_channel(processor: Any, algorithm: Any, sequence: Any, body: Any) -> None:
+            self._refuses = self.is_on and bool(algorithm.SenderCertificate)
+            self._open(processor, algorithm, sequence, body)
+
+        def send_response(
+            processor: Any, handle: Any, sequence: Any, response: Any, kind: Any = ua.MessageType.SecureMessage
+        ) -> None:
+            if self._refuses and kind is ua.MessageType.SecureOpen:
+                response = ua.ServiceFault()
+                response.ResponseHeader.ServiceResult = ua.StatusCode(ua.StatusCodes.BadSecurityChecksFailed)
+            self._send(processor, handle, sequence, response, kind)
+
+        UaProcessor.open_secure_channel = open_secure_channel
+        UaProcessor.send_response = send_response
 
 
 class _Line:
@@ -70,6 +96,8 @@ class _Line:
 
 
 async def serve(configuration: dict[str, Any]) -> None:
+    distrust = _Distrust()
+    distrust.install()
     server = Server(user_manager=_Users(configuration["password"]))
     await server.init()
     server.set_endpoint(configuration["url"])
@@ -94,6 +122,7 @@ async def serve(configuration: dict[str, Any]) -> None:
                 await line.put(name, value, kind)
             for name, status in command.get("status", {}).items():
                 await line.spoil(name, status)
+            distrust.is_on = command.get("distrust", distrust.is_on)
             for name in command.get("delete", []):
                 await line.delete(name)
             _say("done")

@@ -76,6 +76,10 @@ class OpcuaServer:
         del self.values[name]
         self._command(delete=[name])
 
+    def distrust(self, *, clients: bool) -> None:
+        """Refuse the certificates of all clients, or trust them."""
+        self._command(distrust=clients)
+
     def kill(self) -> None:
         """End the process without a word to its clients."""
         if self._process is not None:

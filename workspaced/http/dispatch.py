@@ -1,9 +1,9 @@
 """One request, in a fixed order of checks (contract G12).
 
-route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 404, 412, 409 and
-422. One class has all checks, instead of a stack of middleware, so that their order can be read. FastAPI and Starlette's own
-routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD, 405 and
-trailing slashes differently (contract G12, G16, G24).
+route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 409 of the writer
+fence, 404, 412, 409 and 422. One class has all checks, instead of a stack of middleware, so that their order can be read. FastAPI
+and Starlette's own routing are not used: they decode paths before they route, parse bodies before they authorize, and treat HEAD,
+405 and trailing slashes differently (contract G12, G16, G24).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from ingestd.wire import names
+from ingestd.wire.writer import Writer
 from workspaced.core.json_body import require_json
 from workspaced.core.problems import (
     ForbiddenProblem,
@@ -46,6 +47,7 @@ from workspaced.http.responses import Headers as ResponseHeaders
 from workspaced.http.responses import Response
 from workspaced.http.spool import SpoolRoom
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
+from workspaced.http.writer_fence import make_fenced, writer_of
 from workspaced.security.authentication import Authentication
 from workspaced.security.permissions import Principal
 from workspaced.security.rate_limits import RateLimit
@@ -257,14 +259,15 @@ class Dispatch:
         if operation.prepare is None:
             raise TypeError(f"{operation.name} is neither a read nor a write")
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
+        writer = writer_of(call)
         with self._in_flight.claim(slot):
             try:
                 work = operation.prepare(call)
             except Problem as problem:
-                if slot is None or not is_stored(problem):
+                if writer is None and (slot is None or not is_stored(problem)):
                     raise
                 work = _raising(problem)
-            return await self._run(work, slot, operation, call, scope)
+            return await self._run(work, slot, operation, call, scope, writer=writer)
 
     async def _write_streamed(
         self, preparing: AbstractAsyncContextManager[Work], operation: Operation, call: Call, scope: Scope
@@ -280,17 +283,24 @@ class Dispatch:
                 return await self._run(work, full_slot, operation, call, scope)
 
     async def _run(
-        self, work: Work, slot: IdempotencySlot | None, operation: Operation, call: Call, scope: Scope
+        self,
+        work: Work,
+        slot: IdempotencySlot | None,
+        operation: Operation,
+        call: Call,
+        scope: Scope,
+        *,
+        writer: Writer | None = None,
     ) -> Response:
+        def refused(problem: Problem) -> Response:
+            return self._problem_response(problem, operation, scope, call.path)
+
         if slot is not None:
             keep_ms = int(self._settings.idempotency_hours * 3_600_000)
-            work = make_idempotent(
-                work,
-                slot,
-                now=call.now,
-                keep_ms=keep_ms,
-                refused=lambda problem: self._problem_response(problem, operation, scope, call.path),
-            )
+            work = make_idempotent(work, slot, now=call.now, keep_ms=keep_ms, refused=refused)
+        if writer is not None:
+            # Around the stored responses: that a request was late is not repeated to the one that replaces it.
+            work = make_fenced(work, writer, call, refused=refused)
         response = await self._store.write(work.act, weight=work.weight)
         if response.written:
             self._metrics.wrote(response.written)

@@ -149,6 +149,10 @@ class Aggregation:
                 states = states.sort(pl.col(_FIRST).cast(pl.Int64, strict=False), maintain_order=True)
         return states, found
 
+    def count_rejected(self, states: pl.DataFrame) -> int:
+        """Return how many rejected records belong to the groups of ``states``."""
+        return int(states[_REJECTED].sum())
+
     def merge(self, states: pl.DataFrame) -> pl.DataFrame:
         """Return one state for each group, in the order of their first records."""
         return states.group_by(list(self.spec.by), maintain_order=True).agg(

@@ -4,6 +4,7 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 * A record without a field (null or empty) that the *key* or the *type* needs, or with an empty key, is rejected. It is
   unknown which entry the record is about.
+* A key is in the Unicode form NFC, as the service stores it. Keys that differ only in the form are one key.
 * A record without a field (null) that the *value* needs makes no entry. Empty text is a value and makes an entry.
 * A record with the character U+0000 in its key, value or type is rejected, because no service and no database accepts it.
 * If the header of the partition lacks a name of the mapping, the whole partition is rejected (`SourceBroken`).
@@ -41,10 +42,12 @@ from ingestd.core.mapping.rule_group import (
     RuleGroup,
     compile_group,
     map_groups,
+    name_keys,
 )
 from ingestd.core.mapping.small_batch import is_small, map_small
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
+from ingestd.core.normal_form import nfc, nfc_texts
 from ingestd.core.record import Batch, Position, Reject, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
@@ -63,6 +66,16 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: pl.DataFrame
     rejects: tuple[tuple[Reject, int], ...]
+
+
+class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries of rejected records, which keep the values that they have.
+
+    ``entries``: as in `Mapped`, with value null. ``is_complete``: the key of each of them is known.
+    """
+
+    entries: pl.DataFrame
+    is_complete: bool
 
 
 class _Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,6 +278,7 @@ class Mapping:
         if children:
             entries = entries.with_columns(position_text(entries["position"]))
             entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
+        entries = entries.with_columns(nfc_texts(entries["key"]))
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
@@ -272,15 +286,54 @@ class Mapping:
         found += [one for child in children for one in child.rejected if one[0] not in bad]
         return self._mapped(entries, found, records, hashes)
 
+    def name_entries(
+        self,
+        records: pl.DataFrame,
+        positions: pl.Series,
+        hashes: pl.Series,
+        facts: MappingOf[str, str],
+        *,
+        unknown: frozenset[str] = frozenset(),
+    ) -> NamedEntries:
+        """Return the entries that some rejected records name. The first three arguments have the same height.
+
+        ``unknown``: fields that do not have the text of the source, because the source could not read it.
+        """
+        groups = self._groups_in(records)
+        frame = self._frame(records, positions, hashes, facts)
+        found = [name_keys(group, frame, facts, unknown) for group in groups if not group.each]
+        is_complete = True
+        for each in self._each:
+            children, faults = _expanded(each, groups, frame, facts)
+            has_list = not unknown or (each[0] in records.columns and each[0] not in unknown)
+            is_complete = is_complete and has_list and not faults
+            found += [name_keys(group, children, facts, unknown) for group in groups if group.each == each]
+        if self._each:
+            found = [one.with_columns(position_text(one["position"])) for one in found]
+        named = pl.concat(found)
+        nothing = pl.lit(None, dtype=pl.String)
+        entries = named.filter(pl.col("key").is_not_null()).with_columns(
+            nothing.alias("value"), pl.lit("").alias("data_type"), *(nothing.alias(name) for name in self._extra)
+        )
+        return NamedEntries(
+            entries=entries[list(self._members)], is_complete=is_complete and not named["key"].null_count()
+        )
+
+    @property
+    def _members(self) -> tuple[str, ...]:
+        return (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
+
     def _mapped(
         self, entries: pl.DataFrame, found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series
     ) -> Mapped:
         # Unlike `select`, this evaluates no expressions.
-        names = (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
-        return Mapped(entries=entries[list(names)], rejects=tuple(_rejects(found, records, hashes)))
+        return Mapped(entries=entries[list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
-        """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children."""
+        """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children.
+
+        ``key`` is in NFC.
+        """
         nothing = pl.Series([0], dtype=pl.Int64)
         frame, groups = self._frame(record, nothing, nothing, facts), self._groups_in(record)
         children = {each: _expanded(each, groups, frame, facts)[0] for each in self._each}
@@ -400,7 +453,7 @@ def _key_pattern(parts: Iterable[Literal | Field], column: str, other: str) -> s
     pattern = ""
     for part in parts:
         if isinstance(part, Literal):
-            pattern += re.escape(part.text)
+            pattern += re.escape(nfc(part.text))
         elif part.name != COLUMN:
             pattern += f"(?:{other})"
         else:
@@ -436,7 +489,7 @@ def _combined(hashes: Sequence[pl.Expr]) -> pl.Expr:
 
 def _matches(template: Template, text: str) -> bool:
     """Return whether a template can result in ``text``; a field has at least one character."""
-    pattern = "".join(re.escape(part.text) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
+    pattern = "".join(re.escape(nfc(part.text)) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
     return re.fullmatch(pattern, text) is not None
 
 

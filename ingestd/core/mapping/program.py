@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
-from ingestd.core.mapping.typed import RecordFault, Typed
+from ingestd.core.mapping.typed import RecordFault, Typed, any_fault
 
 VALUE = "\0value"
 """The name of the expression of the value, beside the names of ``let``."""
@@ -57,6 +57,19 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         rows = frame.lazy() if self.where is None else frame.lazy().filter(included)
         texts = [output.text().alias(name) for name, output in outputs.items()]
         return rows.select([*(column_named(name) for name in names if name not in outputs), *texts]).collect(), bad
+
+    def name(self, frame: pl.DataFrame, used: Iterable[str], unknown: frozenset[str]) -> pl.DataFrame:
+        """Return what `run` returns, but no record is rejected: a text that can't be computed is null.
+
+        ``unknown``: fields that do not have the text of the source. A condition about one of them excludes no record.
+        """
+        names = frame.columns
+        outputs = {name: self.outputs[name] for name in dict.fromkeys(used) if name in self.outputs}
+        frame = self._with_steps(frame)
+        if self.where is not None and unknown.isdisjoint(self.where.columns):
+            frame = frame.filter(self.where.expr.fill_null(value=False) | any_fault(self.where.faults))
+        texts = [pl.when(~any_fault(one.faults)).then(one.text()).alias(name) for name, one in outputs.items()]
+        return frame.select([*(column_named(name) for name in names if name not in outputs), *texts])
 
     def evaluate(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return all records with a column of text for each output, also records that make no entries."""

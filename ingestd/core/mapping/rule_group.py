@@ -85,6 +85,11 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
         facts = (name for name in self.columns if name.startswith((FILE, UNITS)))
         return (*record_fields(self.each, self.child_names), *facts)
 
+    def sources_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the fields of a record, and the facts, that some names of the rules come from."""
+        found = self.columns_of(names)
+        return (*found, *record_fields(self.each, found)) if self.each else found
+
     def facts(self, facts: MappingOf[str, str]) -> dict[str, str]:
         """Return the facts of a file that the rules use."""
         known = {name: facts[name] for name in self.columns if name in facts and name.startswith(FILE)}
@@ -154,6 +159,28 @@ def map_groups(
         return _no_entries(frame), bad
     entries = frames[0] if len(frames) == 1 else pl.concat(frames).sort(ORDER, maintain_order=True)
     return entries.drop("\0has_fields"), bad
+
+
+def name_keys(
+    group: RuleGroup, frame: pl.DataFrame, facts: MappingOf[str, str], unknown: frozenset[str] = frozenset()
+) -> pl.DataFrame:
+    """Return the keys that records name, whether they can be mapped or not: key, row_hash, position.
+
+    A key is null if it can't be computed. ``unknown``: fields of the record that do not have the text of the source.
+    """
+    bound = group.facts(facts)
+    keys = [rule.key.bind(bound) for rule in group.rules]
+    scope = frame
+    if group.program is not None:
+        scope = group.program.name(with_facts(frame, bound), [name for key in keys for name in key.fields], unknown)
+    columns = [pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position")]
+    found = []
+    for key in keys:
+        text = template_text(key)
+        usable = _has_fields(key) & (text != "") & ~text.str.contains("\0", literal=True)
+        usable &= pl.lit(unknown.isdisjoint(group.sources_of(key.fields)))
+        found.append(scope.select(pl.when(usable).then(text).alias("key"), *columns))
+    return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *columns)
 
 
 def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:

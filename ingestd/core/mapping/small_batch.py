@@ -14,6 +14,7 @@ import polars as pl
 
 from ingestd.core.mapping.conversion import ValueRefused, ValueRules
 from ingestd.core.mapping.rule_group import DEADBAND, EntryRule, Faults, RuleGroup, fault_reason, refusal_reason
+from ingestd.core.normal_form import nfc
 from ingestd.core.template import Literal, Template
 
 MAX_RECORDS = 200
@@ -93,7 +94,7 @@ def _map_rule(
                 bad.setdefault(row, refusal_reason(refused, fields[0] if fields else ""))
             else:
                 if converted is not None:
-                    entries.append((row, made, converted, kind, group.deadband))
+                    entries.append((row, nfc(made), converted, kind, group.deadband))
     return entries
 
 

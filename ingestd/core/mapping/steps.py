@@ -12,6 +12,7 @@ from ingestd.core.mapping.conversion import DateRule, PadRule, UnitRule, ValueRe
 from ingestd.core.mapping.program import VALUE, Program
 from ingestd.core.mapping.rule_group import EntryRule, RuleGroup, template_text, with_facts
 from ingestd.core.mapping.specification import NO_RULES, EntrySpec
+from ingestd.core.normal_form import nfc_texts
 
 
 class MappingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +60,7 @@ def find_entry(
     found = None
     for rule in group.rules:
         keys = scope.with_columns(template_text(rule.key.bind(bound)).alias("\0key"))["\0key"]
-        rows = (keys == key).arg_true()
+        rows = (nfc_texts(keys) == key).arg_true()
         if rows.len():
             found = (rule, rows[-1])  # of equal keys the last one is valid
     if found is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ingestd.core.errors import ConfigurationError
+from ingestd.core.normal_form import nfc
 from ingestd.core.phrases import nearest
 from ingestd.settings.configuration_file import load_document, mistake_at
 from ingestd.settings.node import ListNode, MappingNode, Node, Scalar, described
@@ -134,7 +135,7 @@ class _CaseReader(msgspec.Struct, frozen=True, kw_only=True):
             raise self._mistake(node, "entries", "An expected entry needs a 'key'.")
         return ExpectedEntry(
             line=node.location.line,
-            key=self._text(at["key"], "key"),
+            key=nfc(self._text(at["key"], "key")),
             value=self._text(at["value"], "value") if "value" in at else None,
             type=self._text(at["type"], "type") if "type" in at else None,
         )

@@ -301,8 +301,9 @@ def _sources(levels: DaemonLevels) -> Iterator[Metric]:
     yield _gauge("ingestd_source_available", {(name,): int(not passes.failure(name)) for name in names})
     complete = {name: at for name in names if (at := passes.complete_at(name)) is not None}
     yield _gauge("ingestd_source_lag_seconds", {(name,): max(0.0, levels.now - at) for name, at in complete.items()})
+    connections = [one for one in levels.health if one.stays_connected or one.connected_since is not None]
     yield _gauge(
-        "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in levels.health}
+        "ingestd_source_connected", {(one.pipeline,): int(one.connected_since is not None) for one in connections}
     )
     lags = {one.pipeline: one.lag_seconds for one in levels.health if one.lag_seconds is not None}
     yield _gauge("ingestd_source_behind_seconds", {(name,): lag for name, lag in lags.items()})

@@ -3,7 +3,6 @@
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.examination import damage_named, examine
 from ingestd.mirror.sqlite.failures import state_exists
-from ingestd.mirror.sqlite.intake_store import Reconfigured
 from ingestd.mirror.sqlite.mirror import SqliteMirror
 from ingestd.mirror.sqlite.state_backup import back_up_state, restore_state
 from ingestd.mirror.sqlite.state_copy import EntryDifference, StateCopy
@@ -12,7 +11,6 @@ from ingestd.mirror.sqlite.status_store import Observer
 __all__ = [
     "EntryDifference",
     "Observer",
-    "Reconfigured",
     "SqliteMirror",
     "StateCopy",
     "StateFile",

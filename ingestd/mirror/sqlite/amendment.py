@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from typing import Literal
 
 from ingestd.mirror.sqlite.held_runs import EndOfRun
 from ingestd.mirror.sqlite.pages import pages
@@ -28,13 +29,23 @@ def is_undecided(run: RunState, end: EndOfRun) -> bool:
     return amendment.positions is None or not run.positions_exact or run.moved or run.repeats
 
 
-def find_unnamed(reader: sqlite3.Connection, run: RunState, end: EndOfRun) -> list[str]:
-    """Return the sorted keys of entries at the positions of a partial reading that its records do not produce."""
+def find_unnamed(
+    reader: sqlite3.Connection,
+    run: RunState,
+    end: EndOfRun,
+    *,
+    statement: Literal["entries_at_positions", "also_named_at_positions"] = "entries_at_positions",
+) -> list[str]:
+    """Return the sorted keys of entries at the positions of a partial reading that its records do not produce.
+
+    ``statement`` selects them, or the keys that the partition names besides other owners.
+    """
     amendment = end.amendment
     if amendment is None or amendment.positions is None or end.deletes != "remove" or not run.positions_exact:
         return []
     found: set[str] = set()
-    for page in pages(amendment.positions.to_list(), PAGE):
+    positions = {*amendment.positions.to_list()}.difference(amendment.kept)
+    for page in pages(sorted(positions), PAGE):
         row = {"partition": run.partition, "sink": run.sink, "positions": json.dumps(page)}
-        found.update(key for (key,) in reader.execute(SQL["entries_at_positions"], row))
+        found.update(key for (key,) in reader.execute(SQL[statement], row))
     return sorted(found.difference(amendment.keys))

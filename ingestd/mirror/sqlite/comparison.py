@@ -8,7 +8,6 @@ the check and was not pending then.
 from __future__ import annotations
 
 import sqlite3
-import unicodedata
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -17,8 +16,6 @@ import polars as pl
 from ingestd.mirror.drift import RemoveUnexplained
 from ingestd.mirror.sqlite.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
-
-_BEYOND_ASCII = "*[^\x01-\x7f]*"
 
 FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None]
 """Key, what, partition, segment, wanted, its type, found, its type."""
@@ -45,7 +42,6 @@ class Comparison:
         self._newest = newest
         reader.execute("PRAGMA temp_store = FILE")
         reader.execute("PRAGMA temp.cache_size = -16384")  # KiB
-        reader.create_function("nfc", 1, _nfc, deterministic=True)
         for statement in ("check_seen", "check_held", "check_finding", "check_unnamed_create"):
             reader.execute(SQL[statement])
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
@@ -65,7 +61,6 @@ class Comparison:
         self._reader.execute(SQL["check_compare"], parameters)
         self._reader.execute(SQL["check_added"], parameters)
         self._reader.execute(SQL["check_unnamed"], parameters)
-        self._join_spellings()
         counts = dict(self._reader.execute(SQL["check_counts"]).fetchall())
         entries = self._reader.execute(SQL["check_entries"]).fetchone()[0]
         self._reader.execute("COMMIT")
@@ -110,19 +105,3 @@ class Comparison:
     def close(self) -> None:
         """Close the connection and delete the temporary file."""
         self._reader.close()
-
-    def _join_spellings(self) -> None:
-        """Treat a key that the service stores in Unicode form NFC as the mirror's key."""
-        parameters = {"sink": self._sink, "beyond_ascii": _BEYOND_ASCII}
-        for ours, theirs, wanted, wanted_type, found, found_type in self._reader.execute(
-            SQL["check_same_key"], parameters
-        ).fetchall():
-            self._reader.execute(SQL["check_not_added"], (theirs,))
-            if wanted == found and found_type in {None, wanted_type}:
-                self._reader.execute(SQL["check_not_removed"], (ours,))
-            else:
-                self._reader.execute(SQL["check_rather_changed"], (found, found_type, ours))
-
-
-def _nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)

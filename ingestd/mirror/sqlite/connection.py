@@ -19,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
+from ingestd.core.normal_form import nfc
 from ingestd.mirror.port import WriteBatch
 from ingestd.mirror.sqlite.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.file_owner import open_state_file
@@ -385,6 +386,7 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
     pending = [(number, script) for number, script in _migrations() if number > version]
     if not pending:
         return
+    connection.create_function("nfc", 1, nfc, deterministic=True)
     scripts = "\n".join(script for _, script in pending)
     marks = f"PRAGMA application_id = {_APPLICATION_ID};\nPRAGMA user_version = {pending[-1][0]};"
     # executescript commits an open transaction first, so BEGIN and COMMIT are part of the script.

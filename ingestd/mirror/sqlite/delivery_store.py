@@ -34,7 +34,7 @@ class DeliveryStore:
 
     Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
     after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
-    recorded.
+    recorded. ``announce`` is called with the id of a sink that the service lost: its entries are pending again.
 
     On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
     and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
@@ -49,6 +49,7 @@ class DeliveryStore:
         claimed_segments: ClaimedSegments,
         watched: set[int],
         sequence: SequenceFile,
+        announce: Callable[[int], None],
         on_written: Callable[[], None] = lambda: None,
     ) -> None:
         self._state = state
@@ -56,6 +57,7 @@ class DeliveryStore:
         self._claimed = claimed_segments
         self._watched = watched
         self._sequence = sequence
+        self._announce = announce
         self.columns_of: ColumnsOf = lambda *_: ()
         self._claiming = threading.Lock()
         self._reader = state.reader()
@@ -75,9 +77,9 @@ class DeliveryStore:
         """See `Deliverable.remember_sink`."""
         await in_thread(self._writes, self._remember_sink, sink, workspace_id, sink_id, adopted)
 
-    async def forget_sink(self, sink: int) -> None:
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
         """See `Deliverable.forget_sink`."""
-        await in_thread(self._writes, self._forget_sink, sink)
+        return await in_thread(self._writes, self._forget_sink, sink, lost)
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         """See `Deliverable.adopt`."""
@@ -143,6 +145,7 @@ class DeliveryStore:
                 sink_id=sink_id,
                 adopted=bool(adopted),
                 pending=pending,
+                claimed_before=self._sequence.claimed_before,
             )
             for identity, workspace, by, name, workspace_id, sink_id, adopted, pending in self._reader.execute(
                 *((SQL["lanes"],) if sink is None else (SQL["lane"], (sink,)))
@@ -154,8 +157,8 @@ class DeliveryStore:
         self._sequence.hand_out(chosen)
         parts = []
         # Bodies are read after the segments are marked as claimed, so that later changes wait for this claim.
-        for segment in chosen:
-            part = self._part(sink, segment, max_items, max_bytes)
+        for segment, oldest in chosen.items():
+            part = self._part(sink, segment, max_items, max_bytes, oldest=oldest)
             if part is None:
                 self._claimed.release([segment])
             else:
@@ -163,9 +166,9 @@ class DeliveryStore:
         is_complete = is_complete and len(parts) == len(chosen) and all(part.whole for part in parts)
         return Claim(sink=sink, parts=tuple(parts), is_complete=is_complete) if parts else None
 
-    def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[list[int], bool]:
-        """Return the claimed segments, and whether these are all of the sink."""
-        chosen: list[int] = []
+    def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[dict[int, int], bool]:
+        """Return the claimed segments, each with `ClaimPart.oldest`, and whether these are all of the sink."""
+        chosen: dict[int, int] = {}
         is_complete = True
         items, size, after = 0, 2, 0
         with self._claiming:
@@ -174,7 +177,8 @@ class DeliveryStore:
             while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
                 for segment, live, length, over in rows:
                     after = segment
-                    if segment in elsewhere or not elsewhere.isdisjoint(json.loads(over)):
+                    older = json.loads(over)
+                    if segment in elsewhere or not elsewhere.isdisjoint(older):
                         is_complete = False
                         continue
                     if chosen and (items + live > max_items or size + length > max_bytes):
@@ -182,11 +186,11 @@ class DeliveryStore:
                     if not self._claimed.claim(segment):
                         is_complete = False
                         continue  # the end of the batch announces its sink
-                    chosen.append(segment)
+                    chosen[segment] = min((segment, *older))
                     items, size = items + live, size + length
         return chosen, is_complete
 
-    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int) -> ClaimPart | None:
+    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int, *, oldest: int) -> ClaimPart | None:
         row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
         if row is None:
             return None
@@ -196,7 +200,7 @@ class DeliveryStore:
         if not live:
             return None
         if live <= max_items and len(body) <= max_bytes:
-            return ClaimPart(segment=segment, kind=kind, items=live, body=body)
+            return ClaimPart(segment=segment, kind=kind, items=live, body=body, oldest=oldest)
         head: list[msgspec.Raw] = []
         size = 2
         for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
@@ -204,7 +208,8 @@ class DeliveryStore:
             if head and (len(head) == max_items or size > max_bytes):
                 break
             head.append(item)
-        return ClaimPart(segment=segment, kind=kind, items=len(head), body=msgspec.json.encode(head), whole=False)
+        body = msgspec.json.encode(head)
+        return ClaimPart(segment=segment, kind=kind, items=len(head), body=body, oldest=oldest, whole=False)
 
     def _release(self, segments: Iterable[int]) -> None:
         with self._claiming:
@@ -225,12 +230,17 @@ class DeliveryStore:
         if adopted:
             self._sequence.add_sink(sink_id)
 
-    def _forget_sink(self, sink: int) -> None:
+    def _forget_sink(self, sink: int, lost: str) -> bool:
         self._deferred.write_all()
         with self._state.writing() as connection:
+            (remembered,) = connection.execute(SQL["sink_remembered"], (sink,)).fetchone()
+            if lost and remembered != lost:
+                return False
             self._watched.discard(sink)
             forget_entries(connection, sink)
             connection.execute(SQL["sink_remember"], ("", "", 0, sink))
+        self._announce(sink)
+        return True
 
     def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
         self._deferred.write_all()

@@ -78,21 +78,6 @@ WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
   AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = s.key AND r.subject = 'entry')
   AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = :sink AND d.key = s.key)
 
--- The service may store a key in Unicode form NFC: that and the key of the mirror are one key.
--- name: check_same_key
-SELECT e.key, s.key, e.value, e.data_type, s.value, s.data_type
-FROM entry e JOIN temp.seen s ON s.key = nfc(e.key)
-WHERE e.sink = :sink AND e.key GLOB :beyond_ascii AND nfc(e.key) <> e.key
-
--- name: check_not_added
-DELETE FROM temp.finding WHERE key = ? AND what = 'added'
-
--- name: check_not_removed
-DELETE FROM temp.finding WHERE key = ? AND what = 'removed'
-
--- name: check_rather_changed
-UPDATE temp.finding SET what = 'changed', found = ?, found_type = ? WHERE key = ? AND what = 'removed'
-
 -- name: check_counts
 SELECT what, count(*) FROM temp.finding GROUP BY what
 

@@ -19,7 +19,7 @@ from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.comparison import Comparison
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import ADOPTED, remove_entries, write_rows
+from ingestd.mirror.sqlite.entry_writer import ADOPTED, Removed, remove_entries, write_rows
 from ingestd.mirror.sqlite.former_values import keep_former, keep_found
 from ingestd.mirror.sqlite.ownership import unexplained_of
 from ingestd.mirror.sqlite.pages import pages
@@ -240,11 +240,11 @@ class DriftStore:
                         any_partition=True,
                     )
                     if still
-                    else 0
+                    else Removed(removed=0, updated=0)
                 )
-            if removed:
+            if removed.removed or removed.updated:
                 self._announce(sink)
-            swept += removed
+            swept += removed.removed
         return swept
 
     def _abandon(self, check: int, failure: str) -> None:

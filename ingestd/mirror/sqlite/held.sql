@@ -62,6 +62,7 @@ SELECT h.run FROM run r JOIN held_run h ON h.partition = r.partition WHERE r.id 
 -- name: entries_unstaged
 SELECT e.key, e.row_hash FROM entry e WHERE e.sink = :sink AND e.partition = :partition AND NOT e.removed
   AND NOT EXISTS (SELECT 1 FROM staging s WHERE s.run = :run AND s.key = e.key)
+  AND NOT EXISTS (SELECT 1 FROM also_named c WHERE c.sink = e.sink AND c.key = e.key)
 
 -- name: entries_count
 SELECT count(*) FROM entry WHERE sink = ? AND partition = ? AND NOT removed

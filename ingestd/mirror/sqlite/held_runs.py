@@ -11,8 +11,8 @@ import polars as pl
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect
-from ingestd.core.record import Cursor, Deletes
-from ingestd.mirror.port import Amendment, HeldRun
+from ingestd.core.record import Cursor
+from ingestd.mirror.port import Amendment, HeldRun, Removal
 from ingestd.mirror.sqlite.run_writer import RunState
 from ingestd.mirror.sqlite.snapshots import digest_of, store_held_snapshot
 from ingestd.mirror.sqlite.sql import SQL
@@ -26,7 +26,7 @@ class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
 
     cursor: Cursor
     seen: pl.Series | None
-    deletes: Deletes
+    deletes: Removal
     partial: bool = False
     reasons: tuple[str, ...] = ()
     amendment: Amendment | None = None

@@ -11,25 +11,36 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.guard import Guard
 from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
-from ingestd.mirror.port import Amendment, HeldRun, PartitionState, RetriedRecord, RunSummary, Snapshot, WriteBatch
+from ingestd.mirror.port import (
+    Amendment,
+    HeldRun,
+    PartitionState,
+    Removal,
+    RetriedRecord,
+    RunSummary,
+    Snapshot,
+    WriteBatch,
+)
 from ingestd.mirror.sqlite.acknowledgement import acknowledgement_of, resolve
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.entry_writer import ADOPTED, pass_on
 from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.history import content_before
 from ingestd.mirror.sqlite.ownership import note_sources, rename_pipelines
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.pruner import Pruner
 from ingestd.mirror.sqlite.rejected_rows import drop_read_again, store_rejected_partition, store_rejected_records
 from ingestd.mirror.sqlite.retried_records import RetriedRecords
 from ingestd.mirror.sqlite.run_effect import PAGE
 from ingestd.mirror.sqlite.run_finisher import RunFinisher
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
+from ingestd.mirror.sqlite.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
 from ingestd.mirror.sqlite.snapshots import load_sections, load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -39,13 +50,6 @@ _PARTITIONS = 1_000
 
 _SMALL = 200
 """Up to this number, plain Python is faster than a query of polars."""
-
-
-class Reconfigured(msgspec.Struct, frozen=True, kw_only=True):
-    """``renamed``: pairs of former and present name. ``map_again``: the pipelines with records that must be mapped again."""
-
-    renamed: tuple[tuple[str, str], ...]
-    map_again: frozenset[str]
 
 
 _Row: TypeAlias = tuple[Any, ...]
@@ -96,41 +100,48 @@ class IntakeStore:
         its state. Return the renamed ones as pairs of former and present name.
         """
         with self._state.writing() as connection:
-            renamed, _ = self._configure(connection, pipelines, sources or {})
+            renamed, sinks = self._configure(connection, pipelines, sources or {})
             # Runs that are open at start were interrupted.
             connection.execute(SQL["runs_interrupted"])
             connection.execute(SQL["staging_clear_all"])
             connection.execute(SQL["refusals_forget"])
+        for sink in sinks:
+            self._announce(sink)
         return renamed
 
     def reconfigure(
         self, pipelines: Collection[str], *, sources: Mapping[str, str], ended: Collection[str]
-    ) -> Reconfigured:
+    ) -> list[tuple[str, str]]:
         """Do what `activate` does at a start with these pipelines, while some of them read. No pipeline of ``ended`` reads."""
         with self._state.writing() as connection:
-            renamed, freed = self._configure(connection, pipelines, sources)
-            if freed:
-                # A run in progress would store its cursor: its partition is then read again, like after a retry.
-                connection.execute(SQL["conflicts_retry_in_runs"])
-                connection.execute(SQL["partitions_retry_in_runs"])
+            renamed, sinks = self._configure(connection, pipelines, sources)
             names = json.dumps([*ended, *(name for _, name in renamed)])
             self._opened.difference_update(one for (one,) in connection.execute(SQL["partitions_of"], (names,)))
-        return Reconfigured(renamed=tuple(renamed), map_again=frozenset(freed))
+        for sink in sinks:
+            self._announce(sink)
+        return renamed
 
     def _configure(
         self, connection: sqlite3.Connection, pipelines: Collection[str], sources: Mapping[str, str]
-    ) -> tuple[list[tuple[str, str]], set[str]]:
-        """Make ``pipelines`` the active ones; return the renamed ones, and those with records to map again."""
+    ) -> tuple[list[tuple[str, str]], set[int]]:
+        """Make ``pipelines`` the active ones; return the renamed ones, and the sinks with new pending entries."""
         renamed = rename_pipelines(connection, sources)
         connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
         names = json.dumps(sorted(pipelines))
-        freed: set[str] = set()
-        if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
-            # Entries rejected because of a retired pipeline are mapped again.
-            freed = {name for (name,) in connection.execute(SQL["partition_free_conflicts"])}
-            connection.execute(SQL["conflicts_retry_stored"])
+        connection.execute(SQL["pipeline_activate"], (names, names))
         note_sources(connection, sources)
-        return renamed, freed
+        # Another pipeline names these keys, too: they become its entries, without a reading of its source.
+        sinks: set[int] = set()
+        for sink, keys in freed_keys(connection):
+            for page in pages(keys, PAGE):
+                _, updated = pass_on(
+                    connection, page, sink=sink, partition=ADOPTED, ended_by=0, claimed_segments=self._claimed, at=self._now()
+                )  # fmt: skip
+                sinks |= {sink} if updated else set()
+        if renamed:
+            for sink, keys in keys_in_conflict(connection):
+                describe_conflicts(connection, sink, keys)
+        return renamed, sinks
 
     @contextmanager
     def batch(self, pipeline: str) -> Iterator[WriteBatch]:
@@ -191,6 +202,7 @@ class IntakeStore:
             if (at_sink, known_digest) != (sink_id, digest):
                 restarted = {"sink": sink_id, "digest": digest, "partition": identity}
                 connection.execute(SQL["partition_restart"], restarted)
+                connection.execute(SQL["also_named_elsewhere"], (identity, sink_id))
                 connection.execute(SQL["snapshot_clear"], (identity,))
                 cursor, valid_through, repeats = None if partition.replayable else cursor, -1, 0
             if retired:
@@ -257,6 +269,10 @@ class IntakeStore:
     ) -> int:
         """See `Intake.commit`."""
         current = self._runs[run]
+        if entries["value"].null_count():  # of equal keys, one with a value wins
+            entries = pl.concat(
+                [entries.filter(pl.col("value").is_null()), entries.filter(pl.col("value").is_not_null())]
+            )
         ordered = _by_key(entries)
         unique = ordered
         if ordered["key"].n_unique() < ordered.height:
@@ -300,7 +316,7 @@ class IntakeStore:
         *,
         cursor: Cursor,
         seen: Snapshot | None,
-        deletes: Deletes,
+        deletes: Removal,
         partial: bool = False,
         reasons: Sequence[str] = (),
         amendment: Amendment | None = None,

@@ -17,7 +17,9 @@ from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.mirror.sqlite.intake_store import IntakeStore
 from ingestd.mirror.sqlite.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.sequence import SequenceFile
+from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.status_store import Observer
+from ingestd.wire.writer import Writer
 
 
 class SqliteMirror:
@@ -32,6 +34,7 @@ class SqliteMirror:
         claimed_segments = ClaimedSegments()
         opened: set[int] = set()
         self._state = state
+        self._now = now
         self.sequence = sequence
         self.on_pending: Callable[[int], None] | None = None
         self.on_acknowledged: Callable[[], None] | None = None
@@ -49,6 +52,7 @@ class SqliteMirror:
             claimed_segments=claimed_segments,
             watched=watched,
             sequence=sequence,
+            announce=self._announce,
             on_written=self._report_acknowledged,
         )
         self.rejected = RejectedStore(state, now=now, announce=self._announce)
@@ -63,6 +67,20 @@ class SqliteMirror:
     def unwritable(self) -> str:
         """Why the state file cannot be written now; empty if it can."""
         return self._state.unwritable
+
+    def note_behind(self, newest: Writer) -> str:
+        """Record that the service has received more than this state file knows; return the reason. Blocks.
+
+        Every sink is then in doubt, and the next start has a newer attempt than ``newest``.
+
+        Raises:
+            MirrorError: the files can't be written.
+        """
+        reason = "The service has newer requests of this state file: it was replaced by an older copy."
+        self.sequence.raise_attempt(newest.attempt)
+        with self._state.writing() as connection:
+            connection.execute(SQL["doubt_add"], {"since": self._now(), "reason": reason})
+        return reason
 
     @classmethod
     def open(

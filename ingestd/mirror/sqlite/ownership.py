@@ -12,6 +12,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
@@ -61,10 +62,20 @@ def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> 
         connection.execute(SQL["pipeline_source_set"], (source, name, source))
 
 
-def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions: list[int]) -> set[int]:
+class Explaining(msgspec.Struct, frozen=True, kw_only=True):
+    """The pipeline that reads a partition for a sink now. ``removes``: its vanished records are removed."""
+
+    pipeline: str
+    removes: bool
+
+
+def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions: list[int]) -> dict[int, Explaining]:
     """Return those of ``partitions`` that an active pipeline reads for this sink."""
     parameters = {"sink": sink, "partitions": json.dumps(partitions)}
-    return {partition for (partition,) in connection.execute(SQL["partitions_explaining"], parameters)}
+    return {
+        partition: Explaining(pipeline=pipeline, removes=bool(removes))
+        for partition, pipeline, removes in connection.execute(SQL["partitions_explaining"], parameters)
+    }
 
 
 def left_over(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> pl.DataFrame:

@@ -30,9 +30,11 @@ WHERE name = :name AND (whole <> :whole OR read_at IS NULL)
 -- name: pipelines_unread_of_sink
 UPDATE pipeline SET read_at = NULL WHERE id IN (SELECT pipeline FROM partition WHERE sink = ?)
 
+-- A partition that is gone explains what it delivered, unless its vanished records are removed.
 -- name: partitions_explaining
-SELECT p.id FROM json_each(:partitions) j CROSS JOIN partition p ON p.id = j.value CROSS JOIN pipeline l ON l.id = p.pipeline
-WHERE p.sink = :sink AND l.active AND NOT p.retired
+SELECT p.id, l.name, p.deletes = 'remove'
+FROM json_each(:partitions) j CROSS JOIN partition p ON p.id = j.value CROSS JOIN pipeline l ON l.id = p.pipeline
+WHERE p.sink = :sink AND l.active AND NOT p.retired AND (p.gone IS NULL OR p.deletes <> 'remove')
 
 -- The list of explaining partitions is made once, not for each entry: that takes a third of the time of EXISTS.
 -- name: unexplained_count

@@ -114,7 +114,7 @@ class Pruner:
             reader.execute(SQL[name])
         reader.execute("BEGIN")
         reader.execute(SQL["kept_segments_of_entries"])
-        for name in ("entries", "former", "rejected", "held"):
+        for name in ("entries", "names", "former", "rejected", "held"):
             reader.execute(SQL[f"kept_by_{name}"])
         for name in ("entries", "former", "rejected", "held", "segments", "drift"):
             reader.execute(SQL[f"kept_partitions_of_{name}"])
@@ -138,6 +138,7 @@ class Pruner:
                 if deleted < _PAGE:
                     connection.execute(SQL["snapshot_clear"], (partition,))
                     connection.execute(SQL["wait_clear"], (partition,))
+                    connection.execute(SQL["also_named_prune"], (partition,))
                     connection.execute(SQL["partition_prune"], (partition,))
                     return runs
 

@@ -34,6 +34,9 @@ CREATE TEMP TABLE kept_segment (id INTEGER PRIMARY KEY)
 -- name: kept_by_entries
 INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM entry
 
+-- name: kept_by_names
+INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM also_named
+
 -- name: kept_partitions_of_entries
 INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM entry
 
@@ -101,6 +104,10 @@ SELECT 1 FROM partition p WHERE p.id = :partition AND p.gone IS NOT NULL AND NOT
 
 -- name: partition_runs_prune
 DELETE FROM run WHERE id IN (SELECT id FROM run WHERE partition = ? ORDER BY id LIMIT ?)
+
+-- The names of a partition that is gone, which count as long as it has rejections.
+-- name: also_named_prune
+DELETE FROM also_named WHERE partition = ?
 
 -- name: partition_prune
 DELETE FROM partition WHERE id = ?

@@ -115,8 +115,7 @@ def store_conflicts(
             connection,
             location,
             subject="conflict",
-            reason=f"Pipelines '{owner}' and '{pipeline}' both write the key '{entry['key']}' of this sink: '{owner}' at "
-            f"{theirs}, '{pipeline}' at {ours}. The value of '{owner}' is kept. Give one of them another key or sink.",
+            reason=conflict_sentence(entry["key"], (owner, theirs), (pipeline, ours)),
             key=entry["key"],
             value=entry["value"],
             data_type=entry["data_type"],
@@ -124,6 +123,14 @@ def store_conflicts(
             row_hash=entry["row_hash"],
             past=before.get(entry["key"]),
         )
+
+
+def conflict_sentence(key: str, owner: tuple[str, str], other: tuple[str, str]) -> str:
+    """Return the reason of a conflict. ``owner`` and ``other``: a pipeline, and the location of its record."""
+    return (
+        f"Pipelines '{owner[0]}' and '{other[0]}' both write the key '{key}' of this sink: '{owner[0]}' at {owner[1]}, "
+        f"'{other[0]}' at {other[1]}. The value of '{owner[0]}' is kept. Give one of them another key or sink."
+    )
 
 
 def store_rejected_entries(

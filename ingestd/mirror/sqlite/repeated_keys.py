@@ -40,6 +40,7 @@ class RepeatedKeys(msgspec.Struct):
 
     def note_commit(self, ordered: pl.DataFrame) -> None:
         """Compare the entries of one commit; ``ordered`` by key, equal keys in the order of the records."""
+        ordered = ordered.filter(pl.col("value").is_not_null())
         former = {name: pl.col(name).shift(1) for name in ("key", "value", "data_type", "position")}
         differs = pl.col("value").ne_missing(former["value"]) | pl.col("data_type").ne_missing(former["data_type"])
         renamed = [former[name].alias(f"former_{name}") for name in ("value", "data_type", "position")]
@@ -51,6 +52,7 @@ class RepeatedKeys(msgspec.Struct):
 
     def note_staged(self, connection: sqlite3.Connection, run: int, entries: pl.DataFrame) -> None:
         """Compare entries (unique keys) with those that the run has staged before."""
+        entries = entries.filter(pl.col("value").is_not_null())
         rows = connection.execute(SQL["staging_of_keys"], (json.dumps(entries["key"].to_list()), run)).fetchall()
         staged = {key: _version(version) for key, *version in rows}
         columns = entries.filter(pl.col("key").is_in(list(staged))) if staged else entries.clear()

@@ -9,8 +9,8 @@ import msgspec
 import polars as pl
 
 from ingestd.core.guard import RunEffect, count_near_factors
-from ingestd.core.record import Deletes
-from ingestd.mirror.sqlite.entry_writer import compare_with_known, known_entries
+from ingestd.mirror.port import Removal
+from ingestd.mirror.sqlite.entry_writer import compare_with_known, find_kept, known_entries
 from ingestd.mirror.sqlite.run_writer import RunState
 from ingestd.mirror.sqlite.seen_hashes import SeenHashes, read_frames
 from ingestd.mirror.sqlite.sql import SQL
@@ -40,7 +40,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     collides: bool
 
 
-def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series | None, deletes: Deletes) -> Measured:
+def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series | None, deletes: Removal) -> Measured:
     """Compare the staged entries of a run with the mirror, in pages. ``seen``: the row hashes of a whole reading (Int64)."""
     before = reader.execute(SQL["entries_count"], (run.sink, run.partition)).fetchone()[0]
     counts, near, collides, after = Counter[str](), Counter[str](), False, ""
@@ -48,6 +48,10 @@ def measure_effect(reader: sqlite3.Connection, run: RunState, *, seen: pl.Series
     while rows := reader.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall():
         after = rows[-1][0]
         page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
+        if seen is not None and not collides:
+            kept = find_kept(reader, page, sink=run.sink, partition=run.partition)
+            collides = bool(kept["old_hash"].is_in(seen.implode()).any())
+        page = page.filter(pl.col("value").is_not_null())
         joined = page.join(known_entries(reader, run.sink, page["key"].to_list()), on="key", how="left")
         exists = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
         joined = compare_with_known(reader, run.sink, joined)

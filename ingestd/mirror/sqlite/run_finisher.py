@@ -9,7 +9,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import polars as pl
@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
-from ingestd.core.record import Deletes
-from ingestd.mirror.port import Amendment, HeldRun, RunSummary
+from ingestd.core.record import NOTICE
+from ingestd.mirror.port import Amendment, HeldRun, Removal, RunSummary
 from ingestd.mirror.sqlite.amendment import find_unnamed, is_undecided
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import remove_entries
+from ingestd.mirror.sqlite.entry_writer import pass_on, remove_entries
 from ingestd.mirror.sqlite.held_runs import EndOfRun, decision_about, drop_content, drop_hold, hold, hold_of, read_hold
 from ingestd.mirror.sqlite.ownership import disown, left_over
 from ingestd.mirror.sqlite.pages import pages
@@ -32,6 +32,7 @@ from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
 from ingestd.mirror.sqlite.run_effect import PAGE, STAGED, measure_effect
 from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.seen_hashes import SeenHashes
+from ingestd.mirror.sqlite.shared_keys import drop_names, left_over_names
 from ingestd.mirror.sqlite.snapshots import (
     RUNS_APART,
     drop_old_snapshots,
@@ -40,6 +41,11 @@ from ingestd.mirror.sqlite.snapshots import (
     store_snapshot,
 )
 from ingestd.mirror.sqlite.sql import SQL
+
+_DEFERRED = (
+    "because a rejected record may name each of them: its key is not known. Correct it, or remove it from the source; "
+    "'ingestd rejected list' shows it."
+)
 
 _SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected", "notice")
 
@@ -215,7 +221,7 @@ class RunFinisher:
                 self._repeated[run.partition] = run.repeated_keys
             else:
                 if seen is not None:
-                    self._end_snapshot(connection, run, seen, end.sections, repeats=repeats)
+                    self._end_snapshot(connection, run, seen, end, repeats=repeats)
                 connection.execute(SQL["rejected_partition"], (run.partition,)).fetchall()
             if run.staged:
                 connection.execute(SQL["staging_clear"], (run.id,))
@@ -254,15 +260,20 @@ class RunFinisher:
         connection: sqlite3.Connection,
         run: RunState,
         seen: pl.Series,
-        sections: pl.DataFrame | None,
+        end: EndOfRun,
         *,
         repeats: bool,
     ) -> None:
         """Store the row hashes of a whole reading."""
-        if run.remapped and run.whole:
+        if run.remapped and run.whole and end.deletes != "defer":
             connection.execute(SQL["partition_mapped"], (run.partition,))
-        store_snapshot(connection, run.partition, seen, sections)
-        changes = -1 if run.stale else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
+        store_snapshot(connection, run.partition, seen, end.sections)
+        # Only a reading that maps all records shows whether the key of each rejected one is known.
+        changes = (
+            -1
+            if run.stale or end.deletes == "defer"
+            else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
+        )
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
         exact = int(run.whole and not (run.repeats or repeats or run.moved))
         connection.execute(SQL["partition_positions"], (exact, run.partition, exact))
@@ -286,6 +297,8 @@ class RunFinisher:
         """Remove what the records of a partial reading do not produce any more: entries, and earlier rejections."""
         with self._state.reading() as reader:
             unnamed = find_unnamed(reader, run, end)
+            names = find_unnamed(reader, run, end, statement="also_named_at_positions")
+        self._drop_names(run, names)
         self._remove(run, unnamed)
         if run.has_rejected and amendment.positions is not None:
             for page in pages(amendment.positions.to_list(), PAGE):
@@ -293,12 +306,32 @@ class RunFinisher:
                 with self._state.writing() as connection:
                     connection.execute(SQL["rejected_at_positions"], row)
 
-    def _remove_unnamed(self, run: RunState, hashes: pl.Series, deletes: Deletes) -> None:
+    def _remove_unnamed(self, run: RunState, hashes: pl.Series, deletes: Removal) -> None:
         """Remove or release the entries that a whole reading with these row hashes does not name."""
-        if run.remapped and run.whole:
+        if deletes == "defer":
+            self._note_deferred(run, hashes)
+        elif run.remapped and run.whole:
             self._remove_left_over(run, deletes)
-        elif deletes == "remove":
-            self._remove_vanished(run, hashes)
+        elif deletes == "remove" or run.has_rejected:  # without removals, only a conflict has a name besides the entry
+            for page in self._vanished(run, hashes, "also_named_hashes"):
+                self._drop_names(run, page)
+            for page in self._vanished(run, hashes, "entries_of_partition") if deletes == "remove" else ():
+                self._remove(run, page)
+
+    def _note_deferred(self, run: RunState, hashes: pl.Series) -> None:
+        """State in the notice of the run how many entries stay although no record is known to name them."""
+        if run.remapped and run.whole:
+            with self._state.reading() as reader:
+                count = left_over(reader, sink=run.sink, partition=run.partition, run=run.id).height
+        else:
+            count = sum(map(len, self._vanished(run, hashes, "entries_of_partition")))
+        if count:
+            entries = (
+                "1 entry that no record names stays" if count == 1 else f"{count} entries that no record names stay"
+            )
+            row = {"run": run.id, "path": f'$."{NOTICE}"', "sentence": f"{entries}, {_DEFERRED}"}
+            with self._state.writing() as connection:
+                connection.execute(SQL["run_add_notice"], row)
 
     def _delete_rejections(self, run: RunState, seen: pl.Series | None, *, partial: bool) -> None:
         """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
@@ -336,32 +369,53 @@ class RunFinisher:
             with self._state.writing() as connection:
                 connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
-    def _remove_vanished(self, run: RunState, hashes: pl.Series) -> None:
-        """Remove the partition's entries without a record, in pages.
+    def _vanished(self, run: RunState, hashes: pl.Series, statement: str) -> Iterator[list[str]]:
+        """Yield the sorted keys of the partition without a record, in pages. ``statement`` lists keys with their row hashes.
 
         A read connection lists each page, because a sink may be large. After a crash the next reading continues with the rest.
         """
         seen, after = SeenHashes(hashes), ""
         while True:
+            page = {"sink": run.sink, "partition": run.partition, "after": after, "limit": PAGE}
             with self._state.reading() as reader:
-                rows = reader.execute(SQL["entries_of_partition"], (run.sink, after, run.partition, PAGE)).fetchall()
+                rows = reader.execute(SQL[statement], page).fetchall()
             known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-            self._remove(run, known.filter(seen.mask_absent(known["row_hash"]))["key"].to_list())
+            yield known.filter(seen.mask_absent(known["row_hash"]))["key"].to_list()
             if len(rows) < PAGE:
                 return
             after = rows[-1][0]
 
-    def _remove_left_over(self, run: RunState, deletes: Deletes) -> None:
+    def _remove_left_over(self, run: RunState, deletes: Removal) -> None:
         """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
         with self._state.reading() as reader:
             entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
+            names = left_over_names(reader, sink=run.sink, partition=run.partition, run=run.id)
+        self._drop_names(run, names)
         if deletes == "remove":
             self._remove(run, entries["key"].to_list())
             return
         keys = entries.filter(~pl.col("pending"))["key"].to_list()
         for page in pages(keys, PAGE):
             with self._state.writing() as connection:
-                disown(connection, run.sink, page)
+                passed, updated = pass_on(
+                    connection,
+                    page,
+                    sink=run.sink,
+                    partition=run.partition,
+                    ended_by=run.id,
+                    claimed_segments=self._claimed,
+                    at=self._now(),
+                )
+                self._writer.count(connection, run, None, updated=updated)
+                disown(connection, run.sink, sorted({*page}.difference(passed)))
+            if updated:
+                self._announce(run.sink)
+
+    def _drop_names(self, run: RunState, keys: list[str]) -> None:
+        """Delete names of the partition that its records do not produce any more."""
+        for page in pages(keys, PAGE):
+            with self._state.writing() as connection:
+                drop_names(connection, run.sink, run.partition, page)
 
     def _remove(self, run: RunState, keys: list[str]) -> None:
         """Queue removals in pages, so that other writers can run between two."""
@@ -376,8 +430,8 @@ class RunFinisher:
                     claimed_segments=self._claimed,
                     at=self._now(),
                 )
-                self._writer.count(connection, run, None, removed=removed)
-            if removed:
+                self._writer.count(connection, run, None, removed=removed.removed, updated=removed.updated)
+            if removed.removed or removed.updated:
                 self._announce(run.sink)
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entry_writer import Written, write_entries
+from ingestd.mirror.sqlite.entry_writer import NOTHING_WRITTEN, Written, keep_entries, write_entries
 from ingestd.mirror.sqlite.json_rows import json_rows
 from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
@@ -82,7 +83,18 @@ class RunWriter:
         return self.write(connection, run, entries) if entries.height else None
 
     def write(self, connection: sqlite3.Connection, run: RunState, entries: pl.DataFrame) -> Written:
-        """Write entries, and store the conflicts with other pipelines."""
+        """Write entries, and store the conflicts with other pipelines. Entries without a value stay as they are."""
+        if entries["value"].null_count():
+            location = {"sink": run.sink, "partition": run.partition, "run": run.id}
+            kept = keep_entries(connection, entries, **location)
+            entries = entries.filter(pl.col("value").is_not_null())
+            written = self.write(connection, run, entries) if entries.height else NOTHING_WRITTEN
+            return replace(
+                written,
+                replaced=pl.concat([written.replaced, kept.replaced]),
+                replaced_before=pl.concat([written.replaced_before, kept.replaced_before]),
+                moved=written.moved or kept.moved,
+            )
         written = write_entries(
             connection,
             entries,
@@ -110,21 +122,25 @@ class RunWriter:
         records: int = 0,
         rejected: int = 0,
         removed: int = 0,
+        updated: int = 0,
         facts: Mapping[str, str] | None = None,
     ) -> None:
-        """Add to the counts of the run, and record that the pipeline has changed entries."""
+        """Add to the counts of the run, and record that the pipeline has changed entries.
+
+        ``updated``: entries that got the value of another partition.
+        """
         numbers = {
             "run": run.id,
             "records": records,
             "created": written.created if written else 0,
-            "updated": written.updated if written else 0,
+            "updated": updated + (written.updated if written else 0),
             "unchanged": written.unchanged if written else 0,
             "removed": removed,
             "rejected": rejected + (len(written.foreign) if written else 0),
             "facts": json.dumps(dict(facts)) if facts else None,
         }
         connection.execute(SQL["run_count"], numbers)
-        if removed or (written and written.changed):
+        if removed or updated or (written and written.changed):
             connection.execute(SQL["pipeline_changed"], (run.partition,))
         if written and written.replaced.len():
             # Entries have hashes that the last whole reading did not see, so its hashes decide nothing until the next one.

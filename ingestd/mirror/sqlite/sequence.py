@@ -2,7 +2,8 @@
 
 An older copy of the state file does not know what was sent since. So a separate file stores the number of the newest segment
 that was ever claimed; this number only grows. A state file with a smaller number is older than the content of the service.
-The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one.
+The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one. It names the writer
+that the service knows (service contract M11): each start has a newer attempt, also after a kill, a restore or a lost state file.
 
 A claim costs one write call without fsync, which survives the end of the process. After a power failure the number may be some
 seconds old, so a copy from these seconds is not detected.
@@ -26,8 +27,12 @@ from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.failures import planted_file
 from ingestd.mirror.sqlite.file_owner import open_state_file
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.wire.writer import Writer
 
 _DIGITS = 20
+_EPOCH = 1
+_ATTEMPTS_OF_A_RUN = 1_000_000
+"""A start is at least so many attempts after the last one, if the clock was set back."""
 _BYTES_AT_MOST = 16 << 20
 
 
@@ -35,20 +40,23 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file.
 
     ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file
-    ``state`` wrote; ``earlier``: those that one before it wrote.
+    ``state`` wrote; ``earlier``: those that one before it wrote. ``writer``: its name in the service; ``attempt``: that of the
+    last start.
     """
 
     handed_out: int
     state: str
     sinks: frozenset[str]
     earlier: frozenset[str]
+    writer: str
+    attempt: int
 
 
 class SequenceFile:
     """The sequence file of one open state file. ``path``: path of the state file.
 
     ``notice`` is a sentence if the state file is older than the sequence file or is another one, or if an earlier one is
-    missing; else it is empty. The table ``doubt`` then contains the doubtful sinks.
+    missing; else it is empty. The table ``doubt`` then contains the doubtful sinks. ``now``: seconds since the epoch.
 
     Raises:
         MirrorError: the file can't be read or written.
@@ -62,6 +70,8 @@ class SequenceFile:
             raise planted_file(error, self.path) or _unusable(self.path, error) from error
         try:
             found = _read(self._file)
+            self.claimed_before = found.handed_out if found else 0
+            """The newest segment that an earlier process has claimed."""
             self.notice, self._content = self._compare(state, found, now)
             self._write()
         except OSError as error:
@@ -76,6 +86,24 @@ class SequenceFile:
     def is_earlier(self, sink_id: str) -> bool:
         """Return True if an earlier state file wrote the sink with this id of the service."""
         return sink_id in self._content.earlier
+
+    @property
+    def writer(self) -> Writer:
+        """The writer of this run. No earlier run has sent a request with its attempt."""
+        return Writer(name=self._content.writer, epoch=_EPOCH, attempt=self._content.attempt)
+
+    def raise_attempt(self, attempt: int) -> None:
+        """Record an attempt that the next start must exceed.
+
+        Raises:
+            MirrorError: the file can't be written.
+        """
+        with self._guard:
+            self._content = replace(self._content, attempt=attempt)
+            try:
+                self._write()
+            except OSError as error:
+                raise _unusable(self.path, error) from error
 
     def hand_out(self, segments: Iterable[int]) -> None:
         """Record segments before they are sent."""
@@ -138,11 +166,24 @@ class SequenceFile:
                 f"An earlier state file than {state.path} wrote {len(earlier)} sinks from here. Their entries are read into the "
                 "new one; what no source explains is listed by 'ingestd drift'."
             )
-        return reason, _Content(handed_out=newest, state=name, sinks=sinks, earlier=earlier)
+        return reason, _Content(
+            handed_out=newest,
+            state=name,
+            sinks=sinks,
+            earlier=earlier,
+            writer=found.writer if found else name,
+            attempt=max(int(now * 1000), found.attempt + _ATTEMPTS_OF_A_RUN if found else 0),
+        )
 
     def _write(self) -> None:
         content = self._content
-        text = {"state": content.state, "sinks": sorted(content.sinks), "earlier": sorted(content.earlier)}
+        text = {
+            "state": content.state,
+            "sinks": sorted(content.sinks),
+            "earlier": sorted(content.earlier),
+            "writer": content.writer,
+            "attempt": content.attempt,
+        }
         data = _number(content.handed_out) + json.dumps(text).encode() + b"\n"
         os.pwrite(self._file, data, 0)
         os.ftruncate(self._file, len(data))
@@ -172,6 +213,8 @@ def _read(file: int) -> _Content | None:
             state=str(text["state"]),
             sinks=frozenset(map(str, text["sinks"])),
             earlier=frozenset(map(str, text["earlier"])),
+            writer=str(text.get("writer", text["state"])),
+            attempt=int(text.get("attempt", 0)),
         )
     except (ValueError, KeyError, TypeError):
         return None

@@ -162,6 +162,7 @@ class StateCopy:
                 after = rows[-1][0]
                 known = known_entries(reader, sink, [row[0] for row in rows])
                 former = {row[0]: row for row in known.iter_rows()}
+                rows = [row for row in rows if row[1] is not None]  # others keep what they have
                 staged = pl.DataFrame([(*row[:3], row[5]) for row in rows], schema=_STAGED, orient="row")
                 compared = compare_with_known(reader, sink, staged.join(known, on="key", how="left"))
                 kept = set(compared.filter("equal")["key"])  # equal, or within the dead-band

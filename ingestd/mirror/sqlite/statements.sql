@@ -67,26 +67,6 @@ UPDATE partition SET positions_exact = ? WHERE id = ? AND positions_exact <> ?
 -- name: partition_doubted
 UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
 
--- name: partition_free_conflicts
-UPDATE partition SET cursor = CASE WHEN replayable THEN NULL ELSE cursor END, valid_through = -1
-WHERE id IN (SELECT partition FROM rejected WHERE subject = 'conflict')
-RETURNING (SELECT l.name FROM pipeline l WHERE l.id = partition.pipeline)
-
--- The conflicts of partitions that are not read again from their start: what is stored of them is written at the next reading.
--- name: conflicts_retry_stored
-UPDATE rejected SET retried = (SELECT p.retries FROM partition p WHERE p.id = rejected.partition)
-WHERE subject = 'conflict' AND partition IN (SELECT id FROM partition WHERE NOT replayable)
-
--- The conflicts of partitions that are being read, and their partitions; see `chosen_mark_retried` and `partition_add_retry`.
--- name: conflicts_retry_in_runs
-UPDATE rejected SET retried = (SELECT p.retries + 1 FROM partition p WHERE p.id = rejected.partition)
-WHERE subject = 'conflict' AND partition IN (SELECT partition FROM run INDEXED BY run_open WHERE ended IS NULL)
-
--- name: partitions_retry_in_runs
-UPDATE partition SET retries = retries + 1
-WHERE id IN (SELECT r.partition FROM run o INDEXED BY run_open CROSS JOIN rejected r ON r.partition = o.partition
-  WHERE o.ended IS NULL AND r.subject = 'conflict')
-
 -- name: partitions_of
 SELECT p.id FROM pipeline l JOIN partition p ON p.pipeline = l.id WHERE l.name IN (SELECT value FROM json_each(?))
 
@@ -256,13 +236,15 @@ UPDATE entry SET row_hash = ?, position = ?, partition = ?, run = ? WHERE sink =
 UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 
 -- name: entries_of_partition
-SELECT key, row_hash FROM entry WHERE sink = ? AND key > ? AND partition = ? AND NOT removed ORDER BY key LIMIT ?
+SELECT key, row_hash FROM entry WHERE sink = :sink AND key > :after AND partition = :partition AND NOT removed
+ORDER BY key LIMIT :limit
 
 -- name: entries_at_positions
 SELECT e.key FROM json_each(:positions) j CROSS JOIN entry e INDEXED BY entry_by_position
   ON e.partition = :partition AND e.position = j.value AND typeof(e.position) = 'text'
 WHERE e.sink = :sink AND NOT e.removed
 
+-- A row without a value is of a rejected record: it replaces no other one.
 -- name: staging_write
 INSERT INTO staging (run, key, value, data_type, row_hash, position, deadband)
 SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> 'row_hash', value ->> 'position',
@@ -270,12 +252,14 @@ SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> '
 FROM json_each(?) WHERE true
 ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, row_hash = excluded.row_hash,
   position = excluded.position, deadband = excluded.deadband
+WHERE excluded.value IS NOT NULL
 
 -- name: staging_read
 SELECT key, value, data_type, row_hash, position, deadband FROM staging WHERE run = ? AND key > ? ORDER BY key LIMIT ?
 
 -- name: staging_of_keys
 SELECT s.key, s.value, s.data_type, s.position FROM json_each(?) j CROSS JOIN staging s ON s.run = ? AND s.key = j.value
+WHERE s.value IS NOT NULL
 
 -- name: staging_clear
 DELETE FROM staging WHERE run = ?
@@ -294,6 +278,9 @@ SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pendin
 
 -- name: sink_remember
 UPDATE sink SET workspace_id = ?, sink_id = ?, adopted = ? WHERE id = ?
+
+-- name: sink_remembered
+SELECT sink_id FROM sink WHERE id = ?
 
 -- name: sink_forget_segments
 DELETE FROM segment WHERE sink = ?

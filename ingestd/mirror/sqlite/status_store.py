@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.normal_form import nfc
 from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
 from ingestd.mirror.failed_parts import FailedPart
@@ -315,7 +316,7 @@ def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) ->
     """Return the statement for the ids of a selection, and its parameters; ``limit`` -1: no limit."""
     parameters: dict[str, object] = {
         "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
-        "file": selection.file, "key": selection.key,
+        "file": selection.file, "key": nfc(selection.key),
     }  # fmt: skip
     if not selection.ids:
         return SQL["rejected_selected"], parameters

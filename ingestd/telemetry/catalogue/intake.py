@@ -28,6 +28,25 @@ class PartitionRead(Event, frozen=True, kw_only=True):
     notice: str = ""
 
 
+class PartitionReadings(Event, frozen=True, kw_only=True):
+    """A partition is read often, such as a subscription: the sum of its `PartitionRead` and `PartitionSettled` of a minute.
+
+    ``notice``: the last one.
+    """
+
+    pipeline: str
+    partition: str
+    readings: int
+    records: int
+    created: int
+    updated: int
+    unchanged: int
+    removed: int
+    rejected: int
+    acknowledged: int
+    notice: str
+
+
 class PartitionUnchanged(Event, frozen=True, kw_only=True):
     """A partition was read completely and is unchanged. A database that is polled every minute emits it every minute."""
 

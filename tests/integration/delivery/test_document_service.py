@@ -147,6 +147,92 @@ async def test_a_deleted_sink_is_created_again_with_all_entries(server: Document
     assert server.values("Mass budget") == {"a": ("3", "scalar"), "b": ("2", "scalar")}
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_sink_that_was_deleted_while_nothing_is_pending_is_created_again(
+    server: DocumentServer, restarts: bool
+) -> None:
+    to = address(server.workspace())
+    wanted: dict[str, Desired] = {"a": ("1", "scalar"), "b": ("2", "scalar")}
+    async with rig(url=server.url) as first:
+        first.desire(to, wanted)
+        await first.drained()
+        (sink,) = server.store.by_label("Mass budget")
+        server.store.delete_sink(to.workspace, sink)
+        if not restarts:
+            first.dispatcher.check_sinks()
+            assert await first.drained() == []
+    if restarts:
+        async with rig(url=server.url, mirror=first.mirror, checks_sinks=True) as second:
+            assert await second.drained() == []
+    assert server.values("Mass budget") == wanted
+    assert server.store.by_label("Mass budget") != [sink]
+
+
+async def test_a_check_of_an_existing_sink_is_one_request(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await running.drained()
+        server.forget_requests()
+        running.dispatcher.check_sinks()
+        assert await running.drained() == []
+        (request,) = server.requests
+        assert not request.writes
+        running.desire(to, {"a": ("2", "scalar")})
+        await running.drained()
+    assert [one.writes for one in server.requests] == [False, True], "the sink is still resolved"
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+async def test_a_check_that_the_service_does_not_answer_changes_nothing(  # codespell:ignore answer
+    server: DocumentServer, status: int
+) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await running.drained()
+        server.fail(Refuse(status=status), when=lambda request: not request.writes)
+        running.dispatcher.check_sinks()
+        assert await running.drained() == []
+        assert [lane.sentence for lane in running.dispatcher.report()] == [""]
+    assert server.writes()[1:] == []
+
+
+async def test_a_deleted_sink_that_must_not_be_created_is_reported_until_it_is_restored(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    limits = replace(FAST_LIMITS, missing_sink="stop")
+    async with rig(url=server.url, limits=limits) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await running.drained()
+        (sink,) = server.store.by_label("Mass budget")
+        saved = [(kept, dict(kept)) for kept in (server.store.sinks, server.store.entries)]
+        server.store.delete_sink(to.workspace, sink)
+        running.dispatcher.check_sinks()
+        await running.drained()
+        (lane,) = running.dispatcher.report()
+        assert lane.status == "paused"
+        assert "The service no longer has the sink" in lane.sentence
+        for kept, before in saved:
+            kept.update(before)
+        running.dispatcher.retry_now()
+        while (report := running.dispatcher.report()[0]).status != "idle":
+            known = running.dispatcher.changes.generation
+            await running.dispatcher.changes.wait_past(known)
+        assert report.sentence == ""
+    assert server.values("Mass budget") == {"a": ("1", "scalar")}
+
+
+async def test_a_label_in_another_unicode_form_is_the_same_sink(server: DocumentServer) -> None:
+    workspace = server.workspace("Pru\u0308fstand")
+    async with rig(url=server.url) as first:
+        first.desire(address(workspace, "Ma\u00dfe \u00e9"), {"a": ("1", "scalar")})
+        await first.drained()
+    async with rig(url=server.url) as without_state:
+        without_state.desire(address("Pr\u00fcfstand", "Ma\u00dfe e\u0301"), {"b": ("2", "scalar")})
+        assert await without_state.drained() == []
+    assert server.values("Ma\u00dfe \u00e9") == {"a": ("1", "scalar"), "b": ("2", "scalar")}
+
+
 async def test_a_deleted_entry_is_created_again(server: DocumentServer) -> None:
     to = address(server.workspace())
     async with rig(url=server.url) as running:

@@ -147,6 +147,11 @@ def _posts(operation: Operation) -> bool:
     return operation.method == "POST" and operation.read is None
 
 
+def _fences(operation: Operation) -> bool:
+    """Whether it takes X-Writer (contract M11)."""
+    return operation.prepare is not None and "{workspace}" in operation.path
+
+
 def _request_headers(operation: Operation, one: OperationDescription) -> Iterator[str]:
     if operation.client_id:
         yield "ClientId"
@@ -154,6 +159,8 @@ def _request_headers(operation: Operation, one: OperationDescription) -> Iterato
         yield "OptionalClientId"
     if _posts(operation):
         yield "IdempotencyKey"
+    if _fences(operation):
+        yield "Writer"
     if one.etag:
         yield "IfNoneMatch" if operation.read else "IfMatch"
     yield from one.headers
@@ -177,7 +184,7 @@ def _response_headers(operation: Operation) -> tuple[str, ...]:
     rate = ("RatePolicy", "Rate") if operation.scope else ()
     replayed = ("Replayed",) if _posts(operation) else ()
     has_bulk = operation.path == _PER_WORKSPACE or operation.path.startswith(f"{_PER_WORKSPACE}/")
-    return ("RequestId", *rate, *replayed, *(("Bulk",) if has_bulk else ()))
+    return ("RequestId", *rate, *replayed, *(("Bulk", "Fence") if has_bulk else ()))
 
 
 def _success(success: Success, always: Iterable[str], *, body_read: bool) -> dict[str, Any]:
@@ -213,6 +220,8 @@ def _possible(operation: Operation, one: OperationDescription) -> set[int]:
         possible |= {413, 415}
     if _posts(operation):
         possible |= {409, 422}
+    if _fences(operation):
+        possible.add(409)
     if one.etag and operation.read is None:
         possible.add(412)
     return possible
@@ -220,11 +229,13 @@ def _possible(operation: Operation, one: OperationDescription) -> set[int]:
 
 def _refused(status: int, operation: Operation, one: OperationDescription) -> dict[str, Any]:
     own = one.refusals.get(status, "")
-    also = {
+    repeated = {
         409: "`request_in_progress`: an earlier request with this Idempotency-Key is still under way.",
         422: "`idempotency_key_reused`: the key was used with another content.",
     }
-    description = " ".join(text for text in (own, also.get(status, "") if _posts(operation) else "") if text)
+    fenced = {409: "`writer_fenced`: a newer request of this writer was accepted."}
+    also = (repeated if _posts(operation) else {}, fenced if _fences(operation) else {})
+    description = " ".join(text for text in (own, *(one.get(status, "") for one in also)) if text)
     document_form = operation.document_form and status == 400
     if not description and not document_form:
         return {"$ref": f"#/components/responses/{shared.component(status)}"}
@@ -237,9 +248,14 @@ def _refusal(status: int, *, description: str = "", document_form: bool = False)
         content = {names.JSON: {"schema": ref("InvalidRequest")}, **content}
         form = 'Exactly `{"error":"Invalid request"}`, unless `Accept` has application/problem+json.'
         description = f"{description} {form}".strip()
-    special = {401: ("Authenticate",), 405: ("Allow",), 416: ("ContentRange",), 429: ("Retry",), 503: ("Retry",)}.get(
-        status, ()
-    )
+    special = {
+        401: ("Authenticate",),
+        405: ("Allow",),
+        409: ("Newest",),
+        416: ("ContentRange",),
+        429: ("Retry",),
+        503: ("Retry",),
+    }.get(status, ())
     sent = ("ErrorCode", "RequestId", "RatePolicy", "Rate") if status != 500 else ("ErrorCode", "RequestId")
     return {
         "description": " ".join(text for text in (shared.REFUSALS[status], description) if text),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from ingestd.wire import bulk, names
+from ingestd.wire import bulk, names, writer
 from workspaced.core.json_schema import COUNT, STRING, Schema, array, choice, ref, response, string
 from workspaced.core.problems import (
     ConflictProblem,
@@ -33,6 +33,7 @@ from workspaced.settings.model import Limits
 API_KEY_SCHEME: Final = "apiKey"
 
 _PRINTABLE_KEY: Final = r'^("[ !#-~]{1,255}"|[!#-~][ -~]{0,254})$'
+_WRITER: Final = "^[A-Za-z0-9._-]{1,64};[0-9]{1,18};[0-9]{1,18}$"
 _ETAGS: Final = 'One or more entity tags as in ETag, or `*`: `"3"`.'
 
 _REFUSALS: Final[tuple[type[Problem], ...]] = (
@@ -97,6 +98,13 @@ def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
             names.IDEMPOTENCY_KEY,
             "Do this once: a repetition with the same key and content gets the first response again.",
             string(pattern=_PRINTABLE_KEY),
+        ),
+        "Writer": header(
+            writer.HEADER,
+            "The name, epoch and attempt of the writer. A request with an older epoch or attempt than an earlier one of the "
+            "writer in this workspace is refused.",
+            string(pattern=_WRITER),
+            example="daemon-7;1;42",
         ),
         "IfMatch": header("If-Match", f"Change it only in this version. {_ETAGS}"),
         "IfNoneMatch": header("If-None-Match", f"Respond 304 if it still has this version. {_ETAGS}"),
@@ -179,6 +187,12 @@ _HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
         "How many items and bytes one bulk call may have. Clients without it send entries one by one.",
         _BULK,
     ),
+    "Fence": _always(
+        writer.FENCE_HEADER,
+        "What X-Writer is compared by. Clients without it read back a request of unknown outcome.",
+        choice(writer.FENCE),
+    ),
+    "Newest": _optional(writer.HEADER, "With `writer_fenced`: the newest epoch and attempt.", string(pattern=_WRITER)),
     "Retry": _always("Retry-After", "Seconds to wait.", COUNT),
     "ErrorCode": _always(names.ERROR_CODE, "The member `code` of the problem, even if the body does not have it."),
     "Authenticate": _always("WWW-Authenticate", "How to authenticate."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestd.wire.bulk import HEADER, BulkLimits
+from ingestd.wire import bulk, writer
 from workspaced.http import content_coding
 from workspaced.http.operations import Operation, PathHeaders
 from workspaced.resources.data_sinks import entry_routes, mass_routes, sink_routes
@@ -74,6 +74,13 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def path_headers(limits: Limits) -> PathHeaders:
-    """Return the headers that announce bulk calls and compressed bodies (contract M9)."""
-    bulk = BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
-    return PathHeaders(path=_ALL, headers=((HEADER, str(bulk)), (content_coding.HEADER, content_coding.SUPPORTED)))
+    """Return the headers that announce bulk calls, the writer fence and compressed bodies (contract M9, M11)."""
+    most = bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
+    return PathHeaders(
+        path=_ALL,
+        headers=(
+            (bulk.HEADER, str(most)),
+            (writer.FENCE_HEADER, writer.FENCE),
+            (content_coding.HEADER, content_coding.SUPPORTED),
+        ),
+    )

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, MutableMapping
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from connectors.mqtt.connection import BrokerConnection
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.certificates import self_signed
 from tests.support.mosquitto import Mosquitto, mosquitto
+from tests.support.scripted_broker import scripted_broker
 
 SECONDS = 30.0
 TOPICS = [{"filter": "bench/{bench}/+"}]
@@ -96,8 +98,9 @@ def broker() -> Iterator[Mosquitto]:
         yield running
 
 
-def test_a_broker_that_is_killed_and_keeps_its_sessions_loses_nothing(tmp_path: Path) -> None:
-    with mosquitto(persistent=True) as broker, Reader(tmp_path, broker.url) as reader:
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_a_broker_that_is_killed_and_keeps_its_sessions_loses_nothing(tmp_path: Path, version: str) -> None:
+    with mosquitto(persistent=True) as broker, Reader(tmp_path, broker.url, version=version) as reader:
         reader.read()
         for part in range(3):
             broker.publish(*(("bench/n/a", f"{part * 20 + number}") for number in range(20)))
@@ -146,7 +149,7 @@ def test_an_acknowledgement_of_a_former_connection_is_not_sent_on_a_new_one(brok
             arrived[number].append(message)
             events[number].set()
 
-        connections.append(BrokerConnection(options, client_id="one", receive=receive))
+        connections.append(BrokerConnection(options, client_id="one", version="5", receive=receive))
         connections[-1].open()
         connections[-1].subscribe({"bench/+/+": 1}, retained=False)
         return connections[-1]
@@ -216,17 +219,66 @@ def test_messages_of_topics_that_are_no_longer_configured_leave_the_session_unre
         assert reader.until_read(1) == ["6"]
 
 
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
 @pytest.mark.parametrize(("retained", "expected"), [("take", ["1", "2"]), ("ignore", ["2"])])
 def test_retained_messages_are_taken_or_ignored(
-    tmp_path: Path, broker: Mosquitto, retained: str, expected: list[str]
+    tmp_path: Path, broker: Mosquitto, retained: str, expected: list[str], version: str
 ) -> None:
     broker.publish(("bench/n/a", "1"), retain=True)
-    with Reader(tmp_path, broker.url, retained=retained) as reader:
+    with Reader(tmp_path, broker.url, retained=retained, version=version) as reader:
         reader.read()
         if retained == "take":
             reader.until_read(1)
         broker.publish(("bench/n/a", "2"))
         assert reader.until_read(len(expected)) == expected
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_a_retained_message_does_not_replace_a_newer_value_at_the_next_connection(
+    tmp_path: Path, broker: Mosquitto, version: str
+) -> None:
+    broker.publish(("bench/n/a", "old"), retain=True)
+    with Reader(tmp_path, broker.url, version=version, payload="text") as reader:
+        assert reader.until_read(1) == ["old"]
+        broker.publish(("bench/n/a", "new"))
+        assert reader.until_read(2) == ["old", "new"]
+        cursor = reader.cursor
+    topics = [*TOPICS, {"filter": "other/#"}]
+    with Reader(tmp_path, broker.url, cursor, version=version, payload="text", topics=topics) as reader:
+        reader.read()
+        broker.publish(("other/a", "1"))
+        assert reader.until_read(1) == ["1"]
+
+
+@pytest.mark.parametrize("responds", [True, False])
+def test_a_broker_that_speaks_only_3_1_1_is_used_with_that_and_check_says_what_is_lost(
+    tmp_path: Path, responds: bool
+) -> None:
+    with scripted_broker(("bench/n/a", b"7"), responds=responds) as broker, Reader(tmp_path, broker.url) as reader:
+        assert reader.until_read(1) == ["7"]
+        assert broker.levels == [5, 4]
+        connection, topics = reader.connector.verify()
+        assert broker.levels == [5, 4, 4], "the version is not tried again"
+        assert connection.sentence.startswith(
+            f"The broker 127.0.0.1:{broker.port} accepts the client with MQTT 3.1.1. It does"
+        )
+        assert "it alone decides how long it keeps messages" in connection.sentence
+        assert topics.outcome == "passed"
+
+
+def test_a_configured_version_is_the_only_one_that_is_tried(tmp_path: Path) -> None:
+    with scripted_broker() as broker, Reader(tmp_path, broker.url, version=5) as reader:
+        with pytest.raises(SourceBroken, match="Set version to one that it speaks"):
+            reader.read()
+        assert broker.levels == [5]
+
+
+def test_messages_are_read_before_the_subscriptions_are_confirmed(tmp_path: Path) -> None:
+    waiting = [("bench/n/a", str(number).encode()) for number in range(199)]
+    with scripted_broker(*waiting) as broker, Reader(tmp_path, broker.url, version="3.1.1") as reader:
+        assert reader.until_read(199) == [str(number) for number in range(199)]
+        reader.until(lambda: reader.connector.health().connected_since is not None)
+        assert broker.subscribed == [1]
 
 
 def test_unusable_messages_are_rejected_and_acknowledged(tmp_path: Path, broker: Mosquitto) -> None:
@@ -301,6 +353,41 @@ def test_a_certificate_is_trusted_by_ca_file_only(tmp_path: Path) -> None:
         with Reader(tmp_path, url, ca_file="broker.pem") as reader:
             reader.read()
             assert reader.connector.health().connected_since is not None
+
+
+def test_another_name_another_protocol_and_another_port_are_named(tmp_path: Path) -> None:
+    certificate, key = self_signed(tmp_path, "broker")
+    for file in (certificate, key):
+        file.chmod(0o644)
+    for folder in (tmp_path, *tmp_path.parents):
+        if os.geteuid() == 0 and folder.is_relative_to("/tmp/pytest-of-root"):
+            folder.chmod(0o755)
+
+    def sentence(url: str, **more: Any) -> str:
+        with Reader(tmp_path, url, **more) as reader:
+            (step,) = reader.connector.verify()
+            with pytest.raises(SourceUnavailable) as caught:
+                reader.read()
+            assert step.sentence == str(caught.value)
+            return step.sentence
+
+    with mosquitto(f"certfile {certificate}", f"keyfile {key}") as broker:
+        named = sentence(f"mqtts://localhost:{broker.port}", ca_file="broker.pem")
+        assert "its certificate is for another name" in named
+        assert "Use a name of the certificate in url" in named
+        assert (
+            sentence(broker.url)
+            == f"127.0.0.1:{broker.port} expects TLS. Write mqtts:// in url, or use the port without TLS."
+        )
+    with mosquitto() as broker:
+        plain = sentence(broker.url.replace("mqtt:", "mqtts:"))
+        assert plain == f"127.0.0.1:{broker.port} does not speak TLS. Write mqtt:// in url, or use the port with TLS."
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for scheme in ("mqtt", "mqtts"):
+            found = sentence(f"{scheme}://127.0.0.1:{server.server_port}")
+            assert found.startswith(f"At 127.0.0.1:{server.server_port} an HTTP server responds, and not a broker.")
+        server.shutdown()
 
 
 def test_a_sync_ends_after_a_time_without_messages_or_at_its_end(tmp_path: Path, broker: Mosquitto) -> None:

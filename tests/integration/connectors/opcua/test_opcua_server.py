@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from connectors.opcua import OpcuaConnector, OpcuaOptions
+from connectors.opcua.application_certificate import fingerprint
 from connectors.opcua.session import ServerSession
 from ingestd.sdk import Batch, Cursor, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.opcua_server import OpcuaServer, opcua_server, server_certificate
@@ -203,6 +206,40 @@ def test_an_untrusted_server_is_refused_with_its_fingerprint_and_what_to_add(tmp
         assert kept.stat().st_mode & 0o777 == 0o600
         with reading(server.url, tmp_path) as plain, pytest.raises(SourceBroken, match="Remove security: none"):
             plain.read()
+
+
+def test_a_server_that_does_not_trust_the_source_is_named_with_the_certificate_that_the_daemon_will_use(
+    tmp_path: Path,
+) -> None:
+    certificate, key = server_certificate(tmp_path)
+    with opcua_server(START, certificate=certificate, key=key) as server:
+        with reading(server.url, tmp_path, security="auto") as source:
+            (step,) = source.connector.verify()
+        assert not (tmp_path / "kept").exists(), "nothing is made for a server that is not trusted yet"
+        secure = {"security": "auto", "trust": [step.sentence.rpartition('["')[2][:95]]}
+        server.distrust(clients=True)
+        sentences = set()
+        with reading(server.url, tmp_path, **secure) as source:
+            object.__setattr__(source.connector.context, "unsaved", {})
+            with pytest.raises(SourceBroken, match="has no certificate yet"):
+                source.read()
+        for unsaved in ({}, {}, None):  # `ingestd check` twice, then the daemon
+            with reading(server.url, tmp_path, **secure) as source:
+                object.__setattr__(source.connector.context, "unsaved", unsaved)
+                (step,) = source.connector.verify()
+                sentences.add(step.sentence)
+                with pytest.raises(SourceUnavailable, match="refused the certificate of this source") as caught:
+                    source.read()
+                assert 0 < caught.value.retry_after <= 10
+                sentences.add(str(caught.value))
+        (sentence,) = sentences
+        own = x509.load_pem_x509_certificate((tmp_path / "kept" / "certificate.pem").read_bytes())
+        assert (
+            f"trust the application urn:{socket.gethostname()}:ingestd:line, certificate {fingerprint(own)}" in sentence
+        )
+        server.distrust(clients=False)
+        with reading(server.url, tmp_path, **secure) as source:
+            assert fields(source.read()[0])["Count"] == "7"
 
 
 def test_a_server_without_encryption_is_used_only_if_that_is_asked_for(server: OpcuaServer, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ingestd.daemon.kept_files import cache_folder, kept_folder, move_kept, read_kept, remove_unused, restore_kept
 from ingestd.mirror.sqlite import SqliteMirror, back_up_state, restore_state
-from ingestd.sdk import SourceContext
+from ingestd.sdk import KeptFile, SourceContext
 
 
 def _context(state: Path, pipeline: str) -> SourceContext:
@@ -100,6 +100,24 @@ def test_a_process_that_only_looks_reads_a_kept_file_and_writes_none(tmp_path: P
     _context(tmp_path / "state.db", "p").keep("key").write(b"stored")
     later = SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0, kept_folder=folder, unsaved={})
     assert later.keep("key").read() == b"stored"
+
+
+def test_a_file_of_the_first_use_is_written_once_by_any_process(tmp_path: Path) -> None:
+    folder = tmp_path / "var" / "state.db.connectors" / "line"
+    kept = KeptFile(folder, "certificate.pem", unsaved={})
+    assert kept.write_first(b"one") == b"one"
+    assert KeptFile(folder, "certificate.pem", unsaved=None).write_first(b"two") == b"one"
+    assert (folder / "certificate.pem").stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in folder.iterdir()] == ["certificate.pem"]
+
+
+def test_a_file_of_the_first_use_is_never_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "state.db.connectors").mkdir()
+    (tmp_path / "state.db.connectors" / "line").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="line"):
+        KeptFile(tmp_path / "state.db.connectors" / "line", "certificate.pem", unsaved=None).write_first(b"one")
+    assert not any((tmp_path / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", ".hidden"])

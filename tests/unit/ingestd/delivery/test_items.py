@@ -17,7 +17,7 @@ def claim_of(parts: list[list[dict[str, str]]]) -> Claim:
     return Claim(
         sink=1,
         parts=tuple(
-            ClaimPart(segment=number, kind="update", items=len(items), body=json.dumps(items).encode())
+            ClaimPart(segment=number, kind="update", items=len(items), body=json.dumps(items).encode(), oldest=number)
             for number, items in enumerate(parts, start=1)
         ),
     )
@@ -45,7 +45,7 @@ def test_halves_are_never_empty_and_lose_nothing(count: int) -> None:
 
 def test_an_item_keeps_its_bytes() -> None:
     body = b'[ {"key":"a", "value":"\\u00e9", "dataType":"scalar"},{"key":"b","delete":true} ]'
-    items = split_items(Claim(sink=1, parts=(ClaimPart(segment=7, kind="delete", items=2, body=body),)))
+    items = split_items(Claim(sink=1, parts=(ClaimPart(segment=7, kind="delete", items=2, body=body, oldest=7),)))
     assert [item.raw for item in items] == [
         b'{"key":"a", "value":"\\u00e9", "dataType":"scalar"}',
         b'{"key":"b","delete":true}',

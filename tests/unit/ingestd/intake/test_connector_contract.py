@@ -11,11 +11,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.daemon.status import Status
-from ingestd.daemon.status_text import format_status
+from ingestd.daemon.status_text import format_status, health_sentence
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Acknowledgement, Batch, ConnectionHealth, Connector, Cursor, Partition, SourceContext, pack
@@ -137,9 +138,14 @@ def test_the_state_of_a_connection_is_in_the_status(tmp_path: Path) -> None:
     assert json.loads(format_status(status, as_json=True))["health"] == [
         {
             "pipeline": "p", "sentence": "Subscribed to bench/+.", "connected_since": 0.0, "lag_seconds": 3.4,
-            "dropped": 2,
+            "dropped": 2, "stays_connected": True,
         }
     ]  # fmt: skip
+    assert health_sentence(replace(found, connected_since=None)).startswith("not connected, 3 s behind, ")
+    connector.state = ConnectionHealth(sentence="The last request succeeded.", stays_connected=False)
+    between = reader.health()
+    assert between is not None
+    assert health_sentence(between) == "The last request succeeded."
     connector.failure = ValueError("no state")
     failed = reader.health()
     assert failed is not None

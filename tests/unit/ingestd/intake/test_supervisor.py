@@ -218,6 +218,19 @@ async def test_an_unreachable_source_is_read_at_once_on_request(
         await events.next(SourceBack)
 
 
+async def test_a_source_that_refused_its_settings_is_read_at_once_on_request(tmp_path: Path) -> None:
+    script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
+    connector = WatchedConnector(script)
+    connector.failure = SourceBroken("The server refused the user.")
+    async with supervised(tmp_path, connector) as (supervisor, events, _mirror):
+        await events.next(SourceStopped)
+        await supervisor.between_passes("p", lambda: None)
+        connector.failure = None
+        supervisor.retry_now()
+        await events.next(PartitionRead)
+
+
 async def test_a_source_that_asks_for_a_wait_is_not_read_before_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

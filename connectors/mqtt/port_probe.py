@@ -1,0 +1,53 @@
+"""Finds out what listens at the address of a broker if it does not respond as a broker."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import suppress
+
+from connectors.mqtt.options import MqttOptions
+
+_SECONDS = 0.7
+"""A source ends within 2 seconds."""
+_REQUEST = b"HEAD / HTTP/1.0\r\n\r\n"
+
+
+def listener_sentence(options: MqttOptions) -> str:
+    """Return a sentence if something else than the configured protocol listens; empty if that is not known.
+
+    Nothing of the settings is sent but the name of the host.
+    """
+    speaks_tls = _responds(options, is_secure=True, request=b"")
+    if _responds(options, is_secure=speaks_tls, request=_REQUEST, response=b"HTTP/"):
+        return f"At {options.address} an HTTP server responds, and not a broker. Correct the port in url."
+    if speaks_tls and not options.is_secure:
+        return f"{options.address} expects TLS. Write mqtts:// in url, or use the port without TLS."
+    if options.is_secure and not speaks_tls:
+        return f"{options.address} does not speak TLS. Write mqtt:// in url, or use the port with TLS."
+    return ""
+
+
+def _responds(options: MqttOptions, *, is_secure: bool, request: bytes, response: bytes = b"") -> bool:
+    """Return whether a connection can be made, and the response to a request begins with ``response``."""
+    with suppress(OSError), socket.create_connection((options.host, options.port), timeout=_SECONDS) as plain:
+        if not is_secure:
+            return _exchange(plain, request, response)
+        with _any_certificate().wrap_socket(plain, server_hostname=options.host) as secure:
+            return _exchange(secure, request, response)
+    return False
+
+
+def _exchange(connection: socket.socket, request: bytes, response: bytes) -> bool:
+    connection.sendall(request)
+    received = b""
+    while len(received) < len(response) and (more := connection.recv(len(response) - len(received))):
+        received += more
+    return received == response
+
+
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,49 @@
+"""The writer that the requests of a client name (service contract M11). No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from ingestd.wire.writer import Writer
+
+
+async def _ignore(_: Writer) -> None:
+    """Do nothing about a newer rank."""
+
+
+class RisingWriter:
+    """A writer with an attempt that rises when a request may take effect later.
+
+    ``on_behind`` is called with the newest rank of the service before the first write to a workspace is repeated, if that rank
+    is not from this process: the caller's state is older than what the service has received. All methods belong to the event
+    loop's thread.
+    """
+
+    def __init__(self, writer: Writer, *, on_behind: Callable[[Writer], Awaitable[None]] = _ignore) -> None:
+        self.current = writer
+        self._on_behind = on_behind
+        self._accepted: set[str] = set()
+
+    def raise_past(self, sent: Writer) -> None:
+        """Make every later request newer than one that was sent."""
+        if sent.attempt >= self.current.attempt:
+            self.current = replace(self.current, attempt=sent.attempt + 1)
+
+    def accept(self, workspace: str) -> None:
+        """Record that the service has accepted a write to a workspace."""
+        self._accepted.add(workspace)
+
+    async def is_newer_now(self, sent: Writer, newest: Writer | None, workspace: str) -> bool:
+        """Return whether a request that the service called late may be repeated with the current writer.
+
+        ``newest``: the rank that the service has. If another process raised it, the request is repeated only if this process has
+        written nothing to the workspace yet, and the epoch is the same.
+        """
+        if newest is not None and newest.rank > self.current.rank:
+            if workspace in self._accepted or newest.epoch > self.current.epoch:
+                return False
+            await self._on_behind(newest)
+            self.raise_past(newest)
+        return self.current.rank > sent.rank

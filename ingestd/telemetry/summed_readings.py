@@ -1,0 +1,116 @@
+"""Logs the readings of a partition that is read often once a minute, as a sum.
+
+A subscription is read whenever something changes, which can be four times a second. Each reading would be two lines.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import msgspec
+
+from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionReadings, PartitionSettled
+from ingestd.telemetry.event import Emit, Event
+
+SECONDS = 60.0
+OFTEN = 10
+"""After so many readings in a minute, the further ones are summed; those of the next minutes, too, while there are so many."""
+
+_COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected")
+_PRUNED_ABOVE = 1000
+
+_Key: TypeAlias = tuple[str, str]
+
+
+class _Minute(msgspec.Struct):
+    """The readings of a partition since ``began``. ``sums``: those that are not logged yet."""
+
+    began: float
+    is_often: bool = False
+    readings: int = 0
+    sums: Counter[str] = msgspec.field(default_factory=Counter)
+    notice: str = ""
+
+
+class SummedReadings:
+    """Passes events on to ``log``, those of frequent readings as a sum. Thread-safe.
+
+    ``clock``: monotonic seconds. `flush` logs the sums of minutes that have ended.
+    """
+
+    def __init__(self, log: Emit, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._minutes: dict[_Key, _Minute] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Log an event, or add it to the sum of its partition."""
+        if isinstance(event, PartitionRead | PartitionSettled) and self._add(event):
+            return
+        self._log(event)
+
+    def flush(self, *, all_sums: bool = False) -> None:
+        """Log the sums of the minutes that have ended, or ``all_sums``."""
+        with self._guard:
+            ended = [
+                (key, one) for key, one in self._minutes.items() if all_sums or self._clock() - one.began >= SECONDS
+            ]
+            lines = [line for key, one in ended for line in self._end(key, one)]
+        for line in lines:
+            self._log(line)
+
+    def _add(self, event: PartitionRead | PartitionSettled) -> bool:
+        key = (event.pipeline, event.partition)
+        with self._guard:
+            one = self._minutes.get(key)
+            lines = self._end(key, one) if one is not None and self._clock() - one.began >= SECONDS else []
+            one = self._minutes.setdefault(key, _Minute(began=self._clock()))
+            one.readings += isinstance(event, PartitionRead)
+            is_summed = one.is_often or one.readings > OFTEN
+            if is_summed and isinstance(event, PartitionRead):
+                one.sums.update({name: getattr(event, name) for name in _COUNTS} | {"readings": 1})
+                one.notice = event.notice or one.notice
+            elif is_summed:
+                one.sums["acknowledged"] += 1
+            if len(self._minutes) > _PRUNED_ABOVE:  # a folder has any number of files, each of them read once
+                self._minutes = {key: one for key, one in self._minutes.items() if one.sums or one.is_often}
+        for line in lines:
+            self._log(line)
+        return is_summed
+
+    def _end(self, key: _Key, one: _Minute) -> list[PartitionReadings]:
+        """End a minute and return its line, if it has one."""
+        if one.readings > OFTEN:
+            self._minutes[key] = _Minute(began=self._clock(), is_often=True)
+        else:
+            del self._minutes[key]
+        if not one.sums:
+            return []
+        numbers = {name: one.sums[name] for name in (*_COUNTS, "readings", "acknowledged")}
+        return [PartitionReadings(pipeline=key[0], partition=key[1], notice=one.notice, **numbers)]
+
+
+@contextmanager
+def summed_readings(log: Emit) -> Iterator[Emit]:
+    """Yield ``log`` with sums of frequent readings, which a thread logs at the end of each minute, and the end of the block."""
+    summed = SummedReadings(log)
+    ended = threading.Event()
+
+    def flush() -> None:
+        while not ended.wait(SECONDS):
+            summed.flush()
+
+    thread = threading.Thread(target=flush, name="sums of readings", daemon=True)
+    thread.start()
+    try:
+        yield summed
+    finally:
+        ended.set()
+        thread.join()
+        summed.flush(all_sums=True)

@@ -1,0 +1,39 @@
+"""The writer fence: which request of a writer is newer, so that a late one changes nothing (service contract M11)."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+HEADER = "X-Writer"
+FENCE_HEADER = "X-Writer-Fence"
+FENCE = "epoch, attempt"
+"""The announcement of a service that refuses requests with an older epoch or attempt."""
+
+_FORM = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,64});(?P<epoch>[0-9]{1,18});(?P<attempt>[0-9]{1,18})")
+
+
+class Writer(msgspec.Struct, frozen=True, kw_only=True):
+    """A writer, as each of its writes names it.
+
+    ``epoch`` rises when another process takes over the writer. ``attempt`` rises when a request may take effect later.
+    """
+
+    name: str
+    epoch: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.name};{self.epoch};{self.attempt}"
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The order of a writer's requests: a request with a lower rank is late."""
+        return self.epoch, self.attempt
+
+
+def parse_writer(text: str | None) -> Writer | None:
+    """Return the writer that a header names; None without a header, or if it has another form."""
+    match = _FORM.fullmatch(text or "")
+    return Writer(name=match["name"], epoch=int(match["epoch"]), attempt=int(match["attempt"])) if match else None

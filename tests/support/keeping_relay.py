@@ -1,0 +1,149 @@
+"""A TCP relay that keeps a request after its client has left, as a proxy in front of a frozen host does."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+DEADLINE_SECONDS = 30.0
+
+
+class KeepingRelay:
+    """A context manager. New connections go to the service at ``target``; `route_to` changes it.
+
+    If a client leaves before its response, the service still gets the request, and `late_statuses` returns the status.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._clients: set[socket.socket] = set()
+        self._sockets: list[socket.socket] = []
+        self._changed = threading.Condition()
+        self._abandoned = 0
+        self._late: list[int] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._holds = False
+        self._held = threading.Event()
+        self._passed_on = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._passed_on.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._sockets:
+            _shut(connection)
+        for thread in list(self._threads):
+            thread.join(DEADLINE_SECONDS)
+        for connection in self._sockets:
+            connection.close()
+
+    def route_to(self, target: str) -> None:
+        """Connect to another service from now on, and close the connections of clients that wait for nothing."""
+        with self._changed:
+            self._target = target
+            for client in self._clients:
+                _shut(client)
+
+    def hold_writes(self) -> None:
+        """Hold writes from now on."""
+        self._holds = True
+
+    def wait_for_held(self) -> None:
+        """Wait until a write is held; pass later ones on."""
+        assert self._held.wait(DEADLINE_SECONDS)
+        self._holds = False
+
+    def pass_on(self) -> None:
+        """Pass on what is held."""
+        self._passed_on.set()
+
+    def late_statuses(self) -> list[int]:
+        """Return the status of every request that its client gave up on since the last call; wait for their responses."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: 0 < self._abandoned <= len(self._late), DEADLINE_SECONDS)
+            found, self._late, self._abandoned = self._late, [], 0
+            return found
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            parts = urlsplit(self._target)
+            server = socket.create_connection((str(parts.hostname), int(parts.port or 80)))
+            with self._changed:
+                self._clients.add(client)
+                self._sockets += (client, server)
+            connection = _Connection(client, server)
+            for work in (self._pass_requests, self._pass_responses):
+                thread = threading.Thread(target=work, args=(connection,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _pass_requests(self, connection: _Connection) -> None:
+        while data := _received(connection.client):
+            connection.waits = True
+            if self._holds and not data.startswith(b"GET "):
+                self._held.set()
+                self._passed_on.wait()
+            with suppress(OSError):
+                connection.server.sendall(data)
+        with self._changed:
+            self._clients.discard(connection.client)
+            connection.has_left = True
+            if connection.waits:
+                self._abandoned += 1
+            else:
+                _shut(connection.server)
+            self._changed.notify_all()
+
+    def _pass_responses(self, connection: _Connection) -> None:
+        while data := _received(connection.server):
+            with self._changed:
+                connection.waits = False
+                if connection.has_left:
+                    self._late.append(int(data.split(b" ", 2)[1]))
+                    self._changed.notify_all()
+                    break
+            with suppress(OSError):
+                connection.client.sendall(data)
+        _shut(connection.server)
+        _shut(connection.client)
+
+
+class _Connection:
+    """One connection of a client, with that to the service. ``waits``: a request has no response yet."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client = client
+        self.server = server
+        self.waits = False
+        self.has_left = False
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1 << 20)
+    except OSError:
+        return b""
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,40 @@
+"""The newest epoch and attempt of each writer in a workspace (contract M11).
+
+They are read and written in the transaction of a request's work.
+"""
+
+from __future__ import annotations
+
+from ingestd.wire.writer import Writer
+from workspaced.storage.port import Store, Transaction
+from workspaced.storage.statements import load_statements
+
+_SQL = load_statements("workspaced.storage", "writers.sql")
+_PORTION = 1_000
+KEPT_DAYS = 400
+"""A row is dropped so long after it rose: no request is in flight that long. A writer that still sends gets a new row."""
+
+
+def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tuple[Writer, bool]:
+    """Return the newest rank of a writer, at least that of ``writer``, and whether this call has raised it.
+
+    Until the transaction ends, no other one can raise it. ``now``: milliseconds since 1970. A workspace that does not exist
+    keeps nothing.
+    """
+    values = {"workspace": workspace, "name": writer.name, "epoch": writer.epoch, "attempt": writer.attempt}
+    row = tx.one(_SQL["find"], values)
+    if row is None:
+        if tx.run(_SQL["raise"], {**values, "now": now}):
+            return writer, True
+        # Another transaction has raised it since, or there is no such workspace.
+        row = tx.one(_SQL["find"], values)
+    return (writer if row is None else Writer(name=writer.name, epoch=row[0], attempt=row[1])), False
+
+
+async def drop_older(store: Store, *, before: int) -> int:
+    """Drop the writers that did not rise since ``before`` (milliseconds since 1970), in batches; return how many."""
+    values = {"before": before, "most": _PORTION}
+    dropped = 0
+    while found := await store.write(lambda tx: tx.run(_SQL["drop_older"], values), weight=_PORTION):
+        dropped += found
+    return dropped
