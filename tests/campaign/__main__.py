@@ -29,7 +29,9 @@ def main() -> int:
             continue
         shutil.rmtree(folder)
         compared = sum(line.endswith("equal") for line in log)
-        print(f"seed {seed}: {chosen.steps} steps, {compared} comparisons, {time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"seed {seed}: {chosen.steps} steps, {compared} comparisons, {time.monotonic() - began:.0f} s", flush=True
+        )
     print(f"{chosen.seeds} seeds: {failed} with a difference")
     return 1 if failed else 0
 

@@ -105,7 +105,9 @@ class Rows(Source):
         if action == "set":
             self.rows[part] = str(next(self.numbers))
         elif action == "copy":
-            self.rows[part] = next((peer.rows[part] for peer in self.peers if part in peer.rows), str(next(self.numbers)))
+            self.rows[part] = next(
+                (peer.rows[part] for peer in self.peers if part in peer.rows), str(next(self.numbers))
+            )
         elif action == "remove":
             self.rows.pop(part, None)
         elif part not in self._changed and part in self.rows:

@@ -22,6 +22,8 @@ from tests.support.small_disk import small_disk
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 _DEADLINE_SECONDS = 90.0
+_DRIFT_CODES = (0, 6)
+"""6: a sink differs."""
 
 
 class Difference(Exception):
@@ -174,7 +176,7 @@ class World:
     def repair(self) -> None:
         """Send again what the state file knows."""
         self._settle()
-        self._run("drift", "--repair", codes=(0, 1))
+        self._run("drift", "--repair", codes=_DRIFT_CODES)
         for model in self._models.values():
             model.repair()
         self._settle()
@@ -205,7 +207,8 @@ class World:
 
     def _configure(self) -> None:
         pipelines = [
-            {"name": self._names[source.name], "sink": {"workspace": "Bench", "label": source.label}} | source.pipeline()
+            {"name": self._names[source.name], "sink": {"workspace": "Bench", "label": source.label}}
+            | source.pipeline()
             for source in self._sources
         ]
         service = {
@@ -282,7 +285,7 @@ class World:
                 raise self._difference(difference)
             if checks and left < _DEADLINE_SECONDS - checks[-1]:
                 checks.pop()
-                self._run("drift", codes=(0, 1, 75))
+                self._run("drift", codes=_DRIFT_CODES)
             self._daemon.wait_for_line(seconds=0.5)
         self._lost.clear()
         for source in self._sources:
@@ -314,9 +317,8 @@ class World:
         lines = []
         for label, model in self._models.items():
             found = held.get(label, {})
-            for key in sorted(found.keys() | model.held.keys()):
-                if found.get(key) != model.held.get(key):
-                    lines.append(f"{key} is {found.get(key)}, not {model.held.get(key)}")
+            keys = [key for key in found.keys() | model.held.keys() if found.get(key) != model.held.get(key)]
+            lines += [f"{key} is {found.get(key)}, not {model.held.get(key)}" for key in sorted(keys)]
         return "\n".join(lines)
 
     def _compare_now(self) -> None:
