@@ -11,7 +11,7 @@ WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test campaign model-test changes-test bench soak hooks lock package package-test systemd-test release schema openapi clean
+.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test campaign race-test model-test changes-test bench soak hooks lock package package-test systemd-test release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ kill-test: $(STAMP) ## kill daemon and service ROUNDS times, under faults of the
 	  INGESTD_OPCUA_KILLS=$(or $(ROUNDS),100) $(BIN)/python -m pytest -q \
 	  tests/process/test_kill_rounds.py tests/process/test_sigkill.py tests/process/test_database_interruptions.py tests/process/test_mqtt_source.py \
 	  tests/process/test_opcua_source.py
+
+race-test: $(STAMP) ## exchange names in a drop folder from another account for SECONDS (60); needs root
+	@INGESTD_RACE_SECONDS=$(or $(SECONDS),60) $(BIN)/python -m pytest -q -s tests/process/test_name_race.py
 
 model-test: $(STAMP) ## compare the mirror with its model for 50,000 random steps
 	@INGESTD_MODEL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/model

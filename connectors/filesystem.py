@@ -33,7 +33,8 @@ _ADVICE = {
     errno.EACCES: "Allow ingestd's user to enter its folders and to use it.",
     errno.EPERM: "Allow ingestd's user to enter its folders and to use it.",
     errno.ENOTDIR: "A part of its path is not a folder: correct the path.",
-    errno.ELOOP: "A symbolic link in its path leads back to itself: correct the link.",
+    errno.ELOOP: "Its path has a symbolic link that leads back to itself, or one below a watched folder, where none is followed:"
+    " replace it by the folder or file itself.",
     errno.ENAMETOOLONG: "Its path is longer than the file system allows: shorten it.",
     errno.ENOSPC: "The disk is full: free some space.",
     errno.EDQUOT: "The quota of ingestd's user is used up: free some space.",

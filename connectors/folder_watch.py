@@ -7,6 +7,7 @@ if other machines can change the file system without events here, the folder is 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
+from connectors.beneath import Folder
 from connectors.filesystem import describe_error
 from connectors.inotify import SHARED, FolderEvent, exhausted_limit
 from connectors.mounts import current_mount
@@ -23,6 +25,8 @@ WatchMode: TypeAlias = Literal["auto", "events", "polling"]
 """How a folder is watched: as the self-test decides, or as configured."""
 
 _PROBE = ".ingestd-self-test.tmp"
+_UNWATCHED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP})
+"""Errors of a sub-folder that was removed or replaced meanwhile, or may not be listed: its scan reports what matters."""
 _PROBE_SECONDS = 2.0
 """The time limit for the event of the self-test. Events usually take well under a millisecond."""
 
@@ -117,40 +121,41 @@ class FolderWatch:
 
     def _watch_current_folder(self) -> None:
         try:
-            status = self._folder.stat()
-        except OSError as error:
-            self._end_watches(f"it can't be watched: {describe_error(error)}".removesuffix("."))
-            return
-        identity = (status.st_dev, status.st_ino)
-        try:
-            if self._watched != identity or not SHARED.is_watching(self._root, self):
-                self._end_watches("")
-                self._is_tested = False
-                self._root = SHARED.add(self._folder, self)
-                self._watches = {self._root}
-                self._folders_changed = True
-                self._watched = identity
-            if self._folders_changed:
-                self._watch_sub_folders()
+            with Folder.open_root(self._folder) as folder:
+                self._watch_open_folder(folder)
         except OSError as error:
             reason = exhausted_limit(error) or f"it can't be watched: {describe_error(error)}".removesuffix(".")
             self._end_watches(reason)
 
-    def _watch_sub_folders(self) -> None:
+    def _watch_open_folder(self, folder: Folder) -> None:
+        identity = folder.identity
+        if self._watched != identity or not SHARED.is_watching(self._root, self):
+            self._end_watches("")
+            self._is_tested = False
+            self._root = SHARED.add(folder.descriptor, self)
+            self._watches = {self._root}
+            self._folders_changed = True
+            self._watched = identity
+        if self._folders_changed:
+            self._watch_sub_folders(folder)
+
+    def _watch_sub_folders(self, root: Folder) -> None:
         self._folders_changed = (
             False  # before the walk: a folder that appears during it is an event of its parent's watch
         )
         if not self._recursive:
             return
         found = {self._root}
-        for folder, names, _ in os.walk(self._folder):
-            names[:] = [name for name in names if not name.startswith(".")]  # no scan enters those
-            for name in names:
-                path = os.path.join(folder, name)  # noqa: PTH118 - speed
-                if os.path.islink(path):  # noqa: PTH114 - raises nothing
-                    continue
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-                    found.add(SHARED.add(path, self))
+        names = _sub_folders(root, "")
+        while names:
+            name = names.pop()
+            try:
+                with root.subfolder(name) as folder:
+                    found.add(SHARED.add(folder.descriptor, self))
+                    names += _sub_folders(folder, f"{name}/")
+            except OSError as error:
+                if error.errno not in _UNWATCHED:
+                    raise
         SHARED.remove(self._watches - found, self)
         self._watches = found
 
@@ -168,22 +173,28 @@ class FolderWatch:
         if mount is not None and mount.is_remote:
             return True, f"it is on {mount.kind}, where changes made by others cause no events"
         self._probe_event.clear()
-        probe = self._folder / _PROBE
         try:
-            os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            has_event = self._create_probe()
         except OSError as error:
             if mount is not None and mount.is_layered:
                 return True, f"events could not be tested ({error.strerror}), and on {mount.kind} some do not arrive"
             return False, f"events could not be tested ({error.strerror}), and are expected to arrive"
-        try:
-            has_event = self._probe_event.wait(_PROBE_SECONDS)
-        finally:
-            with contextlib.suppress(OSError):  # it is hidden, and no scan reads it
-                probe.unlink()
         if has_event:
             return False, "a test file caused an event"
         kind = f" on {mount.kind}" if mount is not None else ""
         return True, f"a test file caused no event{kind} within {_PROBE_SECONDS:.0f} s"
+
+    def _create_probe(self) -> bool:
+        """Create a hidden file and return True if its event arrives. What has the name, such as a pipe, is removed before."""
+        with Folder.open_root(self._folder) as folder:
+            if folder.has(_PROBE):
+                folder.remove(_PROBE)
+            os.close(folder.create(_PROBE, 0o600))
+            try:
+                return self._probe_event.wait(_PROBE_SECONDS)
+            finally:
+                with contextlib.suppress(OSError):  # it is hidden, and no scan reads it
+                    folder.remove(_PROBE)
 
     def _end_watches(self, reason: str) -> None:
         """End the watches. A reason why there are no events makes the self-test due again."""
@@ -193,6 +204,16 @@ class FolderWatch:
             self._is_tested = False
         watches, self._watches, self._root = self._watches, set(), -1
         SHARED.remove(watches, self)
+
+
+def _sub_folders(folder: Folder, prefix: str) -> list[str]:
+    """Return the folders directly in a folder, without hidden ones, which no scan enters, and without links."""
+    with folder.entries() as entries:
+        return [
+            prefix + entry.name
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+        ]
 
 
 class ConnectorWatch:

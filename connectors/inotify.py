@@ -60,28 +60,23 @@ class FolderEvents:
         self._listeners: set[FolderListener] = set()
         self._instance: _Instance | None = None
 
-    def add(self, folder: str | Path, listener: FolderListener) -> int:
-        """Report the changes in a folder to ``listener`` and return the watch.
+    def add(self, folder: int, listener: FolderListener) -> int:
+        """Report the changes in an open folder to ``listener`` and return the watch.
 
-        The same folder may be added again.
+        The same folder may be added again. It is open, so that a folder on a dead server blocks its caller, without a lock.
 
         Raises:
             OSError: it can't be watched; `exhausted_limit` says whether a limit of the system is the reason.
         """
-        # A folder on a dead server blocks here, without a lock, and not when the kernel resolves the path.
-        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            with self._lock:
-                if self._instance is None or not self._instance.is_alive():
-                    instance = _Instance()
-                    instance.start()
-                    self._instance = instance
-                    self._listeners.clear()
-                watch = self._instance.watch(f"/proc/self/fd/{descriptor}", listener)
-                self._listeners.add(listener)
-                return watch
-        finally:
-            os.close(descriptor)
+        with self._lock:
+            if self._instance is None or not self._instance.is_alive():
+                instance = _Instance()
+                instance.start()
+                self._instance = instance
+                self._listeners.clear()
+            watch = self._instance.watch(f"/proc/self/fd/{folder}", listener)
+            self._listeners.add(listener)
+            return watch
 
     def is_watching(self, watch: int, listener: FolderListener) -> bool:
         """Return True if events of that watch still reach ``listener``."""

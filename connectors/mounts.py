@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from connectors.beneath import Folder, RootedPath
 from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable
 
@@ -135,15 +136,15 @@ class MountGuard:
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            status = self._folder.stat()
+            with Folder.open_root(self._folder, is_listed=False) as folder:
+                return folder.identity
         except OSError:
             return None  # the scan reports why
-        return status.st_dev, status.st_ino
 
     def _holds_canary(self) -> bool:
-        canary = self._folder / self._canary
+        canary = RootedPath(self._folder, self._canary)
         try:
-            return stat.S_ISREG(canary.stat().st_mode)
+            return stat.S_ISREG(canary.status().st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:

@@ -42,7 +42,7 @@ class Acknowledger:
                 f"{name} leaves the folder together with {', '.join(pending)}, not acknowledged yet."
             )
         for member in members:
-            self._archiver.check_removable(self._state.drop.file(member).path, member, held[member][1])
+            self._archiver.check_removable(member, held[member][1])
         for number, member in enumerate(members, start=1):
             list_file = [group.companion] if number == len(members) and group.companion else []
             self._remove(member, *held[member], [*readiness.companions(member), *list_file])
@@ -112,7 +112,5 @@ class Acknowledger:
         sha256 = str(cursor["sha256"])
         if not self._keeps_files and not is_proof(identity) and not self._state.has_content(name, sha256):
             return None
-        self._archiver.check_removable(file.path, name, acknowledgement)
-        return AcknowledgedFile(
-            path=file.path, name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement
-        )
+        self._archiver.check_removable(name, acknowledgement)
+        return AcknowledgedFile(name=name, identity=identity, sha256=sha256, acknowledgement=acknowledgement)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -17,11 +16,12 @@ from typing import BinaryIO, cast
 
 import msgspec
 
+from connectors.beneath import NotRegularFile, RootedPath, path_below
 from connectors.directory import disposal
 from connectors.directory.disposal import Move, Note
 from connectors.directory.options import DirectoryOptions
 from connectors.files import receipt as receipts
-from connectors.files.durable_write import shorten_name, write
+from connectors.files.durable_write import Access, shorten_name, write
 from connectors.files.file_batches import open_file
 from connectors.files.identity import Identity
 from connectors.files.quarantine import QuarantineFile, write_quarantine
@@ -38,7 +38,6 @@ DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
 class AcknowledgedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file from which everything is delivered or rejected. ``name`` is its path below the drop folder."""
 
-    path: Path
     name: str
     identity: Identity
     sha256: str
@@ -51,29 +50,43 @@ class Archiver:
     def __init__(
         self, options: DirectoryOptions, base: Path, *, format_for: Callable[[str], Format], now: Callable[[], float]
     ) -> None:
-        archive = base / options.archive if options.archive is not None else None
+        root = base / options.path
+        archive = path_below(base / options.archive, root) if options.archive is not None else None
         parent = archive if options.after == "archive" else None
+
+        def output_folder(configured: Path | None, name: str) -> RootedPath | None:
+            if configured is not None:
+                return path_below(base / configured, root)
+            return parent / name if parent is not None else None
+
         self._options = options
         self._base = base
+        self._root = root
         self._format_for = format_for
         self._now = now
         self.archive = archive
-        self.quarantine = _output_folder(base, options.quarantine, parent, "rejected")
-        self.failed = _output_folder(base, options.failed, parent, "failed")
-        self.receipts = _output_folder(base, options.receipts, None, "") if options.receipt else None
+        self.quarantine = output_folder(options.quarantine, "rejected")
+        self.failed = output_folder(options.failed, "failed")
+        has_receipts = options.receipt and options.receipts is not None
+        self.receipts = output_folder(options.receipts, "") if has_receipts else None
 
     @property
-    def all_folders(self) -> tuple[Path, ...]:
+    def is_the_folder(self) -> bool:
+        """True if the archive is the drop folder itself."""
+        return self.archive == RootedPath(self._root)
+
+    @property
+    def all_folders(self) -> tuple[RootedPath, ...]:
         """Every folder to which files are written. No scan enters them."""
         return (*([self.archive] if self.archive is not None else []), *self.output_folders.values())
 
     @property
-    def output_folders(self) -> dict[str, Path]:
+    def output_folders(self) -> dict[str, RootedPath]:
         """The folders besides the archive to which files are written, by the names of their settings."""
         found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
         return {name: folder for name, folder in found.items() if folder is not None}
 
-    def check_removable(self, path: Path, name: str, acknowledgement: Acknowledgement) -> None:
+    def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
         """Check that a file can be removed now, before anything that belongs to it is removed.
 
         Raises:
@@ -85,7 +98,15 @@ class Archiver:
             raise AcknowledgeLater(
                 f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
             )
-        if self._options.after != "keep" and not os.access(path.parent, os.W_OK | os.X_OK):
+        if self._options.after == "keep":
+            return
+        path = RootedPath(self._root, name)
+        try:
+            with path.parent.open_folder() as folder:
+                is_writable = folder.is_writable
+        except OSError as error:
+            raise SourceUnavailable(f"{path} can't be moved: {describe_error(error)}") from error
+        if not is_writable:
             raise SourceUnavailable(
                 f"{path} can't be moved: its folder can't be written to. It was read and is not read again; allow writing to"
                 " the folder, or set after: keep."
@@ -107,7 +128,7 @@ class Archiver:
         moves: dict[int, Move] = {}
         for number, file in enumerate(files):
             try:
-                with translate_errors(file.path):
+                with translate_errors(self._root / file.name):
                     rows = self._write_quarantine(file)
                     match self._options.after:
                         case "keep":
@@ -116,7 +137,7 @@ class Archiver:
                             moves[number] = self._move(file, rows)
                         case "delete":
                             self._write_receipt(file, rows, "It is deleted.")
-                            disposal.delete(file.path, identity=file.identity)
+                            disposal.delete(RootedPath(self._root, file.name), identity=file.identity)
             except SourceError as error:
                 failures[number] = error
         for number, result in zip(moves, disposal.archive_together([*moves.values()]), strict=True):
@@ -126,14 +147,12 @@ class Archiver:
 
     def dispose_companion(self, name: str, ended: float) -> None:
         """Archive or delete a companion as its file will be; do nothing if there is none."""
-        path = self._base / self._options.path / name
+        path = RootedPath(self._root, name)
         try:
-            if not stat.S_ISREG(path.lstat().st_mode):
-                return
-            with path.open("rb") as file:
+            with os.fdopen(path.open_file(), "rb") as file:
                 identity = Identity.from_status(os.fstat(file.fileno()))
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotRegularFile):
             return
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
@@ -142,7 +161,7 @@ class Archiver:
         elif self._options.after == "delete":
             disposal.delete(path, identity=identity)
 
-    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
+    def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
         """Move an unreadable file to the folder for those, with its reason beside it.
 
         Return True if it was moved.
@@ -152,10 +171,13 @@ class Archiver:
         """
         if self.failed is None or self._options.after == "keep":
             return False
+        path = RootedPath(self._root, name)
         try:
-            with path.open("rb") as file:
+            with os.fdopen(path.open_file(), "rb") as file:
+                if not Identity.from_status(os.fstat(file.fileno())).has_same_content(identity):
+                    return False
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotRegularFile):
             return False
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
@@ -163,39 +185,50 @@ class Archiver:
             f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
         )
         note = Note(
-            path_for=lambda archived: archived.with_name(archived.name + REASON_SUFFIX),
+            path_for=lambda archived: archived.with_base(archived.base + REASON_SUFFIX),
             content_for=lambda _: text.encode("utf-8", "backslashreplace"),
         )
         return disposal.archive(path, self.failed, name, identity=identity, sha256=sha256, note=note)
 
     def _move(self, file: AcknowledgedFile, rows: QuarantineFile | None) -> Move:
-        def content(archived: Path) -> bytes:
-            return self._receipt(file, rows, f"It is archived as {self._display_path(archived)}.")
+        def content(archived: RootedPath) -> bytes:
+            return self._receipt(file, rows, f"It is archived as {self._display_path(archived.path)}.")
 
         note = Note(path_for=self._receipt_path, content_for=content) if self._options.receipt else None
-        folder = self._archive_folder(file.acknowledgement.ended)
         return Move(
-            path=file.path, folder=folder, name=file.name, identity=file.identity, sha256=file.sha256, note=note
+            path=RootedPath(self._root, file.name),
+            folder=self._archive_folder(file.acknowledgement.ended),
+            name=file.name,
+            identity=file.identity,
+            sha256=file.sha256,
+            note=note,
         )
 
-    def _archive_folder(self, ended: float) -> Path:
+    def _source(self, name: str) -> RootedPath:
+        """Return the path of a file that stays, if it does; a link to it is followed below the folder."""
+        path = RootedPath(self._root, name)
+        return path.resolve() if self._options.after == "keep" else path
+
+    def _archive_folder(self, ended: float) -> RootedPath:
         if self.archive is None:
             raise SourceBroken("after: archive needs a folder: set archive.")
         # By the date of the reading, not of today: a repetition after midnight must find the same folder.
         return self.archive / datetime.fromtimestamp(ended).astimezone().strftime(DATES[self._options.archive_folders])
 
-    def _receipt_path(self, archived: Path) -> Path:
+    def _receipt_path(self, archived: RootedPath) -> RootedPath:
         if self.receipts is not None and self.archive is not None:
-            archived = self.receipts / archived.relative_to(self.archive)
-        return archived.with_name(archived.name + receipts.SUFFIX)
+            archived = self.receipts / archived.name.removeprefix(self.archive.name).lstrip("/")
+        return archived.with_base(archived.base + receipts.SUFFIX)
 
     def _write_receipt(self, file: AcknowledgedFile, rows: QuarantineFile | None, disposition: str) -> None:
         if self.receipts is None:
             return
         name = shorten_name(PurePosixPath(file.name))
-        path = self.receipts / name.with_name(name.name + receipts.SUFFIX)
+        path = self.receipts / name.with_name(name.name + receipts.SUFFIX).as_posix()
+        key = f"receipt {os.uname().nodename} {self._root} {file.name} {file.identity} {file.acknowledgement.run}"
         try:
-            write(path, [self._receipt(file, rows, disposition)])
+            content = self._receipt(file, rows, disposition)
+            write(path, [content], key=key, access=self._access(file.name))
         except OSError as error:
             raise SourceUnavailable(f"The receipt {path} can't be written: {describe_error(error)}") from error
 
@@ -206,15 +239,22 @@ class Archiver:
             disposition=disposition,
             sha256=file.sha256,
             size=file.identity.size,
-            quarantine=self._display_path(rows.path) if rows is not None and rows.path is not None else "",
+            quarantine=self._display_path(rows.path.path) if rows is not None and rows.path is not None else "",
             remark=describe_remark(rows),
         )
+
+    def _access(self, name: str) -> Access:
+        """Return who may read a file; if it is gone, this account only."""
+        try:
+            return Access.from_status(self._source(name).status())
+        except FileNotFoundError:
+            return Access(0o600, os.getegid())
 
     def _write_quarantine(self, file: AcknowledgedFile) -> QuarantineFile | None:
         if self.quarantine is None or not file.acknowledgement.rejected:
             return None
         try:
-            opened = open_file(file.path, file.name)
+            opened = open_file(self._source(file.name), file.name)
         except FileNotFoundError:
             return None
         with opened.file:
@@ -231,18 +271,12 @@ class Archiver:
                 return write_quarantine(source, file.acknowledgement, self.quarantine)
             except OSError as error:
                 raise SourceUnavailable(
-                    f"The rejected rows of {file.path} can't be written into {self.quarantine}: {describe_error(error)}"
-                    " The file stays until that is possible."
+                    f"The rejected rows of {self._root / file.name} can't be written into {self.quarantine}:"
+                    f" {describe_error(error)} The file stays until that is possible."
                 ) from error
 
     def _display_path(self, path: Path) -> str:
         return str(path.relative_to(self._base) if path.is_relative_to(self._base) else path)
-
-
-def _output_folder(base: Path, configured: Path | None, archive: Path | None, name: str) -> Path | None:
-    if configured is not None:
-        return base / configured
-    return archive / name if archive is not None else None
 
 
 def describe_remark(rows: QuarantineFile | None) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from connectors.beneath import Folder, RootedPath
 from connectors.directory.archiver import Archiver
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.local_folder import LocalFolder
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.scan import ScanResult
-from connectors.filesystem import describe_error, real_path
+from connectors.filesystem import describe_error
 from connectors.folder_watch import FolderWatch
-from ingestd.sdk import SourceUnavailable, Step, counted
+from ingestd.sdk import SourceBroken, SourceUnavailable, Step, counted
 
 _NAMED = 5
 
@@ -32,16 +32,16 @@ def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver)
     yield from _check_format(options)
     if options.after == "keep":
         yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
-    elif os.access(folder, os.W_OK | os.X_OK):
+    elif _is_writable(folder):
         yield Step(name="moving files", outcome="passed", sentence=f"Files can be moved out of {folder}.")
     else:
         sentence = f"Files can't be moved out of {folder}: allow writing to the folder, or set after: keep."
         yield Step(name="moving files", outcome="failed", sentence=sentence)
     if options.after == "archive" and archiver.archive is not None:
-        yield from _check_archive(folder, archiver.archive)
+        yield from _check_archive(folder, archiver.archive, is_the_folder=archiver.is_the_folder)
     for name, path in archiver.output_folders.items():
         yield _check_output_folder(name, path)
-    unreadable = [name for name in found.files if not os.access(folder / name, os.R_OK)]
+    unreadable = [name for name in found.files if not _is_readable(drop, name)]
     if unreadable:
         sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
@@ -87,8 +87,8 @@ def _check_watch(folder: Path, options: DirectoryOptions) -> Iterator[Step]:
         yield Step(name="not-open", outcome="passed", sentence=sentence)
 
 
-def _check_archive(folder: Path, archive: Path) -> Iterator[Step]:
-    if real_path(archive) == real_path(folder):
+def _check_archive(folder: Path, archive: RootedPath, *, is_the_folder: bool) -> Iterator[Step]:
+    if is_the_folder:
         sentence = f"The archive {archive} is the folder itself: archived files would be read again. Choose another."
         yield Step(name="archive", outcome="failed", sentence=sentence)
         return
@@ -96,37 +96,49 @@ def _check_archive(folder: Path, archive: Path) -> Iterator[Step]:
         yield Step(name="archive", outcome="failed", sentence=f"The archive {reason}")
         return
     yield Step(name="archive", outcome="passed", sentence=f"Files can be put into {archive}.")
-    if _nearest(archive).stat().st_dev == folder.stat().st_dev:
+    with archive.open_nearest() as nearest, Folder.open_root(folder, is_listed=False) as root:
+        is_near = nearest.identity[0] == root.identity[0]
+    if is_near:
         sentence = "Folder and archive are on one file system: a file moves in one step."
     else:
         sentence = "Folder and archive are on different file systems: a file is copied, checked and then deleted."
     yield Step(name="file system", outcome="passed", sentence=sentence)
 
 
-def _check_output_folder(name: str, path: Path) -> Step:
+def _check_output_folder(name: str, path: RootedPath) -> Step:
     if reason := _why_not_writable(path):
         return Step(name=name, outcome="failed", sentence=reason)
     return Step(name=name, outcome="passed", sentence=f"Files can be put into {path}.")
 
 
-def _why_not_writable(path: Path) -> str:
+def _why_not_writable(path: RootedPath) -> str:
     """Return why files can't be put into a folder, as a sentence; empty if they can."""
     try:
-        existing = _nearest(path)
+        with path.open_nearest() as existing:
+            if existing.is_writable:
+                return ""
+            return f"{path} can't be written: make {existing.path} a folder that ingestd's user may write to."
     except OSError as error:
         return f"{path} can't be written: {describe_error(error)}"
-    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-        return ""
-    return f"{path} can't be written: make {existing} a folder that ingestd's user may write to."
 
 
-def _nearest(folder: Path) -> Path:
-    """Return the folder, or the closest existing folder above it."""
+def _is_writable(folder: Path) -> bool:
     try:
-        folder.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return _nearest(folder.parent)
-    return folder
+        with Folder.open_root(folder) as root:
+            return root.is_writable
+    except OSError:
+        return False
+
+
+def _is_readable(drop: LocalFolder, name: str) -> bool:
+    """Return False if the permissions of the file forbid reading it; what else is wrong with it has other sentences."""
+    try:
+        with drop.file(name).open().file:
+            return True
+    except FileNotFoundError:
+        return True
+    except (OSError, SourceBroken):
+        return False
 
 
 def _list(names: list[str]) -> str:

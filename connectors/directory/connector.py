@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,8 @@ from connectors.directory.local_folder import LocalFolder
 from connectors.directory.location import cursor_of_facts, describe_location, find_archived, locate
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.scan import readable_name
-from connectors.filesystem import real_path, translate_errors
+from connectors.files.file_batches import open_file
+from connectors.filesystem import translate_errors
 from connectors.folder_watch import ConnectorWatch
 from connectors.formats import Format
 from ingestd.sdk import (
@@ -87,8 +87,7 @@ class DirectoryConnector(FileSource):
 
     def partitions(self) -> Iterable[Partition]:
         """Yield the files that are ready and may have new content, the oldest first."""
-        archive = self._archiver.archive
-        if archive is not None and real_path(archive) == real_path(self._folder):
+        if self._archiver.is_the_folder:
             raise SourceBroken(f"The archive is the folder {self._folder} itself: archived files would be read again.")
         yield from super().partitions()
 
@@ -106,17 +105,18 @@ class DirectoryConnector(FileSource):
             return
         with translate_errors(self._folder):
             for archived in find_archived(name, cursor, self._archiver.archive, self.options):
-                if _sha256(archived) == facts.get("file.sha256"):
-                    yield from self._read_file(archived, name)
-                    return
+                with (opened := open_file(archived, name)).file:
+                    if opened.sha256() == facts.get("file.sha256"):
+                        yield from self._read_copy(opened)
+                        return
 
     def holds(self, name: str) -> bool:
         """Return True if there is a file of this name below the folder, or the folder itself is missing."""
         with translate_errors(self._folder):
             self._drop.check()
-            exists = _exists(self._folder / name)
+            exists = self._drop.has(name)
             self._drop.check()  # a share that was unmounted meanwhile left an empty folder
-            return exists or not _exists(self._folder)
+            return exists
 
     # ------------------------------------------------------------------------------------------------ watching
 
@@ -155,20 +155,3 @@ class DirectoryConnector(FileSource):
         """Return where the file is that was read up to ``cursor``."""
         with translate_errors(self._folder):
             return describe_location(name, cursor, self._folder, self._archiver.archive, self.options)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _exists(path: Path) -> bool:
-    """Return True if the path exists.
-
-    Every error except a missing file is raised, because it proves nothing.
-    """
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True

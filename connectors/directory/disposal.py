@@ -1,38 +1,27 @@
 """Disposal of a file: archive or delete it.
 
-Every step may be the last one before a crash, and can be repeated. A file is archived by one rename, so it never exists
-twice or not at all. An empty file reserves the name in the archive first, and no file there is ever overwritten. Because
-empty files are never archived, an empty file in the archive is a reservation that a crash left, and the next attempt uses
-it. The text about the file (`Note`) is written beside the reserved name before the rename, so an archived file always has
-its note. If the archive is on another file system, the content is copied to a hidden name, hashed on the way, made durable
-and renamed. After a crash before the original is deleted, the equal copy is recognised.
+Every step may be the last one before a crash, and can be repeated. A file is archived by one rename to a name that is free, so
+it never exists twice or not at all, and no file in the archive is ever overwritten, whoever else writes there. The text about
+the file (`Note`) is written beside the name before the rename, so an archived file always has its note. The first file of a
+note's name keeps that name for its owner: another process with another note takes the next number. An equal note is left by an
+attempt that a crash ended. If the archive is on another file system, the content is copied to a hidden name, hashed
+on the way, made durable and renamed. After a crash before the original is deleted, the equal copy is recognised.
 
 Files that are archived together take each step together, so that each folder is made durable once for all of them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
-from connectors.files.durable_write import (
-    existing_names,
-    hidden_name,
-    make_folder,
-    release,
-    reserve,
-    shorten_name,
-    sync_files,
-    sync_folder,
-    write,
-    write_unsynced,
-)
+from connectors.beneath import Folder, NotRegularFile, OpenFolders, RootedPath
+from connectors.files.durable_write import Access, NewFile, existing_names, numbered_names, shorten_name, sync_files
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error
 from ingestd.sdk import SourceUnavailable
@@ -43,30 +32,30 @@ _BLOCK_BYTES = 2**20
 class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A text beside a file that moves. Both functions receive the path to which the file moves."""
 
-    path_for: Callable[[Path], Path]
-    content_for: Callable[[Path], bytes]
-
-    def write(self, archived: Path) -> None:
-        """Write the text, durably."""
-        write(self.path_for(archived), [self.content_for(archived)])
-
-    def remove(self, archived: Path) -> None:
-        """Delete the text, because the file did not move."""
-        self.path_for(archived).unlink(missing_ok=True)
+    path_for: Callable[[RootedPath], RootedPath]
+    content_for: Callable[[RootedPath], bytes]
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A file ``path`` that moves to ``name`` below ``folder``, or to a name like it. ``note``: the text about it."""
 
-    path: Path
-    folder: Path
+    path: RootedPath
+    folder: RootedPath
     name: str
     identity: Identity
     sha256: str
     note: Note | None = None
 
+    @property
+    def key(self) -> str:
+        """A text that no other move has, and that a repetition after a crash has again."""
+        status = self.identity
+        return f"{os.uname().nodename} {self.path} {status.device} {status.inode} {status.mtime_ns} {self.sha256}"
 
-def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: str, note: Note | None = None) -> bool:
+
+def archive(
+    path: RootedPath, folder: RootedPath, name: str, *, identity: Identity, sha256: str, note: Note | None = None
+) -> bool:
     """Move ``path`` to ``name`` below ``folder``, or to a name like it; return True if it was moved.
 
     A very long name is shortened. A file that does not exist, or is no longer the one of ``identity``, is not touched.
@@ -83,33 +72,36 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
 
 def archive_together(moves: Sequence[Move]) -> list[bool | SourceUnavailable]:
     """Do what `archive` does for several files; return its result or its error for each."""
-    transfers: list[_Transfer] = []
-    for move in moves:
-        transfers.append(_Transfer(move, transfers[-1] if transfers else None))
-    try:
-        _take_step(transfers, _Transfer.prepare)
-        _sync_notes([transfer for transfer in transfers if transfer.is_open and transfer.hidden_note is not None])
-        _take_step(transfers, _Transfer.publish_note)
-        _sync_folders(transfers, lambda one: [] if one.note_path is None else [one.note_path.parent])
-        _take_step(transfers, _Transfer.rename)
-        _sync_folders(transfers, lambda one: [one.target.parent, one.move.path.parent])
-    finally:
-        for transfer in transfers:
-            transfer.release()
+    with OpenFolders() as folders:
+        transfers = [_Transfer(move, folders) for move in moves]
+        try:
+            _take_step(transfers, _Transfer.prepare)
+            _sync_notes([transfer for transfer in transfers if transfer.is_open and transfer.note is not None])
+            _take_step(transfers, _Transfer.publish_note)
+            _sync_folders(transfers, lambda one: [] if one.note is None else [one.note.folder])
+            _take_step(transfers, _Transfer.move_file)
+            _sync_folders(transfers, lambda one: [folders.get(one.archived.parent), folders.get(one.move.path.parent)])
+        except Exception:
+            for transfer in transfers:
+                transfer.close()
+            raise
     return [transfer.result for transfer in transfers]
 
 
-def delete(path: Path, *, identity: Identity) -> bool:
+def delete(path: RootedPath, *, identity: Identity) -> bool:
     """Delete ``path`` if it is still the file of ``identity``; return True if it was deleted.
 
     Raises:
         SourceUnavailable: it can't be deleted now.
     """
-    if not _is_same_file(path, identity):
-        return False
     try:
-        path.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        with path.parent.open_folder() as folder:
+            if not Identity.from_status(folder.status(path.base)).has_same_content(identity):
+                return False
+            folder.remove(path.base)
+            folder.sync()
+    except FileNotFoundError:
+        return False
     except OSError as error:
         raise SourceUnavailable(
             f"{path} can't be deleted: {describe_error(error)} It stays until that is possible."
@@ -117,83 +109,82 @@ def delete(path: Path, *, identity: Identity) -> bool:
     return True
 
 
-def _is_same_file(path: Path, identity: Identity) -> bool:
-    try:
-        return Identity.from_status(path.lstat()).has_same_content(identity)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise SourceUnavailable(f"The status of {path} can't be read: {describe_error(error)}") from error
-
-
 class _Transfer:
-    """A file on its way to the archive. ``result`` is final unless ``is_open``."""
+    """A file on its way to the archive. ``result`` is final unless ``is_open``. ``archived``: the name that was chosen for it."""
 
-    def __init__(self, move: Move, before: _Transfer | None) -> None:
+    def __init__(self, move: Move, folders: OpenFolders) -> None:
         self.move = move
-        self._before = before
         self.result: bool | SourceUnavailable = False
         self.is_open = True
-        self.is_moved = False
-        self.archived: Path | None = None
-        self.note_path: Path | None = None
-        self.target = move.folder / shorten_name(PurePosixPath(move.name))
-        self.hidden_note: Path | None = None
+        self.archived = move.folder / shorten_name(PurePosixPath(move.name)).as_posix()
+        self.note: NewFile | None = None
+        self._folders = folders
+        self._names = numbered_names(self.archived)
+        self._note_base = ""
+        self._note_content = b""
+        self._has_created_note = False
+        self._access = Access(0, -1)
 
     def prepare(self) -> None:
-        """Reserve a name in the archive, and write the note under a hidden name beside it."""
+        """Choose a name in the archive, and write the note under a hidden name beside it."""
         move = self.move
-        if not _is_same_file(move.path, move.identity):
+        try:
+            status = self._folders.get(move.path.parent).status(move.path.base)
+        except FileNotFoundError:
             self._end(moved=False)
             return
-        make_folder(self.target.parent)
-        if self.target.parent.stat().st_dev != move.identity.device:
-            self._end(moved=_move_across(move, self.target))
+        if not Identity.from_status(status).has_same_content(move.identity):
+            self._end(moved=False)
             return
-        self.archived = reserve(self.target, like=self._before.archived if self._before is not None else None)
-        if move.note is not None:
-            note_path = move.note.path_for(self.archived)
-            make_folder(note_path.parent)
-            self.hidden_note = write_unsynced(note_path, move.note.content_for(self.archived))
-            self.note_path = note_path
+        self._access = Access.from_status(status)
+        if self._folders.make(self.archived.parent).identity[0] != move.identity.device:
+            self._end(moved=self._copy())
+            return
+        self._choose()
 
     def publish_note(self) -> None:
         """Give the note its name; it is durable after its folder is."""
-        if self.hidden_note is not None and self.note_path is not None:
-            self.hidden_note.rename(self.note_path)
+        while self.note is not None and not self._publish(self.note):
+            self._choose()
+            self.note.sync()
 
-    def rename(self) -> None:
+    def move_file(self) -> None:
         """Move the file."""
-        move, archived = self.move, self.archived
-        if archived is None:
+        path = self.move.path
+        source = self._folders.get(path.parent)
+        while True:
+            target = self._folders.get(self.archived.parent)
+            try:
+                source.move(path.base, target, self.archived.base)
+            except FileExistsError:
+                self._choose_next()
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                self._withdraw_note()  # between two mounts of one file system, rename fails, too
+                self._end(moved=self._copy())
+                return
+            else:
+                break
+        if Identity.from_status(target.status(self.archived.base)).is_renamed(self.move.identity):
+            self.result = True
+            self._close_note()
             return
-        try:
-            move.path.rename(archived)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            self._undo()  # between two mounts of one file system, rename fails, too
-            self._end(moved=_move_across(move, self.target))
-            return
-        if Identity.from_status(archived.lstat()).is_renamed(move.identity):
-            self.is_moved = self.result = True
-            return
-        if move.note is not None:
-            move.note.remove(archived)
-        _move_back(archived, move.path)
+        self._withdraw_note()
+        _move_back(target, self.archived.base, source, path)
         self._end(moved=False)
 
     def fail(self, error: OSError) -> None:
         """End the transfer because of an error; a file that was not moved stays, without a note."""
         path, folder = self.move.path, self.move.folder
-        if not self.is_moved:
+        if self.result is not True:
             try:
-                self._undo()
+                self._withdraw_note()
+                if isinstance(error, FileNotFoundError) and not self._folders.get(path.parent).has(path.base):
+                    self._end(moved=False)  # another program removed it
+                    return
             except OSError as other:
                 error = other
-            if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
-                self._end(moved=False)  # another program removed it
-                return
         self.is_open = False
         self.result = SourceUnavailable(
             f"{path} can't be archived in {folder}: {describe_error(error)} It stays until that is possible."
@@ -204,21 +195,100 @@ class _Transfer:
         """End the transfer with the error of a step."""
         self.is_open = False
         self.result = error
+        self._close_note()
 
-    def release(self) -> None:
-        """End the reservation of the name."""
-        if self.archived is not None:
-            release(self.archived)
+    def close(self) -> None:
+        """Remove a note that was not published."""
+        self._close_note()
 
     def _end(self, *, moved: bool) -> None:
         self.is_open = False
         self.result = moved
 
-    def _undo(self) -> None:
-        if self.archived is not None:
-            if self.move.note is not None:
-                self.move.note.remove(self.archived)
-            self.archived.unlink(missing_ok=True)
+    def _choose(self) -> None:
+        """Choose the next name that is free, and write the note for it under a hidden name."""
+        folder = self._folders.make(self.archived.parent)
+        self.archived = next(name for name in self._names if self._is_free(folder, name.base))
+        note = self.move.note
+        if note is not None:
+            path = note.path_for(self.archived)
+            self._note_base, self._note_content = path.base, note.content_for(self.archived)
+            self.note = NewFile(self._folders.make(path.parent), f"note of {self.move.key}", self._access)
+            self.note.write([self._note_content])
+
+    def _is_free(self, folder: Folder, base: str) -> bool:
+        """Return True if nothing has the name, or the file itself: a crash may leave it two names where renames can't fail."""
+        try:
+            return Identity.from_status(folder.status(base))[:2] == self.move.identity[:2]
+        except FileNotFoundError:
+            return True
+
+    def _choose_next(self) -> None:
+        """Choose another name because this one was taken meanwhile. The note is durable then."""
+        self._withdraw_note()
+        self._choose()
+        if self.note is not None:
+            self.note.sync()
+            self.publish_note()
+            self.note.folder.sync()
+
+    def _publish(self, note: NewFile) -> bool:
+        """Return False if the note of another file has the name."""
+        try:
+            note.publish(self._note_base)
+        except FileExistsError:
+            if _content(note.folder, self._note_base, len(self._note_content) + 1) != self._note_content:
+                self._close_note()
+                return False
+            note.publish(self._note_base, replace=True)  # its inode is ours then: no other process withdraws it
+        else:
+            self._has_created_note = True
+        return True
+
+    def _withdraw_note(self) -> None:
+        """Delete the note, because the file did not get its name. A note of another attempt may have its own file."""
+        if self.note is not None and self._has_created_note:
+            self.note.withdraw(self._note_base)
+        self._close_note()
+
+    def _close_note(self) -> None:
+        note, self.note, self._has_created_note = self.note, None, False
+        if note is not None:
+            note.discard()
+
+    def _copy(self) -> bool:
+        """Archive the file on another file system; return True if it was moved."""
+        move, folder = self.move, self._folders.get(self.archived.parent)
+        first = move.folder / shorten_name(PurePosixPath(move.name)).as_posix()
+        if any(self._is_copy(folder, candidate) for candidate in existing_names(folder, first)):
+            return delete(move.path, identity=move.identity)
+        self._names = numbered_names(first)
+        source = self._folders.get(move.path.parent).open_file(move.path.base)
+        with os.fdopen(source, "rb") as original, NewFile(folder, f"copy of {move.key}", self._access) as copy:
+            if _copy_content(original.fileno(), copy) != move.sha256:
+                return False
+            os.utime(copy.descriptor, ns=(move.identity.mtime_ns, move.identity.mtime_ns))
+            copy.sync()
+            self._choose_next()
+            while True:
+                try:
+                    copy.publish(self.archived.base)
+                except FileExistsError:
+                    self._choose_next()
+                else:
+                    break
+        folder.sync()
+        self._close_note()
+        return delete(move.path, identity=move.identity)
+
+    def _is_copy(self, folder: Folder, candidate: RootedPath) -> bool:
+        """Return True if an attempt that a crash ended made this copy, with this note."""
+        if not _is_copy(folder, candidate.base, self.move.identity, self.move.sha256):
+            return False
+        if self.move.note is None:
+            return True
+        path, content = self.move.note.path_for(candidate), self.move.note.content_for(candidate)
+        return _content(self._folders.make(path.parent), path.base, len(content) + 1) == content
 
 
 def _take_step(transfers: Iterable[_Transfer], step: Callable[[_Transfer], None]) -> None:
@@ -233,79 +303,66 @@ def _take_step(transfers: Iterable[_Transfer], step: Callable[[_Transfer], None]
 
 
 def _sync_notes(transfers: Sequence[_Transfer]) -> None:
-    hidden = [transfer.hidden_note for transfer in transfers if transfer.hidden_note is not None]
-    if hidden:
-        for transfer, error in zip(transfers, sync_files(hidden), strict=True):
+    notes = [transfer.note for transfer in transfers if transfer.note is not None]
+    if notes:
+        for transfer, error in zip(transfers, sync_files(notes), strict=True):
             if error is not None:
                 transfer.fail(error)
 
 
-def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfer], Iterable[Path]]) -> None:
+def _sync_folders(transfers: Iterable[_Transfer], folders_of: Callable[[_Transfer], Iterable[Folder]]) -> None:
     """Make the names in the folders durable; an error is that of each file there."""
-    waiting: dict[Path, list[_Transfer]] = {}
+    waiting: dict[Folder, list[_Transfer]] = {}
     for transfer in transfers:
         if transfer.is_open:
             for folder in dict.fromkeys(folders_of(transfer)):
                 waiting.setdefault(folder, []).append(transfer)
     for folder, concerned in waiting.items():
         try:
-            sync_folder(folder)
+            folder.sync()
         except OSError as error:
             for transfer in concerned:
                 if transfer.is_open:
                     transfer.fail(error)
 
 
-def _move_back(archived: Path, path: Path) -> None:
-    """Move back a file that replaced the original just before the rename, unless ``path`` exists again."""
-    with contextlib.suppress(FileExistsError):
+def _move_back(archive: Folder, base: str, folder: Folder, path: RootedPath) -> None:
+    """Move back what replaced the original just before the rename, under its name or the next free one like it."""
+    for name in numbered_names(path):
         try:
-            os.link(archived, path)
-        except PermissionError:  # a file system without hard links
-            if not path.exists():
-                archived.rename(path)
-        else:
-            archived.unlink()
+            archive.move(base, folder, name.base)
+        except FileExistsError:
+            continue
+        return
 
 
-def _move_across(move: Move, target: Path) -> bool:
-    path, identity = move.path, move.identity
-    if not any(_is_copy(candidate, identity, move.sha256) for candidate in existing_names(target)):
-        hidden = hidden_name(target)
-        if _copy(path, hidden) != move.sha256:
-            hidden.unlink()
-            return False
-        os.utime(hidden, ns=(identity.mtime_ns, identity.mtime_ns))
-        archived = reserve(target)
-        try:
-            if move.note is not None:
-                move.note.write(archived)
-            hidden.rename(archived)
-        finally:
-            release(archived)
-        sync_folder(target.parent)
-    return delete(path, identity=identity)
-
-
-def _copy(path: Path, target: Path) -> str:
-    """Copy a file durably, and return the hash of what was copied."""
+def _copy_content(source: int, copy: NewFile) -> str:
+    """Copy a file, and return the hash of what was copied."""
     digest = hashlib.sha256()
-    with path.open("rb") as source, target.open("wb") as copy:
-        while data := source.read(_BLOCK_BYTES):
-            digest.update(data)
-            copy.write(data)
-        copy.flush()
-        os.fsync(copy.fileno())
+    while data := os.read(source, _BLOCK_BYTES):
+        digest.update(data)
+        copy.write([data])
     return digest.hexdigest()
 
 
-def _is_copy(path: Path, identity: Identity, sha256: str) -> bool:
-    """Return True if an attempt that a crash ended made this copy.
-
-    Times of some file systems are exact to 2 seconds.
-    """
-    status = path.stat()
-    if not path.is_file() or status.st_size != identity.size or abs(status.st_mtime_ns - identity.mtime_ns) > 2 * 10**9:
+def _is_copy(folder: Folder, base: str, identity: Identity, sha256: str) -> bool:
+    """Return True if the file has this size, content and time. Times of some file systems are exact to 2 seconds."""
+    status = folder.status(base)
+    if status.st_size != identity.size or abs(status.st_mtime_ns - identity.mtime_ns) > 2 * 10**9:
         return False
-    with path.open("rb") as file:
+    try:
+        descriptor = folder.open_file(base)
+    except NotRegularFile:
+        return False
+    with os.fdopen(descriptor, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+
+
+def _content(folder: Folder, base: str, most: int) -> bytes | None:
+    """Return the first ``most`` bytes of a file; None if there is no file of this name."""
+    try:
+        descriptor = folder.open_file(base)
+    except (FileNotFoundError, NotRegularFile):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most)

@@ -19,7 +19,7 @@ class DropFile(Protocol):
 
     @property
     def path(self) -> Path:
-        """The path for sentences; of a file on disk, the path to it."""
+        """The path for sentences."""
 
     def status(self) -> Identity:
         """Return what the status of the file says.
@@ -74,7 +74,7 @@ class DropFolder(Views, Protocol):
 class Disposer(Protocol):
     """Removes acknowledged files as the options say, with receipts and rejected rows."""
 
-    def check_removable(self, path: Path, name: str, acknowledgement: Acknowledgement) -> None:
+    def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
         """Check that a file can be removed now, before anything that belongs to it is removed.
 
         Raises:
@@ -95,7 +95,7 @@ class Disposer(Protocol):
     def dispose_companion(self, name: str, ended: float) -> None:
         """Archive or delete a companion as its file will be; do nothing if there is none."""
 
-    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
+    def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
         """Move an unreadable file to the folder for those, with its reason beside it. Return True if it was moved.
 
         Raises:

@@ -54,7 +54,7 @@ class FileReader:
             known.mark_broken(name, self._state.found.files.get(name), str(error))
             raise
         with opened.file:
-            if not self._state.is_as_scanned(opened):
+            if not self._state.is_as_scanned(opened, identity):
                 self._note_missed(
                     name, "When it is opened, it has another size, time or version than in the folder's list."
                 )

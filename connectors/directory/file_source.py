@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from connectors.directory.acknowledgement import Acknowledger
 from connectors.directory.checks import describe_skipped
@@ -12,9 +13,10 @@ from connectors.directory.drop_options import DropOptions
 from connectors.directory.explain import explain_file, explain_waiting
 from connectors.directory.file_reader import FileReader
 from connectors.directory.folder_state import FolderState
+from connectors.files.file_batches import OpenFile
 from connectors.files.notices import NoticeLog
 from connectors.files.resubmission import format_for
-from connectors.files.sample import read_sample_file
+from connectors.files.sample import read_open_file, read_sample_file
 from connectors.filesystem import translate_errors
 from connectors.formats import Format
 from ingestd.sdk import (
@@ -141,7 +143,7 @@ class FileSource(Connector):
             return
         try:
             with translate_errors(self._state.folder):
-                if self._disposer.move_to_failed(self._state.drop.file(name).path, name, identity, reason):
+                if self._disposer.move_to_failed(name, identity, reason):
                     known.mark_removed(name)
         except SourceUnavailable:
             known.clear_broken(name)  # so that it is read again, and moved once that is possible
@@ -149,12 +151,14 @@ class FileSource(Connector):
 
     def read_sample(self, path: Path) -> Iterator[Batch]:
         """Yield a whole file with the source's format, for `ingestd test`."""
-        return self._read_file(path, path.name)
+        return read_sample_file(path, self._format_for(path.name), notices=self._notices, find_end=self._find_end)
 
-    def _read_file(self, path: Path, name: str) -> Iterator[Batch]:
+    def _read_copy(self, opened: OpenFile) -> Iterator[Batch]:
+        return read_open_file(opened, self._format_for(opened.name), notices=self._notices, find_end=self._find_end)
+
+    def _find_end(self, file: BinaryIO) -> int | None:
         trailer = self.options.trailer
-        find_end = trailer.find_start if trailer is not None else lambda _: None
-        return read_sample_file(path, self._format_for(name), notices=self._notices, find_end=find_end, name=name)
+        return trailer.find_start(file) if trailer is not None else None
 
     def reset(self) -> None:
         """Forget which files were read or could not be read, so that every file is read again."""

@@ -155,11 +155,17 @@ class FolderState:
             self._rejected[name] = reason
         return reason
 
-    def is_as_scanned(self, opened: OpenFile) -> bool:
-        """Return True if the file may be read: it is unchanged since the scan that found it stable."""
+    def is_as_scanned(self, opened: OpenFile, listed: Identity) -> bool:
+        """Return True if the file may be read: it is unchanged since the scan that found it stable.
+
+        ``listed``: its status before it was opened, which counts if no scan found it. A server states another identity in its
+        listings than for a file, so there an identity that need not be stable is not compared.
+        """
+        is_compared = (
+            self._trusts_status or self.options.settle_seconds or self.options.ready or not opened.identity.size
+        )
         seen = self.found.files.get(opened.name) or self.found.empty.get(opened.name)
-        must_be_stable = self.options.settle_seconds or self.options.ready or not opened.identity.size
-        return not must_be_stable or seen is None or opened.identity.has_same_content(seen)
+        return not is_compared or opened.identity.has_same_content(seen or listed)
 
     def was_read(self, name: str, identity: Identity, cursor: Cursor | None) -> bool:
         """Return True if the status proves that the file was read up to ``cursor``.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from connectors.beneath import RootedPath
 from connectors.directory.archiver import Archiver
 from connectors.directory.options import DirectoryOptions
-from connectors.files.durable_write import shorten_name
+from connectors.files.durable_write import numbered_names, shorten_name
 from connectors.files.identity import Identity
 from connectors.files.resubmission import origin_name
 from connectors.filesystem import real_path
@@ -39,10 +42,11 @@ def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptio
     return PurePosixPath(*dropped).as_posix() if dropped is not None else None
 
 
-def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
+def _below(path: Path, folder: Path | RootedPath | None) -> tuple[str, ...] | None:
     """Return the parts of the path below a folder; None if the path is not in it."""
     if folder is None:
         return None
+    folder = folder.path if isinstance(folder, RootedPath) else folder
     for spelled in (path, real_path(path.parent) / path.name):
         for root in (Path(os.path.abspath(folder)), real_path(folder)):  # noqa: PTH100 - as written, without following links
             if spelled.is_relative_to(root) and spelled != root:
@@ -50,10 +54,13 @@ def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
     return None
 
 
-def describe_location(name: str, cursor: Cursor, folder: Path, archive: Path | None, options: DirectoryOptions) -> str:
+def describe_location(
+    name: str, cursor: Cursor, folder: Path, archive: RootedPath | None, options: DirectoryOptions
+) -> str:
     """Return a clause that says where the file is that the cursor describes; it ends a sentence."""
     try:
-        identity = Identity.from_status((folder / name).stat())
+        place = RootedPath(folder, name)
+        identity = Identity.from_status((place.resolve() if options.after == "keep" else place).status())
     except OSError:
         identity = None
     if identity is not None and identity.matches_cursor(cursor):
@@ -65,27 +72,36 @@ def describe_location(name: str, cursor: Cursor, folder: Path, archive: Path | N
     return "it was deleted" if options.after == "delete" else f"it is not in {folder} any more"
 
 
-def find_archived(name: str, cursor: Cursor, archive: Path | None, options: DirectoryOptions) -> Iterator[Path]:
+def find_archived(
+    name: str, cursor: Cursor, archive: RootedPath | None, options: DirectoryOptions
+) -> Iterator[RootedPath]:
     """Yield the archived files with the size and time of a cursor, the latest folder first."""
     if archive is not None:
         for folder in _dated_folders(archive, _DEPTHS[options.archive_folders]):
             yield from _find_in_folder(name, cursor, folder)
 
 
-def _dated_folders(archive: Path, depth: int) -> Iterable[Path]:
-    """Return the folders of the archive that hold files, the latest date first."""
-    return sorted(archive.glob("/".join(["[0-9]*"] * depth)), reverse=True) if depth else [archive]
+def _dated_folders(archive: RootedPath, depth: int) -> Iterator[RootedPath]:
+    """Yield the folders of the archive that hold files, the latest date first."""
+    if not depth:
+        yield archive
+        return
+    try:
+        with archive.open_folder() as folder, folder.entries() as entries:
+            dates = [entry.name for entry in entries if entry.name[0].isdecimal()]
+    except OSError:
+        return
+    for date in sorted(dates, reverse=True):
+        yield from _dated_folders(archive / date, depth - 1)
 
 
-def _find_in_folder(name: str, cursor: Cursor, archive: Path) -> Iterator[Path]:
-    target = archive / shorten_name(PurePosixPath(name))
-    for number in range(1, _ARCHIVED):
-        candidate = target if number == 1 else target.with_name(f"{target.stem}~{number}{target.suffix}")
+def _find_in_folder(name: str, cursor: Cursor, archive: RootedPath) -> Iterator[RootedPath]:
+    for candidate in islice(numbered_names(archive / shorten_name(PurePosixPath(name)).as_posix()), _ARCHIVED):
         try:
-            status = candidate.lstat()
+            status = candidate.status()
         except OSError:
             return
-        if _is_moved_file(Identity.from_status(status), cursor):
+        if stat.S_ISREG(status.st_mode) and _is_moved_file(Identity.from_status(status), cursor):
             yield candidate
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from connectors.beneath import Folder, LeadsOutside, RootedPath
 from connectors.directory.name_filter import NameFilter, has_temporary_name
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, is_not_responding, real_path
@@ -64,7 +66,7 @@ class Scanner:
         patterns: Sequence[str],
         *,
         recursive: bool,
-        excluded: Iterable[Path],
+        excluded: Iterable[RootedPath],
         links: bool,
         case_sensitive: bool = False,
         is_companion: Callable[[str], bool] = lambda _: False,
@@ -78,7 +80,7 @@ class Scanner:
         self._real_folder = ""
         self._folder = folder
         self._recursive = recursive
-        self._excluded = frozenset(map(real_path, excluded))
+        self._excluded = frozenset(path.name for path in excluded if path.root == folder)
         self._links = links
         self._is_companion = is_companion
         self._accepted: Mapping[str, Identity] = {}
@@ -94,26 +96,30 @@ class Scanner:
         found = ScanResult()
         self._real_folder = ""  # of this scan, if a file needs it: links may change
         try:
-            folders = self._list(str(self._folder), "", found)
+            with Folder.open_root(self._folder) as root:
+                folders = self._list(root, "", found)
+                while folders:
+                    self._list_below(root, folders.pop(), folders, found)
         except OSError as error:
             raise SourceUnavailable(f"The folder {self._folder} can't be listed: {describe_error(error)}") from error
-        while folders:
-            below = folders.pop()
-            path = os.path.join(self._folder, below)  # noqa: PTH118 - speed
-            try:
-                folders += self._list(path, f"{below}/", found)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # gone, or replaced by a file, since its parent was listed
-            except OSError as error:
-                found.skip(path, below, "the folder can't be listed", error)
         self._accepted = found.files
         return found
 
-    def _list(self, folder: str, prefix: str, found: ScanResult) -> list[str]:
+    def _list_below(self, root: Folder, below: str, folders: list[str], found: ScanResult) -> None:
+        try:
+            with root.subfolder(below) as folder:
+                folders += self._list(folder, f"{below}/", found)
+        except (FileNotFoundError, NotADirectoryError):
+            return  # gone, or replaced by a file, since its parent was listed
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # replaced by a link
+                found.skip(str(self._folder / below), below, "the folder can't be listed", error)
+
+    def _list(self, folder: Folder, prefix: str, found: ScanResult) -> list[str]:
         """Add the files of one folder to ``found``, and return its sub-folders if they are scanned."""
         below = []
         accepted = self._accepted
-        with os.scandir(folder) as entries:
+        with folder.entries() as entries:
             for entry in entries:
                 name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
@@ -132,27 +138,31 @@ class Scanner:
 
     def _is_folder_link(self, entry: os.DirEntry[str]) -> bool:
         """Return True for a link to a folder that would be scanned if it were no link."""
-        is_link = self._recursive and entry.is_symlink() and not is_no_data_folder(entry.name)
-        return is_link and os.path.isdir(entry.path)  # noqa: PTH112 - raises nothing, also for a link to itself
+        if not self._recursive or not entry.is_symlink() or is_no_data_folder(entry.name):
+            return False
+        try:
+            return entry.is_dir()
+        except OSError:  # such as a link to itself
+            return False
 
     def _belongs_to_others(self, base: str, name: str) -> bool:
         if has_temporary_name(base) or self._is_companion(base):
             return True
-        self._real_folder = self._real_folder or os.path.realpath(self._folder)
+        self._real_folder = self._real_folder or str(real_path(self._folder))
         return self._is_read(f"{self._real_folder}/{name}")
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> bool:
         if not self._recursive or is_no_data_folder(entry.name) or not _is_text(name, found):
             return False
-        return real_path(Path(entry.path)) not in self._excluded
+        return name not in self._excluded
 
     def _add(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> None:
         try:
-            status = self._follow_link(entry, name, found) if entry.is_symlink() else entry.stat(follow_symlinks=False)
+            status = self._follow_link(name, found) if entry.is_symlink() else entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             return  # gone since the folder was listed
         except OSError as error:
-            found.skip(entry.path, name, "its status can't be read", error)
+            found.skip(str(self._folder / name), name, "its status can't be read", error)
             return
         if status is None or not stat.S_ISREG(status.st_mode):
             return
@@ -161,19 +171,15 @@ class Scanner:
         else:
             found.files[name] = Identity.from_status(status)
 
-    def _follow_link(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> os.stat_result | None:
+    def _follow_link(self, name: str, found: ScanResult) -> os.stat_result | None:
         if not self._links:
             found.skipped[name] = "it is a link, and a link can't be archived or deleted; drop the file itself"
             return None
-        if not is_inside(Path(entry.path), self._folder):
+        try:
+            return RootedPath(self._folder, name).resolve().status()
+        except LeadsOutside:
             found.skipped[name] = "it is a link that leads out of the folder"
             return None
-        return entry.stat()
-
-
-def is_inside(path: Path, folder: Path) -> bool:
-    """Return True if the path is in the folder after all links are resolved."""
-    return real_path(path).is_relative_to(real_path(folder))
 
 
 def readable_name(name: str) -> str:

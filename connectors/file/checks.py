@@ -6,27 +6,39 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from connectors.beneath import Folder, NotRegularFile, RootedPath
 from connectors.filesystem import describe_error
 from connectors.formats import Format
 from ingestd.sdk import SourceBroken, SourceUnavailable, Step
 
 
-def run_checks(path: Path, resolve_format: Callable[[], Format]) -> Iterator[Step]:
-    """Yield the result of each check in order. If the file does not exist, no other check follows."""
+def run_checks(path: Path, locate: Callable[[], RootedPath], resolve_format: Callable[[], Format]) -> Iterator[Step]:
+    """Yield the result of each check in order. If the file does not exist, no other check follows.
+
+    ``locate`` returns where the file is after its links are resolved.
+    """
     try:
-        path.parent.stat()
+        Folder.open_root(path.parent, is_listed=False).close()
     except OSError as error:
         yield Step(name="folder", outcome="failed", sentence=f"{path.parent} can't be used: {describe_error(error)}")
         return
     yield Step(name="folder", outcome="passed", sentence=f"{path.parent} exists.")
-    if not os.path.isfile(path):  # noqa: PTH113 - raises nothing
+    try:
+        os.close(locate().open_file())
+    except SourceUnavailable as error:
+        yield Step(name="file", outcome="failed", sentence=str(error))
+        return
+    except PermissionError:
+        yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: allow ingestd's user to read it.")
+    except (FileNotFoundError, NotRegularFile):
         sentence = f"{path} does not exist, or is no file. Put it there, or correct the setting path."
         yield Step(name="file", outcome="failed", sentence=sentence)
         return
-    if os.access(path, os.R_OK):
-        yield Step(name="file", outcome="passed", sentence=f"{path} can be read.")
+    except OSError as error:
+        yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: {describe_error(error)}")
+        return
     else:
-        yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: allow ingestd's user to read it.")
+        yield Step(name="file", outcome="passed", sentence=f"{path} can be read.")
     try:
         resolve_format().check_usable()
     except (SourceBroken, SourceUnavailable) as error:
@@ -40,11 +52,11 @@ def describe_office_lock(path: Path) -> str:
 
     The lock file does not prevent reading.
     """
-    for lock in (
-        path.with_name(f"~${path.name}"),
-        path.with_name(f"~${path.name[2:]}"),
-        path.with_name(f".~lock.{path.name}#"),
-    ):
-        if os.path.lexists(lock):
-            return f"A user has {path.name} open ({lock.name} exists); ingestd reads what was saved last."
+    try:
+        with Folder.open_root(path.parent, is_listed=False) as folder:
+            for lock in (f"~${path.name}", f"~${path.name[2:]}", f".~lock.{path.name}#"):
+                if folder.has(lock):
+                    return f"A user has {path.name} open ({lock} exists); ingestd reads what was saved last."
+    except OSError:
+        return ""  # the checks of the file itself report it
     return ""

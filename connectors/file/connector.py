@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
+from connectors.beneath import LeadsOutside, RootedPath
 from connectors.file.checks import describe_office_lock, run_checks
 from connectors.file.options import FileOptions
 from connectors.files import (
@@ -90,9 +91,26 @@ class FileConnector(Connector):
             return []
         return [Partition(name=self._name, deletes=self.options.deletes)]
 
+    def _place(self) -> RootedPath:
+        """Return where the file is. If it is a link, that must stay in the folder.
+
+        Raises:
+            SourceUnavailable: the link leads out of the folder.
+        """
+        try:
+            return RootedPath(self._path.parent, self._name).resolve()
+        except LeadsOutside as error:
+            raise SourceUnavailable(
+                f"{self._path} is a link that leads out of its folder, which is not followed. Set path to the file to which it"
+                " leads."
+            ) from error
+
+    def _identity(self) -> Identity:
+        return Identity.from_status(self._place().status())
+
     def _read_identity(self, elapsed: float) -> Identity | None:
         try:
-            identity = Identity.from_status(self._path.stat())
+            identity = self._identity()
         except FileNotFoundError:
             if self._seen is not None:
                 self._missing_since = elapsed
@@ -130,10 +148,11 @@ class FileConnector(Connector):
 
     def _read_once(self, cursor: Cursor | None, known: LoadSections | None) -> Iterator[Batch]:
         try:
-            identity = Identity.from_status(self._path.stat())
-            if identity.matches_cursor(cursor) and is_proof(identity):
+            place = self._place()
+            listed = Identity.from_status(place.status())
+            if listed.matches_cursor(cursor) and is_proof(listed):
                 return
-            opened = open_file(self._path, self._name)
+            opened = open_file(place, self._name)
         except FileNotFoundError:
             return  # the next check finds out whether it was replaced or removed
         except OSError as error:
@@ -143,7 +162,7 @@ class FileConnector(Connector):
                 f"{error} If another program locks it, it is read once that program releases it."
             ) from error
         with opened.file:
-            if self.options.settle_seconds and not opened.identity.has_same_content(self._seen):
+            if not opened.identity.has_same_content(self._seen or listed):
                 return
             self._last_read = opened.identity
             try:
@@ -225,18 +244,20 @@ class FileConnector(Connector):
 
     def verify(self) -> Iterable[Step]:
         """Check whether the file exists and can be read, and whether a user has it open."""
-        return run_checks(self._path, self._resolve_format)
+        return run_checks(self._path, self._place, self._resolve_format)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Return why the file is not read as it is now; None if nothing prevents it."""
         if name != self._name:
             return None
         try:
-            identity = Identity.from_status(self._path.stat())
+            identity = self._identity()
         except FileNotFoundError:
             return self._describe_missing()
-        except OSError as error:
-            return f"{self._path} can't be examined: {describe_error(error)}"
+        except (OSError, SourceUnavailable) as error:
+            return (
+                f"{self._path} can't be examined: {describe_error(error)}" if isinstance(error, OSError) else str(error)
+            )
         if identity.matches_cursor(cursor):
             return None
         broken = self._broken
@@ -261,7 +282,7 @@ class FileConnector(Connector):
         """Return a clause that says whether the file changed since it was read; it ends a sentence."""
         del name  # a file has only one partition
         try:
-            is_same = Identity.from_status(self._path.stat()).matches_cursor(cursor)
-        except OSError:
+            is_same = self._identity().matches_cursor(cursor)
+        except (OSError, SourceUnavailable):
             return "the file does not exist any more"
         return "the file is unchanged" if is_same else "the file was saved again after it was read"

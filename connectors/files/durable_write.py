@@ -2,74 +2,143 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from connectors.beneath import Folder, RootedPath
 
 _NAME_BYTES = 222
-"""Leaves room in 255 bytes for the longest addition: ``.``, ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``, ``.part``."""
+"""Leaves room in 255 bytes for the longest addition: ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``."""
 _SUFFIX_BYTES = 20
 _SYNCED_AT_A_TIME = 8
 
 
-def write(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file at ``path`` and replace an existing one. It is durable when this returns."""
-    make_folder(path.parent)
-    hidden = write_hidden(path, parts)
-    hidden.rename(path)
-    sync_folder(path.parent)
+class Access(msgspec.Struct, frozen=True):
+    """Who may read a file: its permissions and its group."""
+
+    mode: int
+    group: int
+
+    @classmethod
+    def from_status(cls, status: os.stat_result) -> Access:
+        """Return the access that a file's status states."""
+        return cls(status.st_mode & 0o666, status.st_gid)
 
 
-def write_hidden(path: Path, parts: Iterable[bytes]) -> Path:
-    """Write the content of ``path`` under a hidden name beside it, and return that name.
+class NewFile:
+    """A file that is written under a hidden name and gets its own name when it is complete. To be used as a context.
 
-    The content is durable then.
+    No other use and no other process has the same ``key``, but a repetition after a crash has it again. So what has the hidden
+    name already is removed: an attempt that a crash ended left it, or another account put it there. The file can be read by
+    those only who can read a file with ``access``.
     """
-    hidden = hidden_name(path)
-    with hidden.open("wb") as file:
-        for part in parts:
-            file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
-    return hidden
+
+    def __init__(self, folder: Folder, key: str, access: Access) -> None:
+        self.folder = folder
+        self._hidden = f".{hashlib.blake2b(os.fsencode(key), digest_size=16).hexdigest()}.part"
+        try:
+            self.descriptor = folder.create(self._hidden, access.mode)
+        except FileExistsError:
+            folder.remove(self._hidden)
+            self.descriptor = folder.create(self._hidden, access.mode)
+        self._is_hidden = True
+        status = os.fstat(self.descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        if status.st_gid != access.group:
+            self._take_group(access.group)
+
+    def _take_group(self, group: int) -> None:
+        try:
+            os.fchown(self.descriptor, -1, group)
+        except OSError:  # the account is no member of that group, so the group of this file is another one
+            os.fchmod(self.descriptor, os.fstat(self.descriptor).st_mode & 0o606)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, Exception):  # after the end of the process nothing is tidied up either
+            self.discard()
+
+    def write(self, parts: Iterable[bytes]) -> None:
+        """Append to the content."""
+        with os.fdopen(self.descriptor, "wb", closefd=False) as file:
+            file.writelines(parts)
+
+    def clear(self) -> None:
+        """Remove the content."""
+        os.ftruncate(self.descriptor, 0)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+
+    def sync(self) -> None:
+        """Make the content durable."""
+        os.fsync(self.descriptor)
+
+    def publish(self, base: str, *, replace: bool = False) -> None:
+        """Give the file its name. The name is durable when its folder is.
+
+        Raises:
+            FileExistsError: another file has the name, and ``replace`` is False.
+        """
+        if replace:
+            self.folder.replace(self._hidden, base)
+        else:
+            self.folder.move(self._hidden, self.folder, base)
+        self._is_hidden = False
+
+    def withdraw(self, base: str) -> None:
+        """Remove the published name, unless another file has it now."""
+        try:
+            status = self.folder.status(base)
+        except FileNotFoundError:
+            return
+        if (status.st_dev, status.st_ino) == self._identity:
+            self.folder.remove(base)
+
+    def discard(self) -> None:
+        """Close the file, and remove it if it was not published."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+            if self._is_hidden:
+                self.folder.remove(self._hidden)
 
 
-def write_unsynced(path: Path, data: bytes) -> Path:
-    """Write the content of ``path`` under a hidden name beside it, and return that name. It is not durable yet."""
-    hidden = hidden_name(path)
-    hidden.write_bytes(data)
-    return hidden
+def write(path: RootedPath, parts: Iterable[bytes], *, key: str, access: Access) -> None:
+    """Write a file at ``path`` and replace an existing one. It is durable when this returns. See `NewFile`."""
+    with path.parent.make_folder() as folder, NewFile(folder, key, access) as file:
+        file.write(parts)
+        file.sync()
+        file.publish(path.base, replace=True)
+        folder.sync()
 
 
-def sync_files(paths: Sequence[Path]) -> list[OSError | None]:
+def sync_files(files: Sequence[NewFile]) -> list[OSError | None]:
     """Make the content of files durable; return the error or None for each.
 
     Several at a time, because the file system then writes its journal once for all that wait.
     """
-    if len(paths) == 1:
-        return [_sync_file(paths[0])]
+    if len(files) == 1:
+        return [_sync_file(files[0])]
     with ThreadPoolExecutor(_SYNCED_AT_A_TIME, thread_name_prefix="sync") as threads:
-        return list(threads.map(_sync_file, paths))
+        return list(threads.map(_sync_file, files))
 
 
-def _sync_file(path: Path) -> OSError | None:
+def _sync_file(file: NewFile) -> OSError | None:
     try:
-        _sync(path)
+        file.sync()
     except OSError as error:
         return error
     return None
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def shorten_name(path: PurePosixPath) -> PurePosixPath:
@@ -88,108 +157,19 @@ def shorten_name(path: PurePosixPath) -> PurePosixPath:
     return path.with_name(stem + mark + suffix)
 
 
-def hidden_name(path: Path) -> Path:
-    """Return the hidden name under which the content of ``path`` is written first. No scan reads it."""
-    return path.with_name(f".{path.name}.part")
-
-
-def reserve(target: Path, like: Path | None = None) -> Path:
-    """Create an empty file as ``target`` or its first free numbered variant, and return that name.
-
-    An empty file under such a name is a reservation that a crash left, and is used again, unless another caller in this process
-    has it until its `release`. ``like``: another reservation; the new one is a link to it if possible, because file systems
-    create few files fast after many were deleted, and the file that takes the name deletes the empty one.
-    """
-    folder = target.parent.stat()
-    for candidate in _candidates(target):
-        name = (folder.st_dev, folder.st_ino, candidate.name)
-        with _RESERVING:
-            if name in _RESERVED:
-                continue
-            _RESERVED.add(name)
-            _NAMES[candidate] = name
-        is_reserved = False
-        try:
-            is_reserved = _create_empty(candidate, like)
-        finally:
-            if not is_reserved:
-                release(candidate)
-        if is_reserved:
-            return candidate
-    raise AssertionError("there is always a next number")
-
-
-def release(reserved: Path) -> None:
-    """End a reservation, whether its name was used or not."""
-    with _RESERVING:
-        name = _NAMES.pop(reserved, None)
-        if name is not None:
-            _RESERVED.discard(name)
-
-
-def _create_empty(path: Path, like: Path | None) -> bool:
-    """Return True if there is an empty file with this name now."""
-    try:
-        if like is None or not _link(like, path):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
-    except FileExistsError:
-        return not path.lstat().st_size and path.is_file()
-    return True
-
-
-def _link(existing: Path, path: Path) -> bool:
-    """Return True if ``path`` is a second name of a file now; False if it is gone or the file system has no such names.
-
-    Raises:
-        FileExistsError: another file has this name.
-    """
-    try:
-        os.link(existing, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        return False
-    return True
-
-
-_RESERVING = threading.Lock()
-_RESERVED: set[tuple[int, int, str]] = set()
-"""The reservations of this process: device and inode of the folder, and the name. Two pipelines may have one archive."""
-_NAMES: dict[Path, tuple[int, int, str]] = {}
-
-
-def existing_names(target: Path) -> Iterator[Path]:
-    """Yield the existing files with the name ``target`` or a numbered variant of it, up to the first free name."""
-    for candidate in _candidates(target):
-        if not candidate.exists():
-            return
-        yield candidate
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, durably."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some network file systems can't, and need not
-            raise
-    finally:
-        os.close(descriptor)
-
-
-def _candidates(target: Path) -> Iterator[Path]:
+def numbered_names(target: RootedPath) -> Iterator[RootedPath]:
+    """Yield ``target`` and its numbered variants, such as ``run~2.csv``. There is always a next one."""
     yield target
+    base = PurePosixPath(target.base)
     number = 2
     while True:
-        yield target.with_name(f"{target.stem}~{number}{target.suffix}")
+        yield target.with_base(f"{base.stem}~{number}{base.suffix}")
         number += 1
+
+
+def existing_names(folder: Folder, target: RootedPath) -> Iterator[RootedPath]:
+    """Yield the existing files with the name ``target`` or a numbered variant of it, up to the first free name."""
+    for candidate in numbered_names(target):
+        if not folder.has(candidate.base):
+            return
+        yield candidate

@@ -6,16 +6,16 @@ import hashlib
 import io
 import os
 import pwd
-import stat
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 
 import msgspec
 import polars as pl
 
+from connectors.beneath import NotRegularFile, RootedPath
 from connectors.files.file_head import FileHead
 from connectors.files.identity import Identity
 from connectors.files.notices import NoticeLog
@@ -23,7 +23,7 @@ from connectors.files.read_ahead import read_ahead
 from connectors.files.resubmission import is_resubmitted, split_by_origin
 from connectors.formats import Format, RecordChunk
 from ingestd.sdk import Batch, Cursor, LoadSections, SourceBroken, SourceUnavailable
-from ingestd.sdk.formats import broken_instead_of_failed
+from ingestd.sdk.formats import broken_instead_of_failed, check_count
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, row_positions
 
 _BLOCK_BYTES = 2**20
@@ -75,7 +75,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-def open_file(path: Path, name: str) -> OpenFile:
+def open_file(path: RootedPath, name: str) -> OpenFile:
     """Open a file for reading. The caller closes ``file``.
 
     Raises:
@@ -84,16 +84,14 @@ def open_file(path: Path, name: str) -> OpenFile:
         OSError: its file system does not respond, or the process can open no more files.
     """
     try:
-        # Without O_NONBLOCK, a pipe that replaced the file would block until it has a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = path.open_file()
     except FileNotFoundError:
         raise
+    except NotRegularFile as error:
+        raise SourceBroken(f"{name} is no longer a regular file.") from error
     except PermissionError as error:
         raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise SourceBroken(f"{name} is no longer a regular file.")
     file = os.fdopen(descriptor, "rb", buffering=0)
     return OpenFile(name=name, file=file, identity=Identity.from_status(status), owner=_user_name(status.st_uid))
 
@@ -128,7 +126,7 @@ def read_batches(
             read = partial(file_format.read, cast("BinaryIO", part), opened.name)
         else:
             read = partial(file_format.read_sections, cast("BinaryIO", part), opened.name, known())
-        chunks = broken_instead_of_failed(read, file_format, opened.name)
+        chunks = check_count(broken_instead_of_failed(read, file_format, opened.name), opened.name)
         if opened.identity.size > BLOCK_BYTES:  # a smaller file is one chunk
             chunks = read_ahead(chunks)
         for following in split_by_origin(chunks, opened.name):

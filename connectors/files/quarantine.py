@@ -7,20 +7,14 @@ are written again in UTF-8 with a byte order mark.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path, PurePosixPath
+import os
+from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
 import msgspec
 
-from connectors.files.durable_write import (
-    existing_names,
-    make_folder,
-    release,
-    reserve,
-    shorten_name,
-    sync_folder,
-    write_hidden,
-)
+from connectors.beneath import Folder, NotRegularFile, RootedPath
+from connectors.files.durable_write import Access, NewFile, numbered_names, shorten_name
 from connectors.files.quarantine_layout import choose_layout
 from connectors.files.rejected_rows import QuarantineSource, RejectedRows, collect_columns
 from connectors.files.resubmission import (
@@ -43,14 +37,16 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
     the source file as it is now.
     """
 
-    path: Path | None
+    path: RootedPath | None
     rows: int
     missing: int
     sentence: str = ""
 
 
-def write_quarantine(source: QuarantineSource, acknowledgement: Acknowledgement, folder: Path) -> QuarantineFile:
+def write_quarantine(source: QuarantineSource, acknowledgement: Acknowledgement, folder: RootedPath) -> QuarantineFile:
     """Write the rejected rows of a file into ``folder``. A file with equal content is not written again.
+
+    Their permissions are those of the file, or narrower.
 
     Raises:
         OSError: the file can't be written.
@@ -62,49 +58,60 @@ def write_quarantine(source: QuarantineSource, acknowledgement: Acknowledgement,
     written = [*columns, PREAMBLE_FACTS] if has_preamble(first) else columns
     name = PurePosixPath(source.name)
     origin = shorten_name(name.with_name(origin_name(name.name) or name.name))
-    target = folder / origin.with_name(f"{origin.name}.rejected{layout.suffix}")
-    make_folder(target.parent)
-    hidden = write_hidden(target, layout.encode(written, rows))
-    sentence = layout.sentence
-    if rows.count and not _reads_back(hidden, target.name, source.configured, rows.count):
-        hidden.unlink()
-        hidden = write_hidden(target, layout.in_utf8().encode(written, rows))
-        sentence = f"{sentence} It is in UTF-8.".strip()
-    if not rows.count:
-        hidden.unlink()
-        return QuarantineFile(path=None, rows=0, missing=rows.missing)
-    return QuarantineFile(path=_publish(hidden, target), rows=rows.count, missing=rows.missing, sentence=sentence)
+    target = folder / origin.with_name(f"{origin.name}.rejected{layout.suffix}").as_posix()
+    status = os.fstat(source.file.fileno())
+    key = f"{os.uname().nodename} {status.st_dev} {status.st_ino} {source.sha256} {acknowledgement.run} {target}"
+    with target.parent.make_folder() as kept, NewFile(kept, key, Access.from_status(status)) as file:
+        file.write(layout.encode(written, rows))
+        sentence = layout.sentence
+        if rows.count and not _reads_back(file, target.base, source.configured, rows.count):
+            file.clear()
+            file.write(layout.in_utf8().encode(written, rows))
+            sentence = f"{sentence} It is in UTF-8.".strip()
+        path = _publish(file, target) if rows.count else None
+    return QuarantineFile(path=path, rows=rows.count, missing=rows.missing, sentence=sentence if path else "")
 
 
-def _publish(hidden: Path, target: Path) -> Path:
-    """Rename the hidden file to its name, and return that.
+def _publish(file: NewFile, target: RootedPath) -> RootedPath:
+    """Give the file its name, and return that.
 
     An equal file of an attempt before a crash is used instead.
     """
-    content = _digest(hidden)
-    for candidate in existing_names(target):
-        if candidate.is_file() and candidate.stat().st_size and _digest(candidate) == content:
-            hidden.unlink()
-            return candidate
-    reserved = reserve(target)
-    try:
-        hidden.rename(reserved)
-    finally:
-        release(reserved)
-    sync_folder(reserved.parent)
-    return reserved
+    file.sync()
+    content = _digest(os.dup(file.descriptor))
+    for candidate in numbered_names(target):
+        try:
+            file.publish(candidate.base)
+        except FileExistsError:
+            if _digest_of(file.folder, candidate.base) == content:
+                return candidate
+            continue
+        file.folder.sync()
+        return candidate
+    raise AssertionError("there is always a next number")
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+def _digest(descriptor: int) -> str:
+    """Return the hash of a file from its start, and close it."""
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _reads_back(path: Path, name: str, configured: str | Format | None, count: int) -> bool:
+def _digest_of(folder: Folder, base: str) -> str | None:
+    """Return the hash of a file; None if there is no file of this name."""
+    try:
+        return _digest(folder.open_file(base))
+    except (FileNotFoundError, NotRegularFile):
+        return None
+
+
+def _reads_back(written: NewFile, name: str, configured: str | Format | None, count: int) -> bool:
     """Return True if every row, read as if it were dropped unchanged, is recognised as unchanged."""
     recognised = 0
     try:
-        with path.open("rb") as file:
+        with os.fdopen(os.dup(written.descriptor), "rb") as file:
+            file.seek(0)
             for chunk in resubmitted_format(name, configured).read(cast("BinaryIO", file), name):
                 if chunk.rejects:
                     return False

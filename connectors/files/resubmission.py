@@ -126,7 +126,7 @@ def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[Record
     named_origin = origin_name(name.rpartition("/")[2])
     for chunk in chunks:
         if ORIGIN in chunk.records.columns or any(ORIGIN in reject.record for reject in chunk.rejects):
-            yield from _split(chunk, named_origin or name, name)
+            yield from _split(chunk.without_unreadable(), named_origin or name, name)
         elif named_origin is not None:
             yield replace(chunk, partial=True, facts={**chunk.facts, **_facts(named_origin, name)})
         else:

@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from io import BufferedIOBase
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
 
 import polars as pl
@@ -25,6 +25,7 @@ from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers
 from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.record_count import check_count
 
 UNPACKED_BYTES = 32 * 2**30
 """The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""
@@ -86,15 +87,15 @@ def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
     return cast("BinaryIO", _BoundedReader(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
 
 
-def unpack_completely(path: Path, name: str) -> None:
-    """Unpack a gz, bz2, xz or zstd file and discard the content.
+def unpack_completely(file: BinaryIO, name: str) -> None:
+    """Unpack an open gz, bz2, xz or zstd file and discard the content.
 
     Raises:
         SourceBroken: the file is damaged or truncated, or holds more than `UNPACKED_BYTES`.
         OSError: the file can't be read.
     """
     try:
-        with path.open("rb") as file, _OPENERS[packed_suffix(name)](cast("BinaryIO", file)) as unpacked:
+        with _OPENERS[packed_suffix(name)](file) as unpacked:
             bounded = _BoundedReader(unpacked, name, UNPACKED_BYTES)
             while bounded.read(2**20):
                 pass
@@ -183,7 +184,7 @@ class Packed(Format):
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
         bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
-        yield from self._format_for(name, inner).read(bounded, inner)
+        yield from check_count(self._format_for(name, inner).read(bounded, inner), inner)
 
     def _format_for(self, name: str, inner: str) -> Format:
         if is_zip(inner):

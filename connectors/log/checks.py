@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 from connectors.log.folder import LogFolder
@@ -24,7 +23,7 @@ def run_checks(
         return
     yield Step(name="folder", outcome="passed", sentence=f"{folder.path} can be listed.")
     matching = [name for name in files if names.log_of(name) is not None]
-    if unreadable := sorted(name for name in matching if not os.access(folder.path / name, os.R_OK)):
+    if unreadable := sorted(name for name in matching if not folder.is_readable(name)):
         sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
     if folder.unread:

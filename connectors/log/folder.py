@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from connectors.beneath import Folder, NotRegularFile, RootedPath
 from connectors.files import Identity
 from connectors.filesystem import describe_error, real_path
 from connectors.log.names import LogNames
@@ -38,11 +39,11 @@ class LogFolder:
         found: dict[str, Identity] = {}
         links: dict[str, str] = {}
         try:
-            with os.scandir(self.path) as entries:
+            with Folder.open_root(self.path) as folder, folder.entries() as entries:
                 for entry in entries:
                     try:
                         if entry.is_symlink() and self._names.is_log(entry.name) and _is_utf8(entry.name):
-                            links[entry.name] = str(Path(entry.path).readlink())
+                            links[entry.name] = folder.read_link(entry.name)
                             continue
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
@@ -78,6 +79,19 @@ class LogFolder:
         """Return the name of the link that leads to a file; the name itself if none does."""
         return next((name for name, target in self._targets.items() if target == base), base)
 
+    def _place(self, name: str) -> RootedPath:
+        return RootedPath(self.path, self._targets.get(name, name))
+
+    def is_readable(self, name: str) -> bool:
+        """Return False if the file can't be opened, except because it is gone."""
+        try:
+            os.close(self._place(name).open_file())
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
         """Open a file; return None if the name no longer belongs to the file of ``identity``.
 
@@ -86,10 +100,8 @@ class LogFolder:
             SourceUnavailable: its file system does not respond.
         """
         try:
-            descriptor = os.open(
-                self.path / self._targets.get(name, name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-            )
-        except FileNotFoundError:
+            descriptor = self._place(name).open_file()
+        except (FileNotFoundError, NotRegularFile):
             return None
         except PermissionError as error:
             raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error

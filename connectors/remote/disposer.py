@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -16,6 +17,7 @@ from typing import BinaryIO, cast
 
 import msgspec
 
+from connectors.beneath import RootedPath
 from connectors.directory.archiver import DATES, REASON_SUFFIX, AcknowledgedFile, describe_remark
 from connectors.files import receipt as receipts
 from connectors.files.durable_write import shorten_name
@@ -87,7 +89,7 @@ class RemoteDisposer:
         self._format_for = format_for
         self._now = now
 
-    def check_removable(self, path: Path, name: str, acknowledgement: Acknowledgement) -> None:  # noqa: ARG002 - the server states no permission
+    def check_removable(self, name: str, acknowledgement: Acknowledgement) -> None:
         """See `Disposer.check_removable`."""
         left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
         if self._options.delete_grace_seconds and left > 0:
@@ -136,7 +138,7 @@ class RemoteDisposer:
         except FileNotFoundError:
             return
 
-    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:  # noqa: ARG002 - the name is the path
+    def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
         """See `Disposer.move_to_failed`."""
         if self._places.failed is None or self._options.after == "keep":
             return False
@@ -283,12 +285,12 @@ class RemoteDisposer:
                     configured=self._options.format,
                 ),
                 file.acknowledgement,
-                Path(local),
+                RootedPath(Path(local)),
             )
             if written.path is None:
                 return _RejectedRows("", describe_remark(written))
-            name = written.path.relative_to(local).as_posix()
-            address = self._publish(name, written.path.read_bytes(), self._places.quarantine)
+            with os.fdopen(written.path.open_file(), "rb") as rows:
+                address = self._publish(written.path.name, rows.read(), self._places.quarantine)
         return _RejectedRows(address, describe_remark(written))
 
     def _publish(self, name: str, data: bytes, folder: str) -> str:

@@ -8,7 +8,7 @@ import io
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar, cast
 
@@ -283,16 +283,13 @@ class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
         """See `FileView.base`."""
         return self.name.rpartition("/")[2]
 
-    def on_disk(self) -> AbstractContextManager[Path]:
-        """See `FileView.on_disk`. A copy."""
-        return self._copy()
-
     @contextmanager
-    def _copy(self) -> Iterator[Path]:
-        with tempfile.NamedTemporaryFile() as copy:
+    def open_file(self) -> Iterator[BinaryIO]:
+        """See `FileView.open_file`. A copy, which has no name."""
+        with tempfile.TemporaryFile() as copy:
             self.folder.store.fetch(self.folder.path(self.name), cast("BinaryIO", copy), expected=self.identity)
-            copy.flush()
-            yield Path(copy.name)
+            copy.seek(0)
+            yield cast("BinaryIO", copy)
 
     @property
     def format(self) -> Format:
@@ -315,8 +312,8 @@ class RemoteFileView(msgspec.Struct, frozen=True, kw_only=True):
         return self.cached("sha256", self._sha256)
 
     def _sha256(self) -> str:
-        with self._copy() as path, path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with self.open_file() as file:
+            return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """See `FileView.cached`."""

@@ -81,6 +81,19 @@ class Reject:
     record: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableColumn:
+    """A column of the source with values that could not be read. It matters only if the mapping uses the column.
+
+    ``rows``: the indexes of the records that have such a value; their field is null. None: the column as a whole can't be read,
+    and the records don't have it. ``reason``: a clause such as ``it holds bytes that are no text``.
+    """
+
+    name: str
+    reason: str
+    rows: tuple[int, ...] | None = None
+
+
 def located_reason(reject: Reject) -> str:
     """Return the reason of a rejected record with its location."""
     return f"{location_text(reject.position)}: {reject.reason}"
@@ -123,6 +136,7 @@ class Batch:
     each of its batches or in none; see `ingestd.sdk.ReadsSections`.
     ``header``: the columns are those of the whole partition (a header row, a table), not only those that occur in this
     batch. A column that a mapping names and that is absent here is then absent in the whole partition.
+    ``unreadable``: what could not be read of columns; see `ingestd.core.unreadable`.
     """
 
     records: pl.DataFrame
@@ -137,6 +151,7 @@ class Batch:
     resolves: tuple[str, ...] = ()
     removed: tuple[str, ...] | None = None
     sections: tuple[Section, ...] = ()
+    unreadable: tuple[UnreadableColumn, ...] = ()
 
     @property
     def record_count(self) -> int:

@@ -13,6 +13,7 @@ from ingestd.core.errors import SourceError
 from ingestd.core.mapping import Mapping as EntryMapping
 from ingestd.core.mapping import MappingStep, RecordSteps
 from ingestd.core.record import Batch, Partition, Position, location_text
+from ingestd.core.unreadable import reject_unreadable
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import observe
@@ -161,6 +162,7 @@ class _Searcher(msgspec.Struct, frozen=True, kw_only=True):
         check = ContractCheck(self.contract) if self.contract is not None else None
         try:
             for batch in batches:
+                batch = reject_unreadable(batch, self.mapping)  # noqa: PLW2901 - the same records
                 if not search.has_read:
                     self.mapping.check_header(batch)
                 search.has_read = True

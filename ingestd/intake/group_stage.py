@@ -31,7 +31,7 @@ class GroupStage:
     def __init__(self, aggregation: Aggregation, folder: Path, *, states_in_memory: int = STATES_IN_MEMORY) -> None:
         """``folder``: for the temporary file, on a disk with room for the partition."""
         self._most = states_in_memory
-        self._aggregation = aggregation
+        self.aggregation = aggregation
         self._memory: list[pl.DataFrame] = []
         self._height = 0
         self._file = SpillFile(folder, parts=PARTS, content="groups")
@@ -51,7 +51,7 @@ class GroupStage:
         Raises:
             SourceBroken: a name is missing.
         """
-        self._aggregation.check_header(batch)
+        self.aggregation.check_header(batch)
 
     def add(self, batch: Batch) -> tuple[Reject, ...]:
         """Add the records of a batch; return the rejected ones.
@@ -69,9 +69,9 @@ class GroupStage:
             self._numbered = batch.positions.dtype == pl.Int64
         rejects: list[Reject] = []
         for some in _slices(batch):
-            states, rejected = self._aggregation.states(some)
+            states, rejected = self.aggregation.states(some)
             rejects += rejected
-            self.lacks_group = self.lacks_group or self._aggregation.count_rejected(states) < len(rejected)
+            self.lacks_group = self.lacks_group or self.aggregation.count_rejected(states) < len(rejected)
             self._memory.append(states)
             self._height += states.height
             if self._height >= self._most:
@@ -95,11 +95,11 @@ class GroupStage:
             return
         self._write()
         for part in range(PARTS):
-            merged = self._aggregation.merge(pl.concat([*self._memory, *self._file.frames(part)]))
+            merged = self.aggregation.merge(pl.concat([*self._memory, *self._file.frames(part)]))
             yield self._grouped(merged, end, is_last=part == PARTS - 1)
 
     def _grouped(self, states: pl.DataFrame, end: Batch, *, is_last: bool) -> Batch:
-        found = self._aggregation.records(states, numbered=self._numbered)
+        found = self.aggregation.records(states, numbered=self._numbered)
         return dataclasses.replace(
             end,
             records=found.records,
@@ -110,11 +110,11 @@ class GroupStage:
         )
 
     def _merge_memory(self) -> None:
-        merged = self._aggregation.merge(pl.concat(self._memory))
+        merged = self.aggregation.merge(pl.concat(self._memory))
         self._memory, self._height = [merged], merged.height
 
     def _part_of(self, states: pl.DataFrame) -> pl.Series:
-        keys = states.select(pl.struct(self._aggregation.spec.by).hash() % PARTS)
+        keys = states.select(pl.struct(self.aggregation.spec.by).hash() % PARTS)
         return keys.to_series().cast(pl.Int64).alias(_PART)
 
     def _write(self) -> None:

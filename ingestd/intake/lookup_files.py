@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -64,11 +66,8 @@ class LookupFiles:
         known = self._known.get(source)
         if known is not None and signature is not None and known.signature == signature:
             return known
-        if path.exists() and not path.is_file():
-            raise SourceUnavailable(f"The lookup file {path} can't be read: it is not a regular file.")
         try:
-            with path.open("rb") as file:
-                content = file.read(_BYTES + 1)
+            content = _read_bounded(path)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise SourceUnavailable(f"The lookup file {path} can't be read: {reason}.") from None
@@ -122,6 +121,19 @@ def parse_table(content: bytes, source: TableSource, path: Path) -> Table:
     except csv.Error as error:
         raise problem(f"line {reader.line_num} is no CSV: {error}.") from None
     return table
+
+
+def _read_bounded(path: Path) -> bytes:
+    """Return the content of a file up to one byte above the limit."""
+    # Without O_NONBLOCK, a pipe that has the name would block until it has a writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise SourceUnavailable(f"The lookup file {path} can't be read: it is not a regular file.")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(_BYTES + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:

@@ -14,6 +14,7 @@ from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailabl
 from ingestd.core.guard import Guard
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import NOTICE, Batch, Cursor, Partition, Reject, located_reason
+from ingestd.core.unreadable import reject_unreadable
 from ingestd.intake.amended_records import AmendedRecords
 from ingestd.intake.difference import Difference
 from ingestd.intake.entry_sorter import EntrySorter
@@ -108,6 +109,7 @@ class Run:
         run = self._begin()
         if batch.unchanged:
             return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep")
+        batch = reject_unreadable(batch, self._groups.aggregation if self._groups is not None else self._mapping)
         if not self._header_known:
             checked = self._groups or self._mapping
             checked.check_header(batch)

@@ -61,6 +61,7 @@ from ingestd.core.record import (
     Reject,
     Rejected,
     Section,
+    UnreadableColumn,
 )
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
 from ingestd.process.progress import note_progress
@@ -139,6 +140,7 @@ __all__ = [
     "SourceUnavailable",
     "Step",
     "SuggestsSetup",
+    "UnreadableColumn",
     "Verifies",
     "WaitingFile",
     "WaitingReason",

@@ -1,4 +1,4 @@
-"""Every regular expression of the product works in time linear in the text: a stranger may send the text.
+"""Every regular expression of the product works in time linear in the text: another program may send the text.
 
 An expression gets its own worst alphabet: its literal characters and their pairs, repeated. The worst ones by a short text are
 repeated up to 100 kB. The processor time must be below a budget; a machine that is slow passes if the growth is linear.
@@ -67,7 +67,7 @@ CONFIGURED = {
     "ingestd.process.redaction.mask_secrets": "alternatives of fixed texts",
     "ingestd.settings.entry_values._check_pattern": "an expression of the configuration",
 }
-"""Functions that build an expression that a stranger can't choose, with what it is."""
+"""Functions that build an expression that another program can't choose, with what it is."""
 
 
 UNINSTALLED = {"connectors.database.oracle", "connectors.database.sqlserver"}

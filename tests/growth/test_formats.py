@@ -25,6 +25,8 @@ FIXED = FixedWidth.model_validate({"columns": [{"name": "a", "start": 1, "width"
 Case = tuple[str, Callable[[int], str], Format | None]
 
 CASES: dict[str, Case] = {
+    "csv: columns": ("a.csv", lambda n: ",".join(f"c{at}" for at in range(n)) + "\n" + "1," * (n - 1) + "1\n", None),
+    "csv: columns without names": ("a.csv", lambda n: "," * n + "\n" + "," * n + "\n", None),
     "csv: length of a name": ("a.csv", lambda n: "a" * 20 * n + ",b\n1,2\n", None),
     "csv: quotes": ("a.csv", lambda n: 'a,b\n"' + '""' * 10 * n + '",1\n', None),
     "csv: open quotes": ("a.csv", lambda n: "a,b\n" + '"' * (10 * n + 1), None),

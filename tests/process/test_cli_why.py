@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_archived_is_reported_with_reason_and_time(
     folder.write(GOOD)
     with folder.daemon() as daemon:
         daemon.wait_for("settling_failed")
-        reason = f"{folder.drop}/budget.csv can't be archived in {tmp_path}/disk/done: File exists. A file has"
+        reason = f"{folder.drop}/budget.csv can't be archived in {tmp_path}/disk/done: Not a directory. A part of"
         why = folder.here("why", str(folder.drop / "budget.csv")).stdout
         assert f"all of it is delivered; it is still in {folder.drop} (tried since 20" in why
         assert f"UTC): {reason}" in why

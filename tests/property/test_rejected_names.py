@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import example, given, settings
@@ -19,7 +20,7 @@ from ingestd.core.mapping.conversion import ValueRules
 from ingestd.core.record import Reject
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from tests.support.scripted_source import Script, ScriptedConnector
+from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 _SINK = SinkAddress(workspace="w", by="label", name="s")
 _MINIMUMS = ("0", "2")
@@ -27,7 +28,7 @@ _MINIMUMS = ("0", "2")
 _ROWS = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c", "a", "b", "c", ""]), st.sampled_from("123123?!")), max_size=5
 )
-_STEPS = st.one_of(
+_STEPS: st.SearchStrategy[Any] = st.one_of(
     st.tuples(st.just("read"), _ROWS),
     st.tuples(st.just("read"), _ROWS),
     st.tuples(st.sampled_from(["map", "restart", "approve"]), st.just([])),
@@ -59,7 +60,7 @@ class _Scene:
     def do(self, action: str, rows: list[tuple[str, str]]) -> None:
         if action == "read":
             self._rows = rows
-            readable = [{"k": key, "v": value} for key, value in rows if value != "!"]
+            readable: list[Row] = [{"k": key, "v": value} for key, value in rows if value != "!"]
             unread = [
                 Reject(position=100 + at, reason="It can't be read.", field="v", record={"k": key})
                 for at, (key, value) in enumerate(rows)

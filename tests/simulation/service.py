@@ -43,9 +43,9 @@ OUTAGES: tuple[Fault, ...] = (
 """Faults of every request for a while."""
 
 _UNKNOWN_OUTCOMES: frozenset[Fault | None] = frozenset(
-    {"dropped before", "timeout before", "502", "408", "html 200"}
-    | {fault for fault in FAULTS if fault.startswith("proxy") and fault != "proxy 413"}
-)
+    {"dropped before", "timeout before", "502", "408", "html 200",
+     "proxy 400", "proxy 404", "proxy 409", "proxy 410", "proxy 414", "proxy 422"}
+)  # fmt: skip
 """Faults after which a proxy or a frozen host may still have the request."""
 
 READ_SECONDS = 10.0

@@ -1,10 +1,10 @@
 """Archives and deletes a file with SIGKILL before each file operation in turn; run as a process, because it forks.
 
 ``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one run
-completes. A forked child is killed by its audit hook at its j-th file operation; then another child repeats the work without
-interruption. The parent only reads the folders, because a fork does not copy the threads of polars. It prints the content of
-the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its receipt and its
-rejected rows; ``unreadable`` it as unreadable.
+completes. A forked child is killed by its audit hook at its j-th operation that changes something; then another child repeats the
+work without interruption. The parent only reads the folders, because a fork does not copy the threads of polars. It prints the
+content of the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its
+receipt and its rejected rows; ``unreadable`` it as unreadable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+from connectors.beneath import RootedPath
 from connectors.directory import DirectoryOptions, disposal
 from connectors.directory.archiver import AcknowledgedFile, Archiver
 from connectors.files.identity import Identity
@@ -30,31 +32,30 @@ _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utim
 
 
 def dispose(how: str, path: Path, archive: Path, identity: Identity) -> bool:
+    place = RootedPath(path.parents[1], "sub/a.csv")
     if how == "delete":
-        return disposal.delete(path, identity=identity)
+        return disposal.delete(place, identity=identity)
     if how in {"with-receipt", "unreadable"}:
         return as_connector(how, path, archive, identity)
-    return disposal.archive(path, archive, "sub/a.csv", identity=identity, sha256=SHA256)
+    return disposal.archive(place, RootedPath(archive), "sub/a.csv", identity=identity, sha256=SHA256)
 
 
 def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> bool:
     """Dispose of the file as the connector does; its second row was rejected. A file that is gone is skipped."""
     if not path.exists():
         return False
-    base = path.parents[1]
-    options = DirectoryOptions(path=Path(path.parent.name), after="archive", archive=archive)
+    base = path.parents[2]
+    options = DirectoryOptions(path=Path(path.parents[1].name), after="archive", archive=archive)
     away = Archiver(options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9)
     if how == "unreadable":
-        return away.move_to_failed(path, "sub/a.csv", identity, "It has no header.")
+        return away.move_to_failed("sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}
     bad = Rejected(
         reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
     result = acknowledgement(rejects=[bad], records=2, facts=facts)
-    away.dispose(
-        AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result)
-    )
+    away.dispose(AcknowledgedFile(name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result))
     return True
 
 
@@ -64,9 +65,9 @@ def run_child(how: str, path: Path, archive: Path, identity: Identity, at: int =
     if child == 0:
         left = at
 
-        def hook(event: str, _: tuple[object, ...]) -> None:
+        def hook(event: str, args: tuple[Any, ...]) -> None:
             nonlocal left
-            if event in _OPERATIONS:
+            if event in _OPERATIONS and (event != "open" or args[2] & os.O_CREAT):
                 left -= 1
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -92,8 +93,8 @@ def main() -> None:
     while outcome == "killed":
         at += 1
         here, there = drop / str(at), archive / str(at)
-        here.mkdir(parents=True)
-        path = here / "a.csv"
+        path = here / "sub" / "a.csv"
+        path.parent.mkdir(parents=True)
         path.write_bytes(CONTENT)
         if at % 2:
             for older in ("sub/a.csv", "failed/sub/a.csv"):

@@ -11,6 +11,7 @@ from tempfile import gettempdir
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Batch, Reject
+from ingestd.core.unreadable import reject_unreadable
 from ingestd.intake import LookupFiles
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.run import checked_batches
@@ -78,6 +79,7 @@ def map_files(
             for batch in (
                 _grouped(batches, Aggregation(pipeline.group), found) if pipeline.group is not None else batches
             ):
+                batch = reject_unreadable(batch, mapping)  # noqa: PLW2901 - the same records
                 mapping.check_header(batch)
                 hashes = mapping.row_hashes(batch.records, batch.facts)
                 mapped = mapping.apply(batch.records, batch.positions, hashes, batch.facts)
@@ -95,6 +97,7 @@ def _grouped(batches: Iterator[Batch], groups: Aggregation, found: MappedFiles) 
     """Yield the groups of a file; add the rejected records to ``found``."""
     with GroupStage(groups, Path(gettempdir())) as stage:
         for batch in batches:
+            batch = reject_unreadable(batch, groups)  # noqa: PLW2901 - the same records
             stage.check_header(batch)
             found.rejects.extend(stage.add(batch))
             if batch.last:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -221,3 +222,34 @@ def tdms_segment(
         b"TDSm" + struct.pack("<l", flags) + struct.pack(f"{order}lQQ", 4713, len(metadata) + len(data), len(metadata))
     )
     return head + metadata + data
+
+
+def mat_with_objects(*names: str, is_compressed: bool) -> bytes:
+    """Return a MAT file of version 7 with MATLAB strings between two arrays, and the content of all objects at its end."""
+    before, kept = (_mat_file({name: np.array([0.5])}) for name in ("before", "kept"))
+    header, workspace = before[:128], _mat_matrix(9, (1, 8), b"", _mat_element(2, b"\0\1IM\0\0\0\0"))
+    objects = [_mat_string(name) for name in names]
+    if is_compressed:
+        objects = [struct.pack("<II", 15, len(packed)) + packed for packed in map(zlib.compress, objects)]
+    return header + before[128:] + b"".join(objects) + kept[128:] + workspace
+
+
+def _mat_file(variables: Mapping[str, Any]) -> bytes:
+    out = io.BytesIO()
+    savemat(out, dict(variables))
+    return out.getvalue()
+
+
+def _mat_element(kind: int, data: bytes) -> bytes:
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def _mat_matrix(kind: int, shape: tuple[int, int], name: bytes, content: bytes) -> bytes:
+    flags, size = _mat_element(6, struct.pack("<II", kind, 0)), _mat_element(5, struct.pack("<ii", *shape))
+    return _mat_element(14, flags + size + _mat_element(1, name) + content)
+
+
+def _mat_string(name: str) -> bytes:
+    reference = _mat_matrix(13, (6, 1), b"", _mat_element(6, struct.pack("<6I", 0xDD000000, 2, 1, 1, 1, 1)))
+    names = b"".join(_mat_element(1, one) for one in (name.encode(), b"MCOS", b"string"))
+    return _mat_element(14, _mat_element(6, struct.pack("<II", 17, 0)) + names + reference)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from pydantic import Field
 
 from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
 from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats import check_count
 
 _ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods", ".reqifz")
-_MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
+_MAGIC = {".parquet": b"PAR1", ".pq": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1", ".ipc": b"ARROW1"}
+_STREAM_BEGIN, _STREAM_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
+"""Of a stream of Arrow."""
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 
 
@@ -39,32 +42,31 @@ class Complete(ReadinessRule):
         return None
 
 
-def find_missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
-    """Return what shows that a file is truncated; empty if nothing does.
+def find_missing_end(file: BinaryIO, name: str, parse: Callable[[], None]) -> str:
+    """Return what shows that an open file is truncated; empty if nothing does.
 
     Raises:
         OSError: the file can't be read.
     """
     lower = name.lower()
     if lower.endswith(_ZIPPED):
-        return _check_zip(path)
+        return _check_zip(file)
     if packed_suffix(lower):
-        return _error_of(lambda: unpack_completely(path, name))
+        return _error_of(lambda: unpack_completely(file, name))
     for suffix, magic in _MAGIC.items():
         if lower.endswith(suffix):
-            return _check_footer(path, magic)
+            return _check_footer(file, magic)
     return _error_of(parse) if lower.endswith(_DOCUMENTS) else ""
 
 
 def _missing_end(view: FileView) -> str:
-    with view.on_disk() as path:
-        return find_missing_end(path, view.name, lambda: _parse(view, path))
+    with view.open_file() as file:
+        return find_missing_end(file, view.name, lambda: _parse(view, file))
 
 
-def _parse(view: FileView, path: Path) -> None:
-    with path.open("rb") as file:
-        for _ in view.format.read(file, view.name):
-            pass
+def _parse(view: FileView, file: BinaryIO) -> None:
+    for _ in check_count(view.format.read(file, view.name), view.name):
+        pass
 
 
 def _error_of(read: Callable[[], object]) -> str:
@@ -75,20 +77,25 @@ def _error_of(read: Callable[[], object]) -> str:
     return ""
 
 
-def _check_zip(path: Path) -> str:
+def _check_zip(file: BinaryIO) -> str:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             end = max((info.header_offset + info.compress_size for info in archive.infolist()), default=0)
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
         return "its directory, with which a zip file and a workbook end, is missing"
-    return "it is shorter than its directory says" if end > path.stat().st_size else ""
+    return "it is shorter than its directory says" if end > _size(file) else ""
 
 
-def _check_footer(path: Path, magic: bytes) -> str:
-    with path.open("rb") as file:
-        head = file.read(len(magic))
-        file.seek(-min(len(magic), path.stat().st_size), 2)
-        tail = file.read()
+def _check_footer(file: BinaryIO, magic: bytes) -> str:
+    head, size = file.read(len(magic)), _size(file)
+    file.seek(-min(len(_STREAM_END), size), os.SEEK_END)
+    tail = file.read()
+    if magic == b"ARROW1" and head.startswith(_STREAM_BEGIN):
+        return "" if tail == _STREAM_END else "it does not end with the mark of a stream's end"
     if head != magic:
         return f"it does not begin with {magic.decode()}"
-    return "" if tail == magic and path.stat().st_size > len(magic) else f"it does not end with {magic.decode()}"
+    return "" if tail.endswith(magic) and size > len(magic) else f"it does not end with {magic.decode()}"
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size

@@ -117,7 +117,7 @@ class Readiness:
                 if verdict is not None:
                     return verdict
         except FileNotFoundError:
-            return NotReady(sentence="it, or a file that belongs to it, has just disappeared")
+            return NotReady(sentence="it, or a file that belongs to it, has just disappeared or changed")
         except OSError as error:
             return NotReady(sentence=f"it can't be examined yet: {describe_error(error)}".removesuffix("."))
         return None

@@ -5,17 +5,20 @@ Expensive results are computed once for each content.
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import hashlib
+import io
 import os
 import stat
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 
+from connectors.beneath import NotRegularFile, RootedPath
 from connectors.files.identity import Identity
 from connectors.formats import Format
 
@@ -57,7 +60,7 @@ class DiskFolderView(msgspec.Struct, frozen=True, kw_only=True):
     def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
         """See `FolderView.matching`."""
         found = {}
-        with os.scandir(self.folder / folder) as entries:
+        with (RootedPath(self.folder) / folder.rstrip("/")).open_folder() as opened, opened.entries() as entries:
             for entry in entries:
                 if fnmatch.fnmatchcase(entry.name, pattern):
                     status = entry.stat(follow_symlinks=False)
@@ -67,14 +70,18 @@ class DiskFolderView(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self, name: str, identity: Identity) -> str:
         """See `FolderView.text`."""
-        return self.cache.get(name, identity, "text", lambda: read_text(self.folder / name))
+        return self.cache.get(name, identity, "text", lambda: read_text(RootedPath(self.folder, name)))
 
 
 class DiskFileView(msgspec.Struct, frozen=True, kw_only=True):
-    """One file at one scan. Implements `FileView`. ``format_for`` returns the format of a name."""
+    """One file at one scan. Implements `FileView`. ``format_for`` returns the format of a name.
+
+    ``locate`` returns where the file of a name is, after its links are resolved.
+    """
 
     name: str
     folder: Path
+    locate: Callable[[str], RootedPath]
     identity: Identity
     now: float
     cache: ContentCache
@@ -85,14 +92,16 @@ class DiskFileView(msgspec.Struct, frozen=True, kw_only=True):
         """See `FileView.base`."""
         return self.name.rpartition("/")[2]
 
-    @property
-    def path(self) -> Path:
-        """The path on disk."""
-        return self.folder / self.name
+    @contextmanager
+    def open_file(self) -> Iterator[BinaryIO]:
+        """See `FileView.open_file`."""
+        with os.fdopen(self.locate(self.name).open_file(), "rb") as file:
+            if not Identity.from_status(os.fstat(file.fileno())).has_same_content(self.identity):
+                raise FileNotFoundError(errno.ENOENT, "It was replaced or written to since it was listed", self.name)
+            yield cast("BinaryIO", file)
 
-    def on_disk(self) -> AbstractContextManager[Path]:
-        """See `FileView.on_disk`."""
-        return nullcontext(self.path)
+    def _beside(self, base: str) -> RootedPath:
+        return RootedPath(self.folder, self.name).with_base(base)
 
     @property
     def format(self) -> Format:
@@ -102,34 +111,37 @@ class DiskFileView(msgspec.Struct, frozen=True, kw_only=True):
     def sibling(self, base: str) -> Identity | None:
         """See `FileView.sibling`."""
         try:
-            status = self.path.with_name(base).lstat()
+            status = self._beside(base).status()
         except FileNotFoundError:
             return None
         return Identity.from_status(status) if stat.S_ISREG(status.st_mode) else None
 
     def sibling_text(self, base: str) -> str:
         """See `FileView.sibling_text`."""
-        return read_text(self.path.with_name(base))
+        return read_text(self._beside(base))
 
     def sha256(self) -> str:
         """See `FileView.sha256`."""
         return self.cached("sha256", self._sha256)
 
     def _sha256(self) -> str:
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with self.open_file() as file:
+            return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """See `FileView.cached`."""
         return self.cache.get(self.name, self.identity, key, compute)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: RootedPath) -> str:
     """Return the beginning of a small text file.
 
     Bytes that are not UTF-8 are replaced, because no expected name has any.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        descriptor = path.open_file()
+    except NotRegularFile as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
     with os.fdopen(descriptor, "rb") as file:
         data: bytes = file.read(_TEXT_BYTES)
     return data.decode("utf-8", "replace")

@@ -26,21 +26,17 @@ class NotOpen(ReadinessRule):
 
         When the writer closes the file, an event starts another evaluation.
         """
-        with view.on_disk() as path:
-            writers = find_writers(path)
+        with view.open_file() as file:
+            writers = find_writers(file.fileno())
         return NotReady(sentence=f"it is open for writing by {writers}") if writers else None
 
 
-def find_writers(path: Path) -> str:
-    """Return the process that has a file open for writing, for a sentence; empty if none is found."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        has_lease = _request_lease(descriptor)
-        if has_lease:
-            return ""
-        status = os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
+def find_writers(descriptor: int) -> str:
+    """Return the process that has an open file open for writing, for a sentence; empty if none is found."""
+    has_lease = _request_lease(descriptor)
+    if has_lease:
+        return ""
+    status = os.fstat(descriptor)
     found = _find_writing_process((status.st_dev, status.st_ino))
     if found:
         return found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -47,8 +46,12 @@ class FileView(Protocol):
     def base(self) -> str:
         """The name without its folders."""
 
-    def on_disk(self) -> AbstractContextManager[Path]:
-        """Return a context with the path of the file, or of a copy of it, on disk."""
+    def open_file(self) -> AbstractContextManager[BinaryIO]:
+        """Return a context with the file as it was scanned, or a copy of it, open on disk at its start.
+
+        Raises:
+            FileNotFoundError: it was removed, replaced or written to since the scan.
+        """
 
     @property
     def identity(self) -> Identity:

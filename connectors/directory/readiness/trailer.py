@@ -59,8 +59,8 @@ class Trailer(ReadinessRule):
         return None
 
     def _read_trailer(self, view: FileView) -> tuple[int, int | None]:
-        with view.on_disk() as path, path.open("rb") as file:
-            start, line = read_last_line(cast("BinaryIO", file))
+        with view.open_file() as file:
+            start, line = read_last_line(file)
         found = _compile(self.pattern).fullmatch(line)
         return start, int(found[1]) if found and found[1].isdecimal() else None
 
@@ -84,8 +84,8 @@ def read_last_line(file: BinaryIO) -> tuple[int, str]:
 
 
 def _count_records(view: FileView, end: int) -> int:
-    with view.on_disk() as path, path.open("rb") as file:
-        chunks = view.format.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), view.name)
+    with view.open_file() as file:
+        chunks = view.format.read(cast("BinaryIO", FileHead(file, end)), view.name)
         return sum(chunk.records.height + len(chunk.rejects) for chunk in chunks)
 
 

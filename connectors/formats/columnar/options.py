@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Literal
 
-import polars as pl
-
 from ingestd.sdk.formats.parser_process import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk
 
@@ -19,21 +17,21 @@ class Parquet(IsolatedFormat):
     type: Literal["parquet"] = "parquet"
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """See `connectors.formats.columnar.reader.read_columnar`."""
-        from connectors.formats.columnar.reader import read_columnar  # noqa: PLC0415 - imported for a file that is read
+        """See `connectors.formats.columnar.parquet.read_parquet`."""
+        from connectors.formats.columnar.parquet import read_parquet  # noqa: PLC0415 - imported for a file that is read
 
-        return read_columnar(file, name, pl.scan_parquet, "Parquet")
+        return read_parquet(file, name)
 
 
 class Arrow(IsolatedFormat):
-    """An Apache Arrow file (IPC, Feather 2)."""
+    """An Apache Arrow file (IPC, Feather 2), or a stream."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc")
 
     type: Literal["arrow"] = "arrow"
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """See `connectors.formats.columnar.reader.read_columnar`."""
-        from connectors.formats.columnar.reader import read_columnar  # noqa: PLC0415 - imported for a file that is read
+        """See `connectors.formats.columnar.arrow.read_arrow`."""
+        from connectors.formats.columnar.arrow import read_arrow  # noqa: PLC0415 - imported for a file that is read
 
-        return read_columnar(file, name, pl.scan_ipc, "Arrow")
+        return read_arrow(file, name)

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from connectors.formats.column_names import Naming
 from connectors.formats.excel.area import Area, parse_area
-from connectors.formats.excel.limits import FILE_BYTES
 from connectors.formats.preamble import DESCRIPTION
 from ingestd.sdk.formats.parser_process import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk
@@ -24,7 +23,6 @@ class Excel(IsolatedFormat):
     """A sheet of a workbook: xlsx, xlsm, xlsb, xls or ods."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-    most_bytes: ClassVar[int | None] = FILE_BYTES
 
     type: Literal["excel"] = "excel"
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = Field(

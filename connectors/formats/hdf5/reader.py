@@ -27,13 +27,14 @@ _REFERENCES_BYTES = 64
 _INTERNAL = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "H5PATH"}
 """Attributes of the library itself, and of MATLAB's old paths."""
 _PROPERTY_ITEMS = 1_000
+_SHOWN = 10
 
 
 class _DatasetField(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a channel's samples are: a dataset, and a field of it if it has a compound type."""
+    """Where a channel's samples are: a dataset, and the fields that lead to them if it has a compound type."""
 
     dataset: Any
-    field: str
+    fields: tuple[str, ...]
 
 
 class Hdf5Recording(Recording):
@@ -43,6 +44,7 @@ class Hdf5Recording(Recording):
         self._file = h5py.File(file, "r", rdcc_nbytes=_CACHE_BYTES)
         self._sources: list[_DatasetField] = []
         channels: list[MeasuredChannel] = []
+        references: list[str] = []
         group_properties: dict[str, Properties] = {}
         for path, found in Hdf5Tree(self._file, name, select).walk():
             if isinstance(found, h5py.Group):
@@ -51,21 +53,29 @@ class Hdf5Recording(Recording):
             if is_selected(path, select):
                 _refuse_other_files(found, path, name)
             properties = _properties(found) | _shape(found)
-            fields = found.dtype.names
-            if fields:
+            is_compound = found.dtype.names is not None
+            if is_compound:
                 group_properties[path] = properties
             group, _, own = path.rpartition("/")
-            for field in fields or ("",):
-                self._sources.append(_DatasetField(dataset=found, field=field))
+            for fields, kind, size in _fields(found.dtype, (), 1):
+                if h5py.check_ref_dtype(kind) is not None:
+                    references.append("/".join((path, *fields)))
+                    continue
+                self._sources.append(_DatasetField(dataset=found, fields=fields))
                 channels.append(
                     MeasuredChannel(
-                        group=path if field else group,
-                        name=field or own,
-                        length=_length(found),
-                        properties={} if field else properties,
+                        group=path if is_compound else group,
+                        name=".".join(fields) or own,
+                        length=_length(found) * size,
+                        properties={} if is_compound else properties,
                     )
                 )
-        super().__init__(channels, properties=_properties(self._file), group_properties=group_properties)
+        super().__init__(
+            channels,
+            properties=_properties(self._file),
+            group_properties=group_properties,
+            notice=_reference_notice([path for path in references if is_selected(path, select)]),
+        )
 
     def stream(self, index: int) -> Iterator[Samples]:
         """See `Recording.stream`. Samples of several dimensions are in the order of the file: the last index changes first."""
@@ -102,14 +112,38 @@ def _refuse_other_files(dataset: Any, path: str, name: str) -> None:
         )
 
 
+def _fields(
+    kind: np.dtype[Any], names: tuple[str, ...], size: int
+) -> Iterator[tuple[tuple[str, ...], np.dtype[Any], int]]:
+    """Yield the names that lead to each simple field of a type, its type, and how many samples it has in one item."""
+    if kind.subdtype is not None:
+        base, shape = kind.subdtype
+        yield from _fields(base, names, size * math.prod(shape))
+    elif kind.names is None:
+        yield names, kind, size
+    else:
+        for name in kind.names:
+            yield from _fields(kind[name], (*names, name), size)
+
+
+def _reference_notice(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"References to other objects are not read: {', '.join(paths[:_SHOWN])}{more}."
+
+
 def _length(dataset: Any) -> int:
-    return 0 if dataset.shape is None else math.prod(dataset.shape)
+    """Return the number of items that reading a dataset yields."""
+    if dataset.shape is None or not math.prod(dataset.shape):
+        return 0
+    return 1 if _is_matlab_text(dataset) else math.prod(dataset.shape)
 
 
 def _flat(read: Any, source: _DatasetField, dataset: Any) -> Samples:
     array = np.asarray(read)
-    if source.field:
-        array = array[source.field]
+    for field in source.fields:
+        array = array[field]
     if _is_matlab_text(dataset):
         return np.array(["".join(chr(one) for one in array.reshape(-1, order="C"))], dtype=object)
     return array.reshape(-1)

@@ -8,12 +8,16 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 from scipy.io import loadmat, whosmat
+from scipy.io.matlab import MatlabFunction, MatlabObject, MatlabOpaque, matfile_version, varmats_from_mat
 
 from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Recording, Samples
 from ingestd.sdk import SourceBroken
 
 _HDF5_HEAD = b"MATLAB 7.3"
 _DEPTH = 20
+_SHOWN = 10
+_OPAQUE, _WORKSPACE = "None", ""
+"""The names that scipy gives to objects, such as MATLAB strings, and to the content of all objects."""
 
 
 class _VariableField(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,16 +38,18 @@ class MatRecording(Recording):
             raise SourceBroken(f"{name} is a MAT file of version 7.3, which is HDF5. Set format: hdf5.")
         file.seek(0)
         self._file = file
+        self._parts: dict[str, BinaryIO] = {}
         self._held: tuple[str, Any] = ("", None)
         self._sources: list[_VariableField] = []
         channels: list[MeasuredChannel] = []
-        for variable in [str(found[0]) for found in whosmat(file)]:
+        variables, notice = self._variables()
+        for variable in variables:
             for fields, array in _arrays(self._load(variable), ()):
                 *group, own = (variable, *fields)
                 self._sources.append(_VariableField(variable=variable, fields=fields))
                 shape = {} if 1 in array.shape or array.ndim < 2 else {"shape": "x".join(map(str, array.shape))}
                 channels.append(MeasuredChannel(group="/".join(group), name=own, length=array.size, properties=shape))
-        super().__init__(channels, properties={}, group_properties={})
+        super().__init__(channels, properties={}, group_properties={}, notice=notice)
 
     def stream(self, index: int) -> Iterator[Samples]:
         """See `Recording.stream`. A matrix is read column by column, as MATLAB stores it."""
@@ -54,18 +60,40 @@ class MatRecording(Recording):
         for start in range(0, flat.size, step):
             yield flat[start : start + step]
 
+    def _variables(self) -> tuple[list[str], str]:
+        """Return the names of the variables that can be read, and a notice about the others.
+
+        From version 5 on, each variable is read from a part of the file of its own: in the whole file, scipy fails at an object.
+        """
+        major, _ = matfile_version(self._file)
+        if not major:
+            return [str(found[0]) for found in whosmat(self._file)], ""
+        objects: list[str] = []
+        for name, part in varmats_from_mat(self._file):
+            if name == _OPAQUE:
+                found = loadmat(part)[name].reshape(-1)[0]
+                objects.append(f"{found['s0'].decode()} ({found['s2'].decode()})")
+            elif name != _WORKSPACE:
+                self._parts[name] = part
+        if not objects:
+            return list(self._parts), ""
+        listed = ", ".join(sorted(objects)[:_SHOWN])
+        more = f" and {len(objects) - _SHOWN} more" if len(objects) > _SHOWN else ""
+        return list(self._parts), f"Objects of MATLAB are not read: {listed}{more}. Save a string as char."
+
     def _load(self, variable: str) -> Any:
         """Return a variable. Only the last one is held."""
         if self._held[0] != variable:
             self._held = ("", None)
-            self._file.seek(0)
-            self._held = (variable, loadmat(self._file, variable_names=[variable])[variable])
+            source = self._parts.get(variable, self._file)
+            source.seek(0)
+            self._held = (variable, loadmat(source, variable_names=[variable])[variable])
         return self._held[1]
 
 
 def _arrays(value: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Samples]]:
     """Yield the arrays of numbers and text of a variable, each with the fields that lead to it."""
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or isinstance(value, (MatlabFunction, MatlabObject, MatlabOpaque)):
         return
     if value.dtype.names:
         if value.size == 1 and len(fields) < _DEPTH:

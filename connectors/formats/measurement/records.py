@@ -45,9 +45,9 @@ def read_recording(
     if records == "samples":
         yield from _sample_chunks(recording, wanted, facts)
     elif records == "properties":
-        yield from _chunks(_property_records(recording, wanted), facts)
+        yield from _chunks(_property_records(recording, wanted), facts, total=None)
     else:
-        yield from _chunks(_channel_records(recording, wanted, statistics), facts)
+        yield from _chunks(_channel_records(recording, wanted, statistics), facts, total=len(wanted))
 
 
 _Located = tuple[str, dict[str, str | None]]
@@ -62,6 +62,8 @@ def _channel_records(
             found[index].add(piece)
     for index in wanted:
         channel = recording.channels[index]
+        if statistics:
+            _check_length(channel, found[index].count)
         inherited = {
             **recording.properties,
             **recording.group_properties.get(channel.group, {}),
@@ -76,6 +78,16 @@ def _channel_records(
                 **{f"property.{name}": value for name, value in inherited.items()},
             },
         )
+
+
+def _check_length(channel: MeasuredChannel, read: int) -> None:
+    """Check that all samples of a channel were read.
+
+    Raises:
+        ValueError: their number is not that of the file.
+    """
+    if read != channel.length:
+        raise ValueError(f"{channel.path} has {read} samples, and the file states {channel.length}")
 
 
 def _property_records(recording: Recording, wanted: Sequence[int]) -> Iterator[_Located]:
@@ -93,15 +105,15 @@ def _named(path: str, group: str, channel: str, properties: Mapping[str, str]) -
         yield f"{path}@{name}", {"group": group, "channel": channel, "name": name, "value": value}
 
 
-def _chunks(records: Iterator[_Located], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
+def _chunks(records: Iterator[_Located], facts: Mapping[str, str], *, total: int | None) -> Iterator[RecordChunk]:
     row, is_empty = 0, True
     while block := list(islice(records, _RECORDS)):
         row, is_empty = row + len(block), False
         fields = [record for _, record in block]
         frame = records_to_frame(fields, field_names(fields))
-        yield _chunk(frame, [position for position, _ in block], row, facts)
+        yield _chunk(frame, [position for position, _ in block], row, facts, total)
     if is_empty:
-        yield _chunk(pl.DataFrame(), [], 0, facts)
+        yield _chunk(pl.DataFrame(), [], 0, facts, total)
 
 
 def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[str, str]) -> Iterator[RecordChunk]:
@@ -114,7 +126,8 @@ def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[s
         channels: list[MeasuredChannel] = []
         for index in indexes:
             channels.append(recording.channels[index])
-            names[column_names.add(channels[-1].name)] = _SampleCursor(recording.stream(index))
+            cursor = _SampleCursor(channels[-1], recording.stream(index))
+            names[column_names.add(channels[-1].name)] = cursor
         total = max(channel.length for channel in channels)
         step = max(1, min(_ROWS, _CELLS // (len(names) + 2)))
         for start in range(0, total, step):
@@ -125,16 +138,20 @@ def _sample_chunks(recording: Recording, wanted: Sequence[int], facts: Mapping[s
                 {"group": pl.repeat(group, count, eager=True), "sample": sample_texts(numbers), **columns}
             )
             row, is_empty = row + count, False
-            yield _chunk(frame, [f"{group}:{number}" for number in numbers], row, facts)
+            yield _chunk(frame, [f"{group}:{number}" for number in numbers], row, facts, None)
+        for cursor in names.values():
+            cursor.check_end()
     if is_empty:
-        yield _chunk(pl.DataFrame(), [], 0, facts)
+        yield _chunk(pl.DataFrame(), [], 0, facts, None)
 
 
 class _SampleCursor:
     """The samples of a channel that were not taken yet."""
 
-    def __init__(self, pieces: Iterator[Samples]) -> None:
+    def __init__(self, channel: MeasuredChannel, pieces: Iterator[Samples]) -> None:
+        self._channel = channel
         self._pieces = pieces
+        self._count = 0
         self._rest: list[Samples] = []
 
     def take(self, count: int) -> list[Samples]:
@@ -148,7 +165,17 @@ class _SampleCursor:
             if piece.size > count:
                 self._rest.append(piece[count:])
             count -= taken[-1].size
+        self._count += sum(piece.size for piece in taken)
         return taken
+
+    def check_end(self) -> None:
+        """Check that all samples were taken, and as many as the file states.
+
+        Raises:
+            ValueError: there are more or fewer.
+        """
+        rest = sum(piece.size for piece in (*self._rest, *self._pieces))
+        _check_length(self._channel, self._count + rest)
 
 
 def _padded(pieces: Sequence[Samples], count: int) -> pl.Series:
@@ -156,10 +183,13 @@ def _padded(pieces: Sequence[Samples], count: int) -> pl.Series:
     return texts.extend_constant(None, count - texts.len())
 
 
-def _chunk(frame: pl.DataFrame, positions: Sequence[str], row: int, facts: Mapping[str, str]) -> RecordChunk:
+def _chunk(
+    frame: pl.DataFrame, positions: Sequence[str], row: int, facts: Mapping[str, str], total: int | None
+) -> RecordChunk:
     return RecordChunk(
         records=frame,
         positions=pl.Series("position", positions, dtype=pl.String),
         end=RecordLocation(row=row),
+        total=total,
         facts=facts,
     )

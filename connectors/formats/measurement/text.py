@@ -42,8 +42,23 @@ def sample_text(sample: Any) -> str:
 
 
 def _text(sample: Any) -> str:
-    if isinstance(sample, bytes):
-        return sample.rstrip(b"\0").decode("utf-8", "backslashreplace")
-    if isinstance(sample, np.ndarray):
-        return json.dumps([sample_text(one) for one in sample.reshape(-1)], ensure_ascii=False)
+    match sample:
+        case bytes():
+            return sample.rstrip(b"\0").decode("utf-8", "backslashreplace")
+        case complex() | np.complexfloating():
+            imaginary = sample_text(sample.imag)
+            return f"{sample_text(sample.real)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+        case np.void() | np.ndarray():
+            content = _content(sample)
+            return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return str(sample)
+
+
+def _content(sample: Any) -> Any:
+    """Return a structure as an object of texts, an array as a list of texts, and raw bytes as hexadecimal digits."""
+    if isinstance(sample, np.ndarray):
+        return [_content(one) for one in sample.reshape(-1)]
+    if not isinstance(sample, np.void):
+        return sample_text(sample)
+    names = sample.dtype.names
+    return sample.tobytes().hex() if names is None else {name: _content(sample[name]) for name in names}

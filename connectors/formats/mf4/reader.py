@@ -12,7 +12,6 @@ from asammdf.blocks import v4_constants
 from connectors.formats.column_names import UniqueNames
 from connectors.formats.measurement.channels import PIECE_BYTES, MeasuredChannel, Properties, Recording, Samples
 from connectors.formats.mf4.opened_file import open_mdf
-from ingestd.sdk import SourceBroken
 
 _VIRTUAL = (v4_constants.CHANNEL_TYPE_VIRTUAL, v4_constants.CHANNEL_TYPE_VIRTUAL_MASTER)
 _NUMBERS = (
@@ -86,23 +85,9 @@ class Mf4Recording(Recording):
         return (piece for _, piece in self.pieces([index]))
 
     def pieces(self, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
-        """See `Recording.pieces`. Samples that the file marks as invalid are masked.
-
-        Raises:
-            SourceBroken: a channel has fewer or more samples than the file states.
-        """
+        """See `Recording.pieces`. Samples that the file marks as invalid are masked."""
         for number, indexes in groupby(sorted(wanted), key=lambda index: self._sources[index][0]):
-            counts = dict.fromkeys(indexes, 0)
-            for index, piece in self._group_pieces(number, list(counts)):
-                counts[index] += piece.size
-                yield index, piece
-            for index, count in counts.items():
-                channel = self.channels[index]
-                if count != channel.length:
-                    raise SourceBroken(
-                        f"{self._file_name}: {channel.path} has {count} samples, and the file states {channel.length}."
-                        " It is damaged or incomplete."
-                    )
+            yield from self._group_pieces(number, list(indexes))
 
     def _group_pieces(self, number: int, wanted: Collection[int]) -> Iterator[tuple[int, Samples]]:
         group = self._mdf.groups[number]

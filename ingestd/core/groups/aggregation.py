@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 
 import msgspec
@@ -108,6 +108,10 @@ class Aggregation:
     def facts(self) -> tuple[str, ...]:
         """The facts of a batch that the stage uses, such as ``file.stem``."""
         return tuple(name for name in self._sources if name.startswith(_FACT))
+
+    def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """See `ingestd.core.unreadable.UsesColumns`."""
+        return tuple(name for name in self._sources if name in columns)
 
     def digest_with(self, mapping: str) -> str:
         """Return the digest of a mapping of these groups, so that a changed group stage has everything read again."""

@@ -247,6 +247,10 @@ class Mapping:
             if not group.rules:
                 raise SourceBroken(f"The mapping selects none of the columns {listed(columns)} (columns).")
 
+    def fields_among(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """See `ingestd.core.unreadable.UsesColumns`; columns that a selection finds are used, too."""
+        return _Names.of(self._compile(columns)).fields if self._dynamic else self.fields
+
     def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
         """Return no entries, with the columns of `apply`."""
         texts, extra = (dict.fromkeys(names, pl.String) for names in (_ENTRY_TEXTS, self._extra))

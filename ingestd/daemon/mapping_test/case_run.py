@@ -15,6 +15,7 @@ from ingestd.core.errors import SourceError
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch
+from ingestd.core.unreadable import reject_unreadable
 from ingestd.daemon.mapping_test.case_file import ExpectedEntry, MappingCase
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.run import checked_batches
@@ -90,6 +91,7 @@ def _grouped(batches: Iterator[Batch], groups: Aggregation, output: _CaseOutput)
     """Yield the groups of all batches; add the rejected records to the output."""
     with GroupStage(groups, Path(gettempdir())) as stage:
         for batch in batches:
+            batch = reject_unreadable(batch, groups)  # noqa: PLW2901 - the same records
             stage.check_header(batch)
             output.rejects += [(str(reject.position), reject.reason) for reject in stage.add(batch)]
             if batch.last:
@@ -107,6 +109,7 @@ def _batch(case: MappingCase) -> Batch:
 
 
 def _map(batch: Batch, mapping: Mapping, rules: tuple[MappingRule, ...], output: _CaseOutput) -> None:
+    batch = reject_unreadable(batch, mapping)
     mapping.check_header(batch)
     mapped = mapping.apply(batch.records, batch.positions, mapping.row_hashes(batch.records, batch.facts), batch.facts)
     for key, value, data_type in mapped.entries.select("key", "value", "data_type").iter_rows():

@@ -15,6 +15,9 @@ A package outside the project adds a format with a subclass of `Format` and an e
 A pipeline selects it by ``format: status``. The formats of the project use the same entry points. A format with a parser that
 is not safe for damaged files derives from `IsolatedFormat`, and is parsed in a child process with limits.
 
+A format that knows from elsewhere in the file how many records it has, such as from a footer, states it as `RecordChunk.total`.
+Another number of records rejects the file. `ingestd.sdk.testing.FormatConformance` tests a format.
+
 A connector with an option of the type `FormatSetting` decodes bytes with any of them: `decode`.
 """
 
@@ -23,6 +26,7 @@ from ingestd.sdk.formats.format import FORMAT_CONTRACT, Format
 from ingestd.sdk.formats.installed import FormatSetting, configured_format, format_class, format_names
 from ingestd.sdk.formats.parser_process import IsolatedFormat
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
+from ingestd.sdk.formats.record_count import check_count
 
 __all__ = [
     "FORMAT_CONTRACT",
@@ -32,6 +36,7 @@ __all__ = [
     "RecordChunk",
     "RecordLocation",
     "broken_instead_of_failed",
+    "check_count",
     "configured_format",
     "decode",
     "format_class",

@@ -9,12 +9,15 @@ from typing import BinaryIO
 from ingestd.core.errors import SourceBroken, SourceError
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.record_chunk import RecordChunk
+from ingestd.sdk.formats.record_count import check_count
 
 _REASON_CHARACTERS = 300
 
 
 def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[RecordChunk]:  # noqa: A002 - as the setting
     """Yield the records of ``stream`` in any configured format; at least one chunk, in the memory bounds of the format.
+
+    Every column counts as used: a record with an unreadable value is among the rejects, and an unreadable column raises.
 
     ``name`` names the bytes in errors, such as the topic of a message. `RecordChunk.to_batch` makes a batch of a chunk.
 
@@ -25,7 +28,9 @@ def decode(stream: BinaryIO | bytes, format: Format, *, name: str) -> Iterator[R
     if isinstance(stream, bytes):
         stream = io.BytesIO(stream)
     try:
-        yield from broken_instead_of_failed(lambda: format.read(stream, name), format, name)
+        chunks = broken_instead_of_failed(lambda: format.read(stream, name), format, name)
+        for chunk in check_count(chunks, name):
+            yield chunk.without_unreadable()
     except OSError as error:
         raise _parser_failed(error, format, name) from error
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
-from ingestd.sdk import Batch, Cursor, Reject, Section
+from ingestd.core.unreadable import reject_unreadable
+from ingestd.sdk import Batch, Cursor, Reject, Section, UnreadableColumn
 
 BLOCK_BYTES = 4 * 2**20
 """How much is read at a time: large enough for work by columns, small enough for bounded memory."""
@@ -34,7 +36,9 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read.
     ``end``: where reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
     ``facts``: what was found out about the file, such as ``file.encoding``.
-    ``partial`` and ``resolves``: as of `Batch`, set for resubmitted rows. ``sections``: as of `Batch`.
+    ``total``: how many records the whole file has, with rejected ones, if the format knows that from elsewhere, such as a footer.
+    All chunks have the same one. Another number of records that were read rejects the file.
+    ``partial`` and ``resolves``: as of `Batch`, set for resubmitted rows. ``sections`` and ``unreadable``: as of `Batch`.
     """
 
     records: pl.DataFrame
@@ -42,10 +46,12 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
     rejects: tuple[Reject, ...] = ()
     end: RecordLocation
     header: bool = False
+    total: int | None = None
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     partial: bool = False
     resolves: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
+    unreadable: tuple[UnreadableColumn, ...] = ()
 
     def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
         """Return the chunk as a batch that ends at ``cursor``.
@@ -63,6 +69,20 @@ class RecordChunk(msgspec.Struct, frozen=True, kw_only=True):
             partial=self.partial,
             resolves=self.resolves,
             sections=self.sections,
+            unreadable=self.unreadable,
+        )
+
+    def without_unreadable(self) -> RecordChunk:
+        """Return the chunk with all records rejected that have an unreadable value; every column counts as used.
+
+        Raises:
+            SourceBroken: a column can't be read as a whole.
+        """
+        if not self.unreadable:
+            return self
+        batch = reject_unreadable(self.to_batch({}, {}), None)
+        return replace(
+            self, records=batch.records, positions=batch.positions, rejects=batch.rejects, unreadable=batch.unreadable
         )
 
 

@@ -9,6 +9,7 @@ A test module runs the suite with these lines::
 
 A source that gives out each record once, such as a queue, has `ConsumeConformance` and a `ConsumeRig` instead. `FaultConformance`
 is for sources that are servers: it breaks connections with a `WireProxy`. `KillConformance` kills the daemon while it reads.
+`FormatConformance` is for file formats: among others, it compares the number of records with a known one.
 `MemoryConformance` measures memory, and `OptionsConformance` loads options of former releases.
 `ingestd connector check` runs all of them.
 """
@@ -20,6 +21,7 @@ from ingestd.sdk.testing.acknowledgements import acknowledgement
 from ingestd.sdk.testing.conformance import ConnectorConformance
 from ingestd.sdk.testing.consume import ConsumeConformance, ConsumeRig
 from ingestd.sdk.testing.faults import FaultConformance, FaultRig
+from ingestd.sdk.testing.format_suite import FormatConformance, FormatSample
 from ingestd.sdk.testing.kills import KillConformance, KillRig
 from ingestd.sdk.testing.memory import MemoryConformance, MemoryRig
 from ingestd.sdk.testing.released_options import OptionsConformance, check_released_options
@@ -38,6 +40,8 @@ __all__ = [
     "ConsumeRig",
     "FaultConformance",
     "FaultRig",
+    "FormatConformance",
+    "FormatSample",
     "KillConformance",
     "KillRig",
     "MemoryConformance",

@@ -23,7 +23,9 @@ from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 SINK = SinkAddress(workspace="w", by="label", name="s")
 NUMBERS = EntrySpec(key="{k}", value="{v}", rules=ValueRules(minimum="0"))
-A1, B2, C3 = ({"k": k, "v": v} for k, v in ("a1", "b2", "c3"))
+A1: Row = {"k": "a", "v": "1"}
+B2: Row = {"k": "b", "v": "2"}
+C3: Row = {"k": "c", "v": "3"}
 
 
 class Scene:
@@ -45,6 +47,10 @@ class Scene:
     def read(self, *rows: Row, rejects: Sequence[Reject] = ()) -> dict[str, str]:
         """Read these rows and return the entries."""
         self.script.write("p", rows, rejects=tuple(rejects))
+        return self.read_written()
+
+    def read_written(self) -> dict[str, str]:
+        """Read what the script has, and return the entries."""
         self._reader.read_pass()
         assert not self._reader.read_pass().broken
         return self.entries()
@@ -67,7 +73,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 def test_a_record_with_a_refused_value_keeps_its_entry_until_it_is_removed(scene: Scene) -> None:
     scene.read(A1, B2, C3)
-    bad = {"k": "b", "v": "#N/A"}
+    bad: Row = {"k": "b", "v": "#N/A"}
     assert scene.read(A1, bad, C3) == {"a": "1", "b": "2", "c": "3"}
     assert scene.read(A1, bad) == {"a": "1", "b": "2"}, "an unchanged rejected record still names it"
     assert scene.read(A1) == {"a": "1"}
@@ -83,7 +89,7 @@ def test_a_corrected_record_takes_its_entry_again(scene: Scene) -> None:
 
 def test_a_record_without_a_known_key_keeps_every_entry_and_says_so(scene: Scene) -> None:
     scene.read(A1, B2, C3)
-    unknown = {"k": "", "v": "2"}
+    unknown: Row = {"k": "", "v": "2"}
     assert scene.read(A1, unknown, C3) == {"a": "1", "b": "2", "c": "3"}
     assert "1 entry that no record names stays, because a rejected record may name" in scene.notice()
     assert scene.read(A1, unknown) == {"a": "1", "b": "2", "c": "3"}, (
@@ -118,7 +124,7 @@ def test_an_unreadable_record_without_a_known_key_keeps_every_entry(scene: Scene
 
 
 def test_a_rejected_record_never_takes_the_value_of_a_good_one_with_its_key(scene: Scene) -> None:
-    bad = {"k": "b", "v": "?"}
+    bad: Row = {"k": "b", "v": "?"}
     assert scene.read(B2, bad) == {"b": "2"}
     assert scene.read({"k": "b", "v": "5"}, bad) == {"b": "5"}
     assert scene.read(bad, {"k": "b", "v": "6"}) == {"b": "6"}
@@ -184,7 +190,7 @@ def test_a_record_that_breaks_the_contract_keeps_its_entry(scene: Scene) -> None
 def test_a_guard_does_not_count_kept_entries_and_an_approved_run_keeps_them(scene: Scene) -> None:
     scene.use(Mapping([NUMBERS]), guard=Guard(removed_percent=30, minimum=2))
     scene.read(A1, B2, C3)
-    bad = {"k": "b", "v": "?"}
+    bad: Row = {"k": "b", "v": "?"}
     assert scene.read(A1, bad, C3) == {"a": "1", "b": "2", "c": "3"}
     assert scene.mirror.status.held_runs() == []
     scene.read(bad, C3 | {"v": "4"})
@@ -202,3 +208,19 @@ def test_an_approved_run_with_an_unknown_key_removes_nothing(scene: Scene) -> No
     assert (held.removed, held.updated) == (0, 2)
     scene.mirror.intake.approve(held.run)
     assert scene.entries() == {"a": "9", "b": "8", "c": "3"}
+
+
+@pytest.mark.parametrize(("rejecting", "losing"), [("p", "q"), ("q", "p")])
+def test_a_rejected_record_also_keeps_an_entry_that_another_partition_names(
+    scene: Scene, rejecting: str, losing: str
+) -> None:
+    def read(part: str, *rows: Row) -> dict[str, str]:
+        scene.script.write(part, rows)
+        return scene.read_written()
+
+    read("p", A1, B2)
+    assert read("q", A1, C3) == {"a": "1", "b": "2", "c": "3"}
+    kept = {"p": B2, "q": C3}
+    read(rejecting, {"k": "a", "v": "-1"}, kept[rejecting])
+    assert read(losing, kept[losing]) == {"a": "1", "b": "2", "c": "3"}
+    assert read(rejecting, kept[rejecting]) == {"b": "2", "c": "3"}

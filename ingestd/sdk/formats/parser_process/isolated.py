@@ -14,7 +14,7 @@ from typing import BinaryIO, ClassVar, Self, cast
 import msgspec
 from pydantic import PrivateAttr
 
-from ingestd.core.errors import SourceUnavailable
+from ingestd.core.errors import SourceBroken, SourceUnavailable
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process.messages import ParseOrder
 from ingestd.sdk.formats.parser_process.pool import DEFAULT, Parsers
@@ -26,8 +26,8 @@ _CHUNK_BYTES = 2**20
 class IsolatedFormat(Format):
     """A format with `parse`, which runs in the child process, instead of `read`."""
 
-    most_bytes: ClassVar[int | None] = None
-    """The limit for the size of a file, and so for what is copied of a packed file; None: no limit."""
+    copied_bytes: ClassVar[int] = 256 * 2**20
+    """The limit for what is unpacked to the disk of temporary files, where the parser can seek in it."""
 
     needs: ClassVar[Mapping[str, str]] = {}
     """The modules that the parser imports from packages of an extra, and what to install for them."""
@@ -72,23 +72,31 @@ class IsolatedFormat(Format):
             try:
                 descriptor = file.fileno()
             except (UnsupportedOperation, AttributeError):
-                descriptor = stack.enter_context(_copy_to_disk(file, self.most_bytes)).fileno()
+                descriptor = stack.enter_context(_copy_to_disk(file, name, self.copied_bytes)).fileno()
             yield from self._parsers.parse(order, descriptor)
 
 
-def _copy_to_disk(file: BinaryIO, most_bytes: int | None) -> BinaryIO:
-    """Copy an unpacked or in-memory file to an unnamed file on disk, up to one byte above the limit."""
+def _copy_to_disk(file: BinaryIO, name: str, most: int) -> BinaryIO:
+    """Copy an unpacked or in-memory file to an unnamed file on disk.
+
+    Raises:
+        SourceBroken: it is larger than ``most`` bytes. No more than these are written.
+    """
     copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
     try:
-        left = most_bytes
-        while left is None or left >= 0:
-            data = file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left + 1))
-            if not data:
-                break
+        for data in _bounded(file, name, most):
             copy.write(data)
-            left = None if left is None else left - len(data)
         copy.flush()
     except BaseException:
         copy.close()
         raise
     return copy
+
+
+def _bounded(file: BinaryIO, name: str, most: int) -> Iterator[bytes]:
+    left = most
+    while data := file.read(_CHUNK_BYTES):
+        left -= len(data)
+        if left < 0:
+            raise SourceBroken(f"{name} is larger than {most >> 20} MiB once unpacked. Drop it unpacked.")
+        yield data

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 import polars as pl
 
-from ingestd.sdk import Reject
+from ingestd.sdk import Reject, UnreadableColumn
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation
 
 _SIZES = struct.Struct("!IQ")
@@ -43,7 +43,9 @@ class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
     offset: int
     row: int
     header: bool
+    total: int | None
     facts: dict[str, str]
+    unreadable: list[UnreadableColumn]
 
 
 class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +136,9 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
         offset=chunk.end.offset,
         row=chunk.end.row,
         header=chunk.header,
+        total=chunk.total,
         facts=dict(chunk.facts),
+        unreadable=list(chunk.unreadable),
     )
     _send(channel, msgspec.json.encode(header), records + positions)
 
@@ -160,7 +164,9 @@ def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
         ),
         end=RecordLocation(offset=message.offset, row=message.row),
         header=message.header,
+        total=message.total,
         facts=message.facts,
+        unreadable=tuple(message.unreadable),
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from connectors.beneath import Folder, RootedPath, system_calls
 from connectors.directory import DirectoryConnector, disposal
-from connectors.files import durable_write
 from connectors.files.identity import Identity
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
@@ -101,17 +101,25 @@ def test_a_file_that_is_replaced_during_the_move_is_moved_back_unread(
 ) -> None:
     path = drop.write("a.csv")
     identity = Identity.from_status(path.stat())
-    reserve = durable_write.reserve
+    move = Folder.move
 
-    def replaced_meanwhile(target: Path, like: Path | None) -> Path:
-        (drop.base / "new").write_text("part\nnew\n")
-        (drop.base / "new").replace(path)
-        return reserve(target, like)
+    def replaced_meanwhile(folder: Folder, base: str, target: Folder, target_base: str) -> None:
+        if folder.path == drop.folder:
+            (drop.base / "new").write_text("part\nnew\n")
+            (drop.base / "new").replace(path)
+        move(folder, base, target, target_base)
+        if folder.path == drop.folder and dropped_again:
+            drop.write("a.csv", "part\nnewer\n")
 
-    monkeypatch.setattr(disposal, "reserve", replaced_meanwhile)
-    assert not disposal.archive(path, drop.done, "a.csv", identity=identity, sha256="")
-    assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
-    assert tree(drop.done) == {}
+    monkeypatch.setattr(Folder, "move", replaced_meanwhile)
+    place, archive = RootedPath(drop.folder, "a.csv"), RootedPath(drop.done)
+    for dropped_again in (False, True):
+        path.write_text(TEXT)
+        identity = Identity.from_status(path.stat())
+        assert not disposal.archive(place, archive, "a.csv", identity=identity, sha256="")
+        new = {"a~2.csv" if dropped_again else "a.csv": "part\nnew\n"}
+        assert tree(drop.folder) == new | ({"a.csv": "part\nnewer\n"} if dropped_again else {})
+        assert tree(drop.done) == {}
 
 
 class Crash(BaseException):
@@ -170,6 +178,8 @@ def _acknowledge_with_crash(connector: DirectoryConnector, cursor: Any, at: int,
 
     for name in STEPS:
         patched.setattr(os, name, crashing(getattr(os, name)))
+    for name in ("_openat2", "_renameat2"):
+        patched.setattr(system_calls, name, crashing(getattr(system_calls, name)))
     try:
         connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     except Crash:
@@ -195,7 +205,7 @@ def test_a_full_disk_keeps_the_file(drop: Any, read_all: Read, monkeypatch: pyte
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(disposal, "reserve", full)
+        patched.setattr(Folder, "create", full)
         with pytest.raises(SourceUnavailable, match="No space left"):
             connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())
     connector.acknowledge(Partition(name="a.csv"), cursor, acknowledgement())

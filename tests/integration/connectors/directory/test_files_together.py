@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from connectors.beneath import Folder, RootedPath, system_calls
 from connectors.directory import archiver, disposal
 from connectors.directory.archiver import Archiver
 from connectors.directory.disposal import Move, Note
@@ -162,53 +164,73 @@ def moves(folder: Path, done: Path, count: int = 4) -> list[Move]:
         path = folder / f"{number}.csv"
         path.write_text(f"content {number}")
         note = Note(
-            path_for=lambda archived: archived.with_name(f"{archived.name}.txt"),
-            content_for=lambda archived: archived.name.encode(),
+            path_for=lambda archived: archived.with_base(f"{archived.base}.txt"),
+            content_for=lambda archived: archived.base.encode(),
         )
         identity = Identity.from_status(path.stat())
-        found.append(Move(path=path, folder=done, name=path.name, identity=identity, sha256="", note=note))
+        place = RootedPath(folder, path.name)
+        found.append(Move(path=place, folder=RootedPath(done), name=path.name, identity=identity, sha256="", note=note))
     return found
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_names_are_reserved_by_one_empty_file_if_the_file_system_has_links(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+@pytest.mark.parametrize("has", ["renameat2", "links", "neither"])
+def test_no_file_of_the_archive_is_overwritten_whatever_the_file_system_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has: str
 ) -> None:
     drop, done = tmp_path / "drop", tmp_path / "done"
     drop.mkdir()
+    done.mkdir()
+    (done / "1.csv").write_text("older")
     found = moves(drop, done)
-    reserved: list[os.stat_result] = []
-    sync_notes = disposal._sync_notes
 
-    def look(transfers: Any) -> None:
-        reserved.extend((done / move.name).stat() for move in found)
-        sync_notes(transfers)
-
-    def refuses(source: Any, target: Any) -> None:
+    def refuses(*_: Any, **__: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(disposal, "_sync_notes", look)
-    if not links:
+    if has != "renameat2":
+        monkeypatch.setattr(system_calls, "_renameat2", lambda *_: False)
+    if has == "neither":
         monkeypatch.setattr(os, "link", refuses)
     assert disposal.archive_together(found) == [True] * 4
-    assert [status.st_size for status in reserved] == [0] * 4
-    assert len({status.st_ino for status in reserved}) == (1 if links else 4)
-    assert {path.read_text() for path in done.glob("*.csv")} == {f"content {number}" for number in range(4)}
+    texts = {path.name: path.read_text() for path in done.glob("*.csv")}
+    assert texts == {
+        "0.csv": "content 0",
+        "1.csv": "older",
+        "1~2.csv": "content 1",
+        "2.csv": "content 2",
+        "3.csv": "content 3",
+    }
+    assert list(drop.iterdir()) == []
+
+
+def test_a_file_to_which_a_crash_left_two_names_is_archived_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop, done = tmp_path / "drop", tmp_path / "done"
+    drop.mkdir()
+    done.mkdir()
+    found = moves(drop, done)
+    os.link(drop / "0.csv", done / "0.csv")
+    found[0] = replace(found[0], identity=Identity.from_status((drop / "0.csv").stat()))  # as the next scan finds it
+    (done / "0.csv.txt").write_text("0.csv")
+    monkeypatch.setattr(system_calls, "_renameat2", lambda *_: False)
+    assert disposal.archive_together(found) == [True] * 4
+    assert list(drop.iterdir()) == []
+    assert {path.name for path in done.glob("*.csv")} == {"0.csv", "1.csv", "2.csv", "3.csv"}
 
 
 def test_a_file_that_cannot_be_moved_stays_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drop, done = tmp_path / "drop", tmp_path / "done"
     drop.mkdir()
     found = moves(drop, done)
-    found[0].path.unlink()  # another program was faster
-    rename = os.rename
+    found[0].path.path.unlink()  # another program was faster
+    move = Folder.move
 
-    def fails(source: Any, target: Any) -> None:
-        if Path(source) == found[2].path:
+    def fails(folder: Folder, base: str, target: Folder, target_base: str) -> None:
+        if base == found[2].path.base:
             raise OSError(30, "Read-only file system")
-        rename(source, target)
+        move(folder, base, target, target_base)
 
-    monkeypatch.setattr(os, "rename", fails)
+    monkeypatch.setattr(Folder, "move", fails)
     results = disposal.archive_together(found)
     assert [result if isinstance(result, bool) else type(result) for result in results] == [
         False,
@@ -228,7 +250,7 @@ def test_a_file_of_which_the_rejected_rows_cannot_be_written_stays_alone(
     for name in names[3:6]:
         flow.write(name, f"part,mass\n,7\n{name},1\n")
 
-    def fails(path: Path, name: str) -> Any:
+    def fails(path: RootedPath, name: str) -> Any:
         if name == names[3]:
             raise OSError(5, "Input/output error")
         if name == names[4]:
@@ -262,7 +284,7 @@ def test_a_crash_at_any_step_moves_each_file_once_and_never_without_its_note(
         with monkeypatch.context() as patched:
             crashed = crashes(lambda one=found: disposal.archive_together(one), swept, patched)  # type: ignore[misc]
         for move in found:
-            assert move.path.exists() or (done / f"{move.name}.txt").exists(), f"step {swept}"
+            assert move.path.path.exists() or (done / f"{move.name}.txt").exists(), f"step {swept}"
         disposal.archive_together(found)
         assert list(drop.iterdir()) == []
         expected = {f"{number}.csv": f"content {number}" for number in range(4)}
@@ -287,6 +309,8 @@ def crashes(call: Callable[[], object], at: int, patched: pytest.MonkeyPatch) ->
 
     for name in STEPS:
         patched.setattr(os, name, crashing(getattr(os, name)))
+    for name in ("_openat2", "_renameat2"):
+        patched.setattr(system_calls, name, crashing(getattr(system_calls, name)))
     try:
         call()
     except Crash:

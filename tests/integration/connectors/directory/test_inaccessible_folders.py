@@ -155,6 +155,7 @@ def test_a_hard_link_is_a_separate_file_and_is_archived_alone(
     assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
     connector.acknowledge(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, acknowledgement())
     assert [path.name for path in drop.folder.iterdir()] == ["b.csv"]
+    assert ready_names(connector) == ["b.csv"]
     assert read_all(connector, "b.csv")[0].records.height == 1
 
 

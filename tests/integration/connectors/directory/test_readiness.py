@@ -128,12 +128,14 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     parquet = (folder / "made").read_bytes()
     frame.write_ipc(folder / "made")
     arrow = (folder / "made").read_bytes()
+    frame.write_ipc_stream(folder / "made")
+    stream = (folder / "made").read_bytes()
     with zipfile.ZipFile(folder / "made", "w") as archive:
         archive.writestr("a.csv", frame.write_csv())
     text = frame.write_csv().encode()
     return {
-        "a.parquet": parquet, "a.arrow": arrow, "a.zip": (folder / "made").read_bytes(), "a.csv.gz": gzip.compress(text),
-        "a.json": b'[{"part": "A", "mass": 1}]',
+        "a.parquet": parquet, "a.arrow": arrow, "b.arrow": stream, "a.zip": (folder / "made").read_bytes(),
+        "a.csv.gz": gzip.compress(text), "a.json": b'[{"part": "A", "mass": 1}]',
     }  # fmt: skip
 
 

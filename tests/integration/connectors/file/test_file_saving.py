@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors.beneath import Folder, RootedPath
 from connectors.file import connector as connector_module
 from connectors.files import OpenFile, open_file
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable
@@ -142,8 +142,8 @@ def test_a_file_that_is_saved_during_reading_is_read_again(
     connector = share.connector("masses.csv")
     connector.partitions()
 
-    def saved_in_between(path: Path, name: str) -> OpenFile:
-        opened = open_file(path, name)
+    def saved_in_between(place: RootedPath, name: str) -> OpenFile:
+        opened = open_file(place, name)
         path.write_text("part,mass\nC,3\n")
         return opened
 
@@ -151,6 +151,7 @@ def test_a_file_that_is_saved_during_reading_is_read_again(
         context.setattr(connector_module, "open_file", saved_in_between)
         with pytest.raises(SourceUnavailable, match="was written to while it was read"):
             list(connector.read(partition, None))
+    connector.partitions()
     assert rows(list(connector.read(partition, None))) == [("C", "3")]
 
 
@@ -165,7 +166,7 @@ def test_a_file_that_another_program_locks_is_read_when_it_is_released(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as context:
-        context.setattr(os, "open", refused)
+        context.setattr(Folder, "open_file", refused)
         with pytest.raises(SourceUnavailable, match="it is read once that program releases it"):
             list(connector.read(partition, None))
     assert len(rows(list(connector.read(partition, None)))) == 2

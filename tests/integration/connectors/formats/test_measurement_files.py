@@ -28,10 +28,19 @@ from connectors.formats.mf4 import reader as mf4_reader
 from connectors.formats.tdms import Tdms
 from connectors.formats.tdms import reader as tdms_reader
 from connectors.formats.tdms.reader import TdmsRecording
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import NOTICE, SourceBroken, SourceUnavailable
 from ingestd.sdk.formats import RecordChunk
 from ingestd.sdk.formats.parser_process import isolated
-from tests.support.measurement_files import hdf5, mat, mf4_file, records_of, saved_mf4, tdms, tdms_segment
+from tests.support.measurement_files import (
+    hdf5,
+    mat,
+    mat_with_objects,
+    mf4_file,
+    records_of,
+    saved_mf4,
+    tdms,
+    tdms_segment,
+)
 
 CUT = "The last segment of a is incomplete; what it has was read."
 SAMPLES = {
@@ -226,9 +235,9 @@ def test_mixed_records_in_compressed_blocks_need_the_memory_for_all_of_them(tmp_
 def test_an_mf4_file_with_fewer_samples_than_it_states_is_rejected() -> None:
     data = mf4_file({"Run": {"v": LARGE}})
     short = data.replace((100_000).to_bytes(8, "little"), (100_001).to_bytes(8, "little"))
-    assert (
-        sentence_of(Mf4(), short)
-        == "a: Run/v has 100000 samples, and the file states 100001. It is damaged or incomplete."
+    assert sentence_of(Mf4(), short) == (
+        "a can't be read as MF4: Run/v has 100000 samples, and the file states 100001. It is damaged, incomplete or of another"
+        " format."
     )
     small = mf4_file(MF4_GROUPS)
     assert all(sentence_of(Mf4(), small[:end]) for end in range(0, len(small), 50))
@@ -473,3 +482,46 @@ def test_cells_and_structures_of_several_elements_of_a_mat_file_are_left_out() -
     several = np.array([(1.0,), (2.0,)], dtype=[("v", "f8")])
     savemat(out, {"cell": cell, "several": several, "kept": np.array([0.5])})
     assert set(rows(parsed(Mat(), out.getvalue()))) == {"kept"}
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_strings_and_other_objects_of_a_mat_file_are_named_and_the_variables_are_read(is_compressed: bool) -> None:
+    [*chunks] = parsed(Mat(), mat_with_objects("label", "limits", is_compressed=is_compressed))
+    assert set(rows(chunks)) == {"before", "kept"}
+    assert chunks[-1].facts[NOTICE] == (
+        "Objects of MATLAB are not read: label (string), limits (string). Save a string as char."
+    )
+
+
+def test_fields_of_a_compound_type_of_hdf5_are_channels_at_any_depth(tmp_path: Path) -> None:
+    inner = np.dtype([("x", "<f4"), ("y", "<i2")])
+    table = np.array(
+        [(1.5, (0.1, 7), (1, 2)), (2.5, (0.3, 9), (3, 4))], dtype=[("t", "<f8"), ("pos", inner), ("pair", "<i4", (2,))]
+    )
+    data = hdf5_file(tmp_path, lambda file: file.create_dataset("table", data=table))
+    found = rows(parsed(Hdf5(), data))
+    assert {name: (row["count"], row["first"], row["last"]) for name, row in found.items()} == {
+        "table/t": ("2", "1.5", "2.5"),
+        "table/pos.x": ("2", "0.1", "0.3"),
+        "table/pos.y": ("2", "7", "9"),
+        "table/pair": ("4", "1", "4"),
+    }
+    samples = [row for one in parsed(Hdf5(records="samples", select="table/pair"), data) for row in one.records.rows()]
+    assert samples == [("table", str(number), str(number)) for number in (1, 2, 3, 4)]
+
+
+def test_samples_of_hdf5_without_a_type_of_numpy_are_no_representations_of_python(tmp_path: Path) -> None:
+    def build(file: Any) -> None:
+        file["opaque"] = np.array([b"abc", b"\xff\0\1"], dtype="V3")
+        file["complex"] = np.array([1 + 2j, 1 - 2j])
+        several = file.create_dataset("several", (1,), dtype=h5py.vlen_dtype(np.dtype([("p", "f4"), ("q", "i2")])))
+        several[0] = np.array([(0.1, 2)], dtype=[("p", "f4"), ("q", "i2")])
+        file["reference"] = np.array([file["opaque"].ref], dtype=h5py.ref_dtype)
+
+    chunks = parsed(Hdf5(), hdf5_file(tmp_path, build))
+    assert {name: (row["first"], row["last"]) for name, row in rows(chunks).items()} == {
+        "opaque": ("616263", "ff0001"),
+        "complex": ("1.0+2.0j", "1.0-2.0j"),
+        "several": ('[{"p": "0.1", "q": "2"}]', '[{"p": "0.1", "q": "2"}]'),
+    }
+    assert chunks[-1].facts[NOTICE] == "References to other objects are not read: reference."

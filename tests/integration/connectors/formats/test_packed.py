@@ -6,9 +6,11 @@ import bz2
 import gzip
 import io
 import lzma
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from backports import zstd
@@ -16,6 +18,7 @@ from backports import zstd
 from connectors.formats import RecordChunk, resolve_format
 from connectors.formats.compression import Packed
 from ingestd.sdk import SourceBroken
+from ingestd.sdk.formats import IsolatedFormat
 
 CSV = b"part,mass\nA,0.10\nB\n"
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -71,6 +74,28 @@ def test_a_compression_bomb_is_stopped_at_the_limit(suffix: str) -> None:
     file_format = Packed(inner_format=lambda name: resolve_format(name, None), unpacked_bytes=100_000)
     with pytest.raises(SourceBroken, match="holds more than 100000 bytes once unpacked"):
         list(file_format.read(io.BytesIO(data), f"a.csv{suffix}"))
+
+
+@pytest.mark.parametrize("suffix", [*PACKERS, ".zip"])
+@pytest.mark.parametrize("inner", [".parquet", ".arrow", ".xlsx", ".h5", ".mat", ".tdms", ".mf4"])
+def test_no_format_unpacks_more_than_its_limit_to_the_disk_of_temporary_files(
+    suffix: str, inner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(IsolatedFormat, "copied_bytes", 2**20)
+    most = 0
+
+    class Watched(io.BytesIO):
+        def write(self, data: Any) -> int:
+            nonlocal most
+            most = max(most, self.tell() + len(data))
+            return super().write(data)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", Watched)
+    bomb = bytes(3 * 2**20)
+    data = zipped(**{f"a{inner}": bomb}) if suffix == ".zip" else PACKERS[suffix](bomb)
+    with pytest.raises(SourceBroken, match=rf"^a\{inner} is larger than 1 MiB once unpacked\. Drop it unpacked\.$"):
+        read(data, f"a{inner}{suffix}")
+    assert 0 < most <= 2**20
 
 
 def test_rows_of_the_only_member_of_a_zip_are_counted_from_one() -> None:

@@ -89,6 +89,8 @@ def test_an_unusual_input_gives_exactly_these_records_or_this_message(case: dict
     chunks = list(file_format.read(io.BytesIO(content(case)), name))
     assert rows(chunks) == case["records"]
     assert [[reject.position, reject.reason] for chunk in chunks for reject in chunk.rejects] == case.get("rejects", [])
+    unreadable = [[one.name, one.reason, one.rows and list(one.rows)] for one in chunks[-1].unreadable]
+    assert unreadable == case.get("unreadable", [])
     facts = chunks[-1].facts
     assert {key: facts.get(key) for key in case.get("facts", {})} == case.get("facts", {})
 

@@ -223,7 +223,8 @@ def test_a_server_that_does_not_trust_the_source_is_named_with_the_certificate_t
             object.__setattr__(source.connector.context, "unsaved", {})
             with pytest.raises(SourceBroken, match="has no certificate yet"):
                 source.read()
-        for unsaved in ({}, {}, None):  # `ingestd check` twice, then the daemon
+        looking: dict[str, bytes] = {}
+        for unsaved in (looking, looking.copy(), None):  # `ingestd check` twice, then the daemon
             with reading(server.url, tmp_path, **secure) as source:
                 object.__setattr__(source.connector.context, "unsaved", unsaved)
                 (step,) = source.connector.verify()

@@ -1,0 +1,11 @@
+"""Files below a root folder, reached from the descriptor of the root and never over a link.
+
+A person who may write into a watched folder may exchange any name in it at any moment. So every open, rename, link, unlink and
+mkdir below a watched folder goes through this package, and nothing else takes such a name
+(`docs/adr/0102-files-by-descriptor.md`).
+"""
+
+from connectors.beneath.folder import Folder, NotRegularFile
+from connectors.beneath.rooted_path import LeadsOutside, OpenFolders, RootedPath, path_below
+
+__all__ = ["Folder", "LeadsOutside", "NotRegularFile", "OpenFolders", "RootedPath", "path_below"]

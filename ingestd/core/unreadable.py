@@ -1,0 +1,61 @@
+"""Values that a reader could not read: what they mean for a reading depends on the columns that it uses. A pure rule."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import polars as pl
+
+from ingestd.core.errors import SourceBroken
+from ingestd.core.record import Batch, Reject, UnreadableColumn
+
+
+class UsesColumns(Protocol):
+    """A mapping or a group stage."""
+
+    def fields_among(self, columns: Sequence[str]) -> Collection[str]:
+        """Return the columns of these that it uses."""
+
+
+def reject_unreadable(batch: Batch, user: UsesColumns | None) -> Batch:
+    """Return the batch without the records that have an unreadable value in a used column; they are among its rejects.
+
+    ``user``: what uses the columns; None: all are used.
+
+    Raises:
+        SourceBroken: a used column can't be read as a whole.
+    """
+    if not batch.unreadable:
+        return batch
+    columns = dict.fromkeys((*batch.records.columns, *(one.name for one in batch.unreadable)))
+    used = columns if user is None else user.fields_among(tuple(columns))
+    relevant = [one for one in batch.unreadable if one.name in used]
+    bad: dict[int, UnreadableColumn] = {}
+    for one in relevant:
+        if one.rows is None:
+            raise SourceBroken(
+                f"Column '{one.name}' can't be read: {one.reason}. Correct the file, or map other columns only."
+            )
+        for row in one.rows:
+            bad.setdefault(row, one)
+    if not bad:
+        return dataclasses.replace(batch, unreadable=())
+    rejects = tuple(
+        Reject(
+            position=position if isinstance(position := batch.positions[row], str) else int(position),
+            reason=f"The value of column '{one.name}' can't be read: {one.reason}.",
+            field=one.name,
+            record=batch.records.row(row, named=True),
+        )
+        for row, one in sorted(bad.items())
+    )
+    keep = ~pl.int_range(batch.records.height, eager=True).is_in(list(bad))
+    return dataclasses.replace(
+        batch,
+        records=batch.records.filter(keep),
+        positions=batch.positions.filter(keep),
+        rejects=(*batch.rejects, *rejects),
+        unreadable=(),
+    )
