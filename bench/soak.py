@@ -4,7 +4,7 @@ Files are changed, replaced and added all the time, and a log grows by `ROWS_A_S
 cuts connections, delays responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line
 is fitted through the samples of the second half of the time; its rise over that half says whether something leaks.
 
-The memory of the daemon is also judged for each row of the log, because a leak of some hundred bytes is small beside the whole
+The memory of the daemon is also evaluated for each row of the log, because a leak of some hundred bytes is small beside the whole
 memory. What a statement on a reading connection leaves behind is measured alone, before the load.
 """
 

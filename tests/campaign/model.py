@@ -20,7 +20,7 @@ class SinkModel:
         self.held: Entries = {}
         self.known: dict[str, Entries] = {source.name: {} for source in sources}
 
-    def settle(self, *, lost: bool, checked: bool) -> None:
+    def update(self, *, lost: bool, checked: bool) -> None:
         """Everything is read and delivered. ``lost``: the sink was deleted before; ``checked``: `ingestd drift` has run."""
         before = self._union()
         named: Entries = {}

@@ -58,7 +58,7 @@ class World:
         self._restored = False
         self._backup: dict[str, dict[str, Entries]] = {}
         self._configure()
-        self._settle()
+        self._compare()
 
     def run(self, steps: int) -> None:
         """Perform steps, and compare at the end.
@@ -71,13 +71,13 @@ class World:
             self.log.append(action)
             _ACTIONS[action][1](self)
         self.log.append("end")
-        self._settle()
+        self._compare()
         self._stop_daemon(signal.SIGTERM)
         # Another process reads everything once more and finds nothing to send.
         again = ingestd(self._folder, "sync", "--timeout", "60", timeout=120)
         if ", 0 pending" not in again.stdout:
             raise self._difference(f"sync after the end: {again.stdout}{again.stderr}")
-        self._compare_now()
+        self._compare_at_once()
 
     def _close(self) -> None:
         if self._daemon is not None:
@@ -155,7 +155,7 @@ class World:
 
     def backup(self) -> None:
         """Copy the state file."""
-        self._settle()
+        self._compare()
         self._run("backup", str(self._fresh_file()))
         self._backup = {label: model.snapshot() for label, model in self._models.items()}
 
@@ -163,7 +163,7 @@ class World:
         """Restore the state file of the last backup."""
         if not self._backup:
             return
-        self._settle()
+        self._compare()
         self._stop_daemon(signal.SIGTERM)
         self._run("restore", str(self._folder / "backup.db"))
         for old in (self._folder / "state").glob("*.replaced-*"):
@@ -175,14 +175,14 @@ class World:
 
     def repair(self) -> None:
         """Send again what the state file knows."""
-        self._settle()
+        self._compare()
         self._run("drift", "--repair", codes=_DRIFT_CODES)
         for model in self._models.values():
             model.repair()
-        self._settle()
+        self._compare()
 
     def checkpoint(self) -> None:
-        self._settle()
+        self._compare()
 
     # ----------------------------------------------------------------------------------------------- parts
 
@@ -260,7 +260,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------ comparison
 
-    def _settle(self) -> None:
+    def _compare(self) -> None:
         """End all faults, wait until everything is delivered, and compare.
 
         Raises:
@@ -276,7 +276,7 @@ class World:
         self._proxy.wait_until_idle()
         checked = self._restored or bool(self._lost)
         for label, model in self._models.items():
-            model.settle(lost=label in self._lost, checked=checked)
+            model.update(lost=label in self._lost, checked=checked)
         deadline = time.monotonic() + _DEADLINE_SECONDS
         checks = [10.0, 5.0, 1.0] if checked else []
         while difference := self._found_difference():
@@ -321,7 +321,7 @@ class World:
             lines += [f"{key} is {found.get(key)}, not {model.held.get(key)}" for key in sorted(keys)]
         return "\n".join(lines)
 
-    def _compare_now(self) -> None:
+    def _compare_at_once(self) -> None:
         if difference := self._unequal():
             raise self._difference(difference)
 
