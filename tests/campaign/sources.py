@@ -15,7 +15,7 @@ import httpx
 
 from tests.support.push_client import TOKEN, bearer
 
-_KEYS = 8
+_KEYS = 4
 _BAD = "-1"
 """A value that the mapping rejects."""
 

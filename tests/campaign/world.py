@@ -21,7 +21,7 @@ from tests.support.push_client import free_address
 from tests.support.small_disk import small_disk
 from tests.support.workspaced_process import WorkspaceService, new_key
 
-_DEADLINE_SECONDS = 90.0
+_DEADLINE_SECONDS = 180.0
 _DRIFT_CODES = (0, 6)
 """6: a sink differs."""
 
