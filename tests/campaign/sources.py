@@ -153,7 +153,7 @@ class CsvFile(Rows):
 
 
 class GroupedFile(CsvFile):
-    """A file with several rows for each part, of which the last one counts for the entry."""
+    """A file with two rows for each part; the entry is their sum."""
 
     def pipeline(self) -> dict[str, Any]:
         group = {"by": ["part"], "take": {"mass": {"sum": "mass"}}}
