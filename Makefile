@@ -11,7 +11,7 @@ WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test race-test model-test changes-test bench soak hooks lock package package-test systemd-test release schema openapi clean
+.PHONY: help setup demo test check format lint types contracts site coverage simulate kill-test campaign race-test model-test changes-test bench soak hooks lock package package-test systemd-test release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,10 @@ race-test: $(STAMP) ## exchange names in a drop folder from another account for 
 
 model-test: $(STAMP) ## compare the mirror with its model for 50,000 random steps
 	@INGESTD_MODEL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/model
+
+# SEED=n STEPS=k repeats the first steps of one campaign, to find where a difference begins.
+campaign: $(STAMP) ## run random steps on mixed pipelines, compare exactly: SEED=n once, or SEEDS=n of them
+	@$(BIN)/python -m tests.campaign --first $(or $(SEED),$(FIRST),1) --seeds $(if $(SEED),1,$(or $(SEEDS),50)) --steps $(or $(STEPS),60)
 
 changes-test: $(STAMP) ## read tables that eight writers change, with SEEDS seeds for SECONDS each
 	@INGESTD_CHANGES_SEEDS=$(or $(SEEDS),5) INGESTD_CHANGES_SECONDS=$(or $(SECONDS),10) \

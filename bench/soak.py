@@ -1,8 +1,11 @@
 """`python -m bench soak`: the daemon and the service under load and faults, until memory and descriptors are known to be flat.
 
-Files are changed, replaced and added all the time, while a proxy between the daemon and the service cuts connections, delays
-responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line is fitted through
-the samples of the second half of the time; its rise over that half says whether something leaks.
+Files are changed, replaced and added all the time, and a log grows by `ROWS_A_SECOND`. A proxy between the daemon and the service
+cuts connections, delays responses, and responds with 429 and 503. At the end every sink must have exactly the last values. A line
+is fitted through the samples of the second half of the time; its rise over that half says whether something leaks.
+
+The memory of the daemon is also evaluated for each row of the log, because a leak of some hundred bytes is small beside the whole
+memory. What a statement on a reading connection leaves behind is measured alone, before the load.
 """
 
 from __future__ import annotations
@@ -23,9 +26,15 @@ from bench.child import ChildFailed, Running, children_of
 from bench.daemon import Site
 from bench.endpoints import Endpoint, Wrong, workspace_service
 from bench.figures import table
+from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.faulty_proxy import FaultyProxy
 
 ROWS = 3
+ROWS_A_SECOND = 150
+LOG_KEYS = 1000
+BYTES_A_ROW = 64.0
+BYTES_A_STATEMENT = 8.0
+STATEMENTS = 300_000
 SHARE_OF_FAULTS = 0.03
 SAMPLES = 120
 WINDOW = 6
@@ -88,24 +97,39 @@ def trend(times: Sequence[float], values: Sequence[float]) -> Trend:
 
 @dataclass(slots=True)
 class Samples:
-    """``times`` in seconds since the start; ``series`` by process and measure; ``databases``: MiB by process."""
+    """``times`` in seconds since the start; ``rows``: lines of the log by then; ``series`` by process and measure.
+
+    ``databases``: MiB by process.
+    """
 
     times: list[float] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
     series: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     databases: dict[str, list[float]] = field(default_factory=dict)
 
-    def take(self, now: float, processes: Mapping[str, Running], databases: Mapping[str, Path]) -> None:
+    def take(self, now: float, rows: int, processes: Mapping[str, Running], databases: Mapping[str, Path]) -> None:
         self.times.append(now)
+        self.rows.append(rows)
         for name, child in processes.items():
             for measure, value in _observe(child.process.pid).items():
                 self.series.setdefault((name, measure), []).append(value)
         for name, file in databases.items():
             self.databases.setdefault(name, []).append(file.stat().st_size / 2**20)
 
+    def bytes_a_row(self) -> float:
+        """Return by how much the daemon's memory grew in the second half for each row, beyond its cache and the noise."""
+        memory, database = (
+            trend(self.times, self.series["daemon", "memory"]),
+            trend(self.times, self.databases["daemon"]),
+        )
+        cached = min(max(database.rise, 0.0), CACHE_MIB["daemon"])
+        beyond = memory.rise - cached - MEASURES["memory"].grains
+        return max(beyond, 0.0) * 2**20 / (self.rows[-1] - self.rows[len(self.rows) // 2])
+
     def write(self, file: Path) -> None:
         """Write all series as JSON."""
         series = {" ".join(name): values for name, values in self.series.items()}
-        file.write_text(json.dumps({"seconds": self.times, "databases": self.databases, **series}))
+        file.write_text(json.dumps({"seconds": self.times, "rows": self.rows, "databases": self.databases, **series}))
 
 
 def _observe(pid: int) -> dict[str, float]:
@@ -133,8 +157,12 @@ class _Load:
 
     def __init__(self, drop: Path, pipelines: int, files: int) -> None:
         self.expected: dict[str, dict[str, str]] = {}
-        self.changes = 0
+        self.changes = self.rows = 0
         self._drop = drop
+        (drop / "log").mkdir(parents=True)
+        self._log = drop / "log" / "rows.csv"
+        self._log.write_text("part_number,mass\n")
+        self.append(1)
         self._pipelines = pipelines
         self._slots = max(1, files // pipelines)
         self._files: dict[tuple[int, int], Path] = {}
@@ -153,6 +181,14 @@ class _Load:
             path = self._path(number, slot)
         self._write(number, slot, path)
 
+    def append(self, rows: int) -> None:
+        """Let the log have this many rows."""
+        numbers = range(self.rows, rows)
+        with self._log.open("a") as opened:
+            opened.writelines(f"L{number % LOG_KEYS},{number}\n" for number in numbers)
+        self.expected.setdefault(_LOG, {}).update((f"L{number % LOG_KEYS}", str(number)) for number in numbers)
+        self.rows = max(rows, self.rows)
+
     def _path(self, number: int, slot: int) -> Path:
         return self._drop / str(number) / f"{slot:04}-{self.changes}.csv"
 
@@ -166,29 +202,44 @@ class _Load:
         self.expected.setdefault(_label(number), {}).update(rows)
 
 
+_LOG = "Soak log"
+
+
 def _label(number: int) -> str:
     return f"Soak {number}"
 
 
 def _site(folder: Path, url: str, service: Endpoint, pipelines: int) -> Site:
-    """Write a configuration: a folder and a sink for each pipeline. Every tenth archives its files."""
+    """Write a configuration: a folder and a sink for each pipeline, and a log. Every tenth folder archives its files."""
+    entries = {"key": "{part_number}", "value": "{mass}"}
+    log = {
+        "name": "soak-log",
+        "source": {"connector": "log", "path": "drop/log", "pattern": "rows.csv", "format": {"type": "csv"}},
+        "entries": entries,
+        "sink": {"workspace": service.workspace, "label": _LOG},
+    }
     settings = {
         "service": {"url": url, "api_key": service.api_key, "client_id": "bench", "retry_after_at_most_seconds": 5},
         "state": "var/ingestd.db",
         "pipelines": [
-            {
-                "name": f"soak-{number}",
-                "source": {
-                    "connector": "directory",
-                    "path": f"drop/{number}",
-                    "pattern": "*.csv",
-                    "settle_seconds": 0,
-                    **({"after": "archive", "archive": f"done/{number}"} if number % 10 == 0 else {"after": "keep"}),
-                },
-                "entries": {"key": "{part_number}", "value": "{mass}"},
-                "sink": {"workspace": service.workspace, "label": _label(number)},
-            }
-            for number in range(pipelines)
+            log,
+            *(
+                {
+                    "name": f"soak-{number}",
+                    "source": {
+                        "connector": "directory",
+                        "path": f"drop/{number}",
+                        "pattern": "*.csv",
+                        "settle_seconds": 0,
+                        **(
+                            {"after": "archive", "archive": f"done/{number}"} if number % 10 == 0 else {"after": "keep"}
+                        ),
+                    },
+                    "entries": entries,
+                    "sink": {"workspace": service.workspace, "label": _label(number)},
+                }
+                for number in range(pipelines)
+            ),
         ],
     }
     configuration = folder / "ingestd.yaml"
@@ -256,8 +307,9 @@ def _run(site: Site, processes: Mapping[str, Running], load: _Load, seconds: flo
             if child.process.poll() is not None:
                 raise ChildFailed(f"the {name} ended with {child.process.returncode}")
         if now >= len(samples.times) * every:
-            samples.take(now, processes, databases)
+            samples.take(now, load.rows, processes, databases)
             samples.write(site.folder / "samples.json")  # each time, so that an interrupted run leaves its figures
+        load.append(int(ROWS_A_SECOND * now) + 1)
         if _cpu_seconds(processes) - used < share * now:
             for _ in range(CHANGES_A_TURN):
                 load.change()
@@ -284,12 +336,14 @@ def _cpu_seconds(processes: Mapping[str, Running]) -> float:
 def main(minutes: float, pipelines: int, files: int, share: float, folder: Path) -> None:
     """Run the daemon and the service under load and faults. Exit code 1: a sink differs, or a measure is not flat."""
     folder.mkdir(parents=True, exist_ok=True)
+    a_statement = bytes_a_statement(folder)
+    print(f"A statement leaves {a_statement:.1f} bytes; at most {BYTES_A_STATEMENT:.0f} are allowed.", flush=True)
     try:
         samples, counts = soak(folder, minutes=minutes, pipelines=pipelines, files=files, share=share)
     except (Wrong, ChildFailed) as error:
         raise click.ClickException(str(error)) from error
     print(f"Every sink has the last values. {counts}; load of the machine {os.getloadavg()[0]:.1f}.")
-    raise SystemExit(not report(samples))
+    raise SystemExit(not (report(samples) and a_statement <= BYTES_A_STATEMENT))
 
 
 def report(samples: Samples) -> bool:
@@ -319,7 +373,24 @@ def report(samples: Samples) -> bool:
         size = grown[process]
         rows.append((f"{process} database MiB", f"{values[0]:.1f}", f"{size.median:.1f}", f"{size.rise:+.2f}", ""))
     table(("", "first", "median", "rise", "in the second half"), rows)
-    return flat
+    a_row = samples.bytes_a_row()
+    print(f"The daemon keeps {a_row:.0f} bytes of each row of the log; at most {BYTES_A_ROW:.0f} are allowed.")
+    return flat and a_row <= BYTES_A_ROW
+
+
+def bytes_a_statement(folder: Path, *, statements: int = STATEMENTS) -> float:
+    """Return by how much the memory of this process grows with a statement on a reading connection of a state file."""
+    mirror = SqliteMirror.open(folder / "statements.db")
+    try:
+        before = 0.0
+        # The first statements fill caches.
+        for count in (1000, statements):
+            before = _observe(os.getpid())["memory"]
+            for _ in range(count):
+                mirror.status.pending()
+        return (_observe(os.getpid())["memory"] - before) * 2**20 / statements
+    finally:
+        mirror.close()
 
 
 if __name__ == "__main__":

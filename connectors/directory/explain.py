@@ -82,7 +82,7 @@ def _explain_waiting(state: FolderState, name: str) -> str:
         return f"{name} is about to be rejected. {rejection}"
     if reason := state.readiness.waiting_reason(name):
         return f"{name} is stable, but {reason}."
-    return f"{name} is stable: it is being read, or what was read from it is not delivered yet."
+    return f"{name} is stable: it is read next, or what was read from it is not delivered yet."
 
 
 def _explain_unmatched(state: FolderState, name: str) -> str | None:

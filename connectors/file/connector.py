@@ -269,7 +269,7 @@ class FileConnector(Connector):
         elif left > 0:
             reason = f"{name} must be unchanged for {left:.1f} more seconds (settle_seconds)."
         else:
-            reason = f"{name} is stable: it is being read, or what was read from it is not delivered yet."
+            reason = f"{name} is stable: it is read next, or what was read from it is not delivered yet."
         lock = describe_office_lock(self._path)
         return f"{reason} {lock}" if lock else reason
 

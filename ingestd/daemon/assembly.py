@@ -245,7 +245,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
                 unacknowledged=lambda pipeline, partition: (
                     reader.unacknowledged(partition) if (reader := supervisor.reader(pipeline)) is not None else None
                 ),
-                failure=passes.failure,
+                failure=lambda pipeline: notices.unwritable() or passes.failure(pipeline),
             ),
             status=lambda as_json: format_status(
                 compile_status(

@@ -23,7 +23,7 @@ def explain(
     """Return the connector's explanation. Blocks while the connector reads its source.
 
     ``unacknowledged`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
-    ``failure`` returns why the last pass could not read the source of a pipeline; empty if it could.
+    ``failure`` returns why the source of a pipeline can't be read now; empty if it can.
 
     Raises:
         RequestRefused: there is no such pipeline, or the name can't be that of a partition.

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
+from ingestd.core.record import Partition
 from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
@@ -178,6 +179,37 @@ async def test_a_sink_in_doubt_is_repaired_as_far_as_its_sources_confirm_the_val
         service = [("a", "1", "me"), ("b", "1", "me"), ("gone", "1", "me"), ("new", "1", "me")]
         assert (await check(mirror, *service, unexplained="own")).swept == 1
         assert await drained(mirror) == [("delete", "new", None)]
+
+
+async def test_a_source_that_gives_each_record_once_confirms_no_value_of_an_older_state_file(path: Path) -> None:
+    def named(mirror: SqliteMirror) -> int:
+        messages = Partition(name="messages", snapshot=False, replayable=False)
+        return mirror.intake.open_partition("pushed", messages, SINK, "digest").id
+
+    async def receive(mirror: SqliteMirror, value: str) -> None:
+        frame = pl.DataFrame(
+            [("a", value, "scalar", int(value), int(value))],
+            schema={"key": str, "value": str, "data_type": str, "row_hash": pl.UInt64, "position": pl.Int64},
+            orient="row",
+        )
+        run = mirror.intake.begin_run(named(mirror), snapshot=False, whole=True)
+        mirror.intake.commit(run, entries=frame, records=1, rejects=(), cursor={}, facts={})
+        mirror.intake.finish_run(run, cursor={}, seen=None, deletes="keep")
+        await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
+        await drained(mirror)
+
+    with opened(path) as mirror:
+        await receive(mirror, "1")
+    copy = saved(path)
+    with opened(path) as mirror:
+        await receive(mirror, "2")
+    put_back(path, copy)
+    with opened(path) as mirror:
+        assert mirror.status.doubts()
+        named(mirror)
+        status = await check(mirror, ("a", "2", "me"), doubt=True)
+        assert (status.changed, status.repaired) == (1, 0)
+        assert mirror.status.doubts() == []
 
 
 @pytest.mark.parametrize(

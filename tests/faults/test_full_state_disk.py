@@ -118,8 +118,10 @@ def test_a_disk_that_fills_during_delivery_pauses_only_reading_and_everything_ar
         shown = {
             "status": ingestd(tmp_path, "status", "-c", str(site.config)).stdout,
             "page": httpx.get(address).text,
+            "why": ingestd(tmp_path, "why", "drop/third.csv", "-c", str(site.config)).stdout,
         }
         assert [name for name, text in shown.items() if sentence not in html.unescape(text)] == []
+        assert "being read" not in shown["why"]
         assert sentence in httpx.get(f"{address}/readyz").json()["reasons"]
         # Delivery continues, although nothing can be recorded.
         site.go_on()

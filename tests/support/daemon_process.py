@@ -235,6 +235,12 @@ class Daemon:
                 ):
                     raise AssertionError(f"no event {name} {fields} in:\n" + "\n".join(self.lines))
 
+    def wait_for_line(self, *, seconds: float) -> None:
+        """Wait until another line arrives, the process ends, or the time is over."""
+        with self._arrived:
+            count = len(self.lines)
+            self._arrived.wait_for(lambda: len(self.lines) > count or self._ended, seconds)
+
     def stop(self, number: int = signal.SIGTERM, *, seconds: float = 10.0) -> int:
         """Send a signal, wait for the end for at most ``seconds``, and return the exit code."""
         self.process.send_signal(number)

@@ -8,25 +8,35 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 KINDS = ("429", "503", "drop before", "drop after", "delay", "truncate")
+ALL_KINDS = (*KINDS, "500", "garbage", "late")
+"""``late``: the request reaches the service after its client gave it up."""
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 _DELAY_SECONDS = 0.5
+_LATE_SECONDS = 3.0
 
 
 class FaultyProxy:
-    """A context manager. ``share``: the share of requests for each kind of fault; ``met``: the number of faults by kind."""
+    """A context manager. ``share``: the share of requests for each kind of fault; ``met``: the number of faults by kind.
 
-    def __init__(self, target: str, *, share: float, seed: int) -> None:
-        parts = urlsplit(target)
-        self._target = (str(parts.hostname), int(parts.port or 80))
-        self._share = share
+    ``target``, ``share`` and ``accepts`` can be changed. While ``accepts`` is False, each request has its connection closed.
+    """
+
+    def __init__(self, target: str, *, share: float, seed: int, kinds: Sequence[str] = KINDS) -> None:
+        self.target = target
+        self.share = share
+        self.accepts = True
+        self._kinds = kinds
         self._rng = random.Random(seed)
         self._lock = threading.Lock()
+        self._ended = threading.Condition()
+        self._running = 0
         self.met: Counter[str] = Counter()
         proxy = self
 
@@ -40,7 +50,14 @@ class FaultyProxy:
                     self.close_connection = True
 
             def do_any(self) -> None:
-                proxy._handle(self)
+                with proxy._ended:
+                    proxy._running += 1
+                try:
+                    proxy._handle(self)
+                finally:
+                    with proxy._ended:
+                        proxy._running -= 1
+                        proxy._ended.notify_all()
 
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_any  # noqa: N815 - the names that the base class looks for
 
@@ -59,6 +76,11 @@ class FaultyProxy:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
+    def wait_until_idle(self, seconds: float = 60.0) -> None:
+        """Wait until no request is between its client and the service."""
+        with self._ended:
+            assert self._ended.wait_for(lambda: not self._running, seconds)
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -72,8 +94,10 @@ class FaultyProxy:
 
     def _draw(self) -> str:
         with self._lock:
-            chosen = int(self._rng.random() / self._share)
-            kind = KINDS[chosen] if chosen < len(KINDS) else "none"
+            if not self.accepts:
+                return "drop before"
+            chosen = int(self._rng.random() / self.share) if self.share else len(self._kinds)
+            kind = self._kinds[chosen] if chosen < len(self._kinds) else "none"
             self.met[kind] += 1
             return kind
 
@@ -81,15 +105,15 @@ class FaultyProxy:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
         kind = self._draw()
         match kind:
-            case "429" | "503":
+            case "429" | "503" | "500":
                 content = b'{"error":"Later"}'
                 _send(request, int(kind), [("Content-Type", "application/json"), ("Retry-After", "0")], content)
                 return
             case "drop before":
                 _cut(request)
                 return
-            case "delay":
-                time.sleep(_DELAY_SECONDS)
+            case "delay" | "late":
+                time.sleep(_DELAY_SECONDS if kind == "delay" else _LATE_SECONDS)
         status, fields, content = self._forward(request, body)
         match kind:
             case "drop after":
@@ -97,11 +121,15 @@ class FaultyProxy:
             case "truncate":
                 _send(request, status, fields, content, cut=len(content) // 2)
                 _cut(request)
+            case "garbage":
+                request.wfile.write(b"\x00\xff no HTTP\r\n\r\n")
+                _cut(request)
             case _:
                 _send(request, status, fields, content)
 
     def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = http.client.HTTPConnection(*self._target, timeout=60)
+        parts = urlsplit(self.target)
+        connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
         try:
             headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
             connection.request(request.command, request.path, body=body or None, headers=headers)

@@ -50,8 +50,8 @@ class _Check(msgspec.Struct, frozen=True, kw_only=True):
 class DriftStore:
     """Implements `ingestd.mirror.drift.DriftKeeper` over a state file.
 
-    ``opened``: the partitions that the sources have named since the start. ``watched``: the sinks of running checks, shared with
-    the delivery, which removes a sink that the service has lost.
+    ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks,
+    shared with the delivery, which removes a sink that the service has lost.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class DriftStore:
     def _confirmed(
         self, connection: sqlite3.Connection, page: pl.DataFrame, snapshots: dict[int, pl.Series | None]
     ) -> pl.DataFrame:
-        """Return the entries of partitions named since the start, with a record in the last whole reading.
+        """Return the entries of replayable partitions named since the start, with a record in the last whole reading.
 
         ``snapshots``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
         """

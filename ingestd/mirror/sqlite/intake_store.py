@@ -58,7 +58,7 @@ _Row: TypeAlias = tuple[Any, ...]
 class IntakeStore:
     """Implements `ingestd.mirror.port.Intake` over a state file; its methods may be called from several threads.
 
-    ``opened``: the partitions that the sources have named since the start.
+    ``opened``: the replayable partitions that the sources have named since the start.
     """
 
     def __init__(
@@ -209,7 +209,9 @@ class IntakeStore:
                 connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
             known = hold_of(connection, identity)
-        self._opened.add(identity)
+        if partition.replayable:
+            # A queue is named, too, but has no record again: it confirms no value.
+            self._opened.add(identity)
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
             id=identity,

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from bench.soak import MEASURES, Samples, report, trend
+from bench.soak import BYTES_A_STATEMENT, MEASURES, Samples, bytes_a_statement, report, trend
 
 TIMES = [float(second) for second in range(0, 120, 2)]
+ROWS = [150 * int(second) for second in TIMES]
 
 
 def test_a_trend_is_of_the_second_half_so_that_warming_up_does_not_count() -> None:
@@ -32,7 +35,9 @@ def test_memory_that_is_returned_is_flat() -> None:
 
 
 def test_the_report_names_what_rises(capsys: pytest.CaptureFixture[str]) -> None:
-    samples = Samples(times=list(TIMES), databases={"daemon": [1.0] * len(TIMES), "service": [1.0] * len(TIMES)})
+    samples = Samples(
+        times=list(TIMES), rows=ROWS, databases={"daemon": [1.0] * len(TIMES), "service": [1.0] * len(TIMES)}
+    )
     samples.series["daemon", "memory"] = [100.0] * len(TIMES)
     assert report(samples)
     samples.series["service", "descriptors"] = [20 + second for second in TIMES]
@@ -43,7 +48,7 @@ def test_the_report_names_what_rises(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_memory_may_rise_with_its_database_but_not_more(capsys: pytest.CaptureFixture[str]) -> None:
     rising = [100 + second / 6 for second in TIMES]
-    samples = Samples(times=list(TIMES), databases={"daemon": rising})
+    samples = Samples(times=list(TIMES), rows=ROWS, databases={"daemon": rising})
     samples.series["daemon", "memory"] = rising
     assert report(samples)
     samples.series["daemon", "memory"] = [100 + second / 2 for second in TIMES]
@@ -55,9 +60,23 @@ def test_memory_may_rise_with_its_database_but_not_more(capsys: pytest.CaptureFi
 
 def test_a_database_larger_than_its_cache_explains_no_more_than_the_cache() -> None:
     rising = [100 + second for second in TIMES]
-    samples = Samples(times=list(TIMES), databases={"daemon": rising})
+    samples = Samples(times=list(TIMES), rows=ROWS, databases={"daemon": rising})
     samples.series["daemon", "memory"] = rising
     assert not report(samples)
+
+
+def test_a_leak_with_each_row_of_the_log_is_found_although_it_is_small_beside_the_memory(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    samples = Samples(times=list(TIMES), rows=ROWS, databases={"daemon": [1.0] * len(TIMES)})
+    samples.series["daemon", "memory"] = [100 + rows * 443 / 2**20 for rows in ROWS]
+    assert trend(TIMES, samples.series["daemon", "memory"]).is_flat(MEASURES["memory"])
+    assert not report(samples)
+    assert "bytes of each row of the log" in capsys.readouterr().out
+
+
+def test_a_statement_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert bytes_a_statement(tmp_path, statements=20_000) <= BYTES_A_STATEMENT
 
 
 def test_too_few_samples_have_no_trend() -> None:

@@ -278,6 +278,28 @@ async def test_a_truncated_or_invalid_sink_does_not_count_as_read(content: bytes
     assert response.outcome.remedy == "retry"
 
 
+async def test_a_reading_whose_key_was_replaced_is_repeated_once_with_the_stored_key() -> None:
+    used: list[str] = []
+    stored = "old"
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        used.append(request.headers["x-api-key"])
+        return httpx.Response(401) if used[-1] == "old" else httpx.Response(200, content=b'{"entries":[]}')
+
+    async def take(_: object) -> None:
+        """The sink has no entries."""
+
+    transport = httpx.MockTransport(handle)
+    async with ServiceClient(
+        url="http://service.test", api_key="old", client_id="t", transport=transport, read_api_key=lambda: stored
+    ) as service:
+        assert (await service.read_sink("w", "s", take, row_of)).status == 401
+        assert used == ["old"]
+        stored = "new"
+        assert (await service.read_sink("w", "s", take, row_of)).value == 0
+    assert used == ["old", "old", "new"]
+
+
 async def test_a_refusal_without_end_is_read_in_part() -> None:
     sent: list[int] = []
 
