@@ -278,7 +278,7 @@ async def test_a_truncated_or_invalid_sink_does_not_count_as_read(content: bytes
     assert response.outcome.remedy == "retry"
 
 
-async def test_a_reading_whose_key_was_replaced_is_repeated_once_with_the_stored_key() -> None:
+async def test_a_reading_with_a_replaced_key_is_repeated_once_with_the_stored_key() -> None:
     used: list[str] = []
     stored = "old"
 
