@@ -326,7 +326,7 @@ def test_a_dead_mount_in_a_sub_folder_is_reported_after_the_other_files_were_rea
     assert first == "a.csv"
     assert f"{tmp_path}/drop/sub can't be used: {DEAD}" in listed
     assert listed == watched
-    assert "is being read" in explained
+    assert "is read next" in explained
 
 
 def test_an_archive_on_a_dead_mount_fails_its_check(tmp_path: Path) -> None:
