@@ -180,6 +180,11 @@ class DatabaseOptions(BaseModel):
             raise ValueError("name the database file, as in sqlite:///file.db")
         return url
 
+    @property
+    def incremental(self) -> bool:
+        """True if a reading has only the rows after the cursor. The settings of groups and guards read it."""
+        return self.mode != "snapshot"
+
     @field_validator("notify_url")
     @classmethod
     def _known_server(cls, url: SecretStr | None) -> SecretStr | None:

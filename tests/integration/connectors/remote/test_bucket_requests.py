@@ -100,7 +100,7 @@ def test_a_file_that_is_listed_and_never_acquired_is_a_notice_after_a_minute(
 ) -> None:
     bucket.objects["drop/a.csv"] = b"part,mass\nA,1\n"
     connector = connect()
-    monkeypatch.setattr(connector._state, "is_as_scanned", lambda _: False)
+    monkeypatch.setattr(connector._state, "is_as_scanned", lambda *_: False)
     for _ in range(3):
         assert [list(connector.read(partition, None)) for partition in connector.partitions()] == [[]]
         clock[0] += 40
