@@ -55,7 +55,7 @@ class DatabaseConnector(Connector):
 
         A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
         """
-        if self.options.follows_changes:
+        if self.options.incremental:
             changes = self._changes()
             changes.is_paused = self._pauses_backfill
             for reading in changes.read(cursor):
@@ -103,7 +103,7 @@ class DatabaseConnector(Connector):
                     pass
                 names = ", ".join(column.name for column in columns)
                 yield Step(name=name, outcome="passed", sentence=f"{what} has {names}.")
-            if self.options.follows_changes:
+            if self.options.incremental:
                 name = "changes"
                 sentence = _described(self._changes().choose(), self.options.sweep_seconds)
                 yield Step(name=name, outcome="passed", sentence=sentence)

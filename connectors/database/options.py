@@ -163,11 +163,6 @@ class DatabaseOptions(BaseModel):
             return ()
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
-    @property
-    def follows_changes(self) -> bool:
-        """True if not every reading is whole."""
-        return self.mode != "snapshot"
-
     def address(self) -> Address:
         """Return the URL in its parts."""
         return parse_address(self.url.get_secret_value())
@@ -210,7 +205,7 @@ class DatabaseOptions(BaseModel):
     def _check_combination(self) -> Self:
         if (self.table is None) == (self.query is None):
             raise ValueError("give either table or query")
-        if self.follows_changes and self.key is None:
+        if self.incremental and self.key is None:
             raise ValueError(f"mode: {self.mode} needs key (the columns that identify a row)")
         if self.notify is not None and self.address().family != "postgresql":
             raise ValueError("notify is for PostgreSQL")
@@ -219,11 +214,11 @@ class DatabaseOptions(BaseModel):
         if (self.slot is None) != (self.publication is None):
             raise ValueError("slot needs publication, and publication needs slot")
         if self.slot is not None and (
-            self.address().family != "postgresql" or self.table is None or not self.follows_changes
+            self.address().family != "postgresql" or self.table is None or not self.incremental
         ):
             raise ValueError("slot is for mode: changes of a table of PostgreSQL")
-        if self.binlog and (self.address().family != "mariadb" or self.table is None or not self.follows_changes):
+        if self.binlog and (self.address().family != "mariadb" or self.table is None or not self.incremental):
             raise ValueError("binlog is for mode: changes of a table of MariaDB")
-        if self.cursor is not None and not self.follows_changes:
+        if self.cursor is not None and not self.incremental:
             raise ValueError("cursor is for mode: changes")
         return self

@@ -163,7 +163,7 @@ def _mariadb(options: DatabaseOptions) -> Iterator[SetupSection]:
             statements=(f"GRANT REPLICATION SLAVE ON *.* TO {user}",),
             removal=(f"REVOKE REPLICATION SLAVE ON *.* FROM {user}",),
         )
-    if options.follows_changes and options.cursor is not None:
+    if options.incremental and options.cursor is not None:
         yield SetupSection(
             title="The right to list the running transactions. Without it a row of a late commit may be missed until the sweep.",
             statements=(f"GRANT PROCESS ON *.* TO {user}",),
