@@ -328,7 +328,7 @@ class BrokerConnection:
                 " client id."
             )
         else:
-            self.is_unanswered = True
+            self.is_unanswered = not (self._is_known or self._is_closing)
             self._end(f"The broker {self._options.address} ended the connection before it accepted the client.")
 
     def _on_response(self, packet: int, codes: list[ReasonCode]) -> None:

@@ -7,14 +7,15 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - isoformat writes no offset for it
 _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 @lru_cache(maxsize=8192)
 def stamp(milliseconds: int) -> str:
     """Return ``YYYY-MM-DDTHH:MM:SS.mmmZ`` for milliseconds since 1970, cached for the rows of a batch."""
-    moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+    # Not strftime: its years before 1000 have fewer than four digits.
+    return f"{(_NAIVE_EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec='milliseconds')}Z"
 
 
 def microseconds(text: str) -> int:

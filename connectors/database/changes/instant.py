@@ -56,13 +56,13 @@ class ColumnClock:
     def _moment(self, at: int, *, later: bool) -> str:
         """Return the SQL of a moment in the column's type."""
         moment = _EPOCH + timedelta(microseconds=at)
-        text = moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+        text = _text(moment)
         postgresql = self._dialect.name == "postgresql"
         if self._is_zoned:
             return f"'{text}+00'::timestamptz" if postgresql else f"TIMESTAMP'{text}'"
         zone = self._zone.replace("'", "''")
         hour = timedelta(hours=-1 if later else 1)
-        other = (moment + hour).strftime("%Y-%m-%d %H:%M:%S.%f")
+        other = _text(moment + hour)
         choice, sign = ("greatest", "+") if later else ("least", "-")
         if postgresql:
             local = [f"('{one}+00'::timestamptz AT TIME ZONE '{zone}')" for one in (text, other)]
@@ -71,6 +71,11 @@ class ColumnClock:
         local = [f"CONVERT_TZ('{one}', '+00:00', '{zone}')" for one in (text, other)]
         found = f"{choice}({local[0]}, {local[1]} {sign} INTERVAL 1 HOUR)"
         return f"CAST({found} AS {'DATE' if self._is_date else 'DATETIME(6)'})"
+
+
+def _text(moment: datetime) -> str:
+    # Not strftime: its years before 1000 have fewer than four digits.
+    return moment.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def identify_server(dialect: SqlDialect, session: ReadSession) -> str:

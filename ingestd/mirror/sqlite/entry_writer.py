@@ -10,7 +10,6 @@ from itertools import chain, islice, repeat
 
 import msgspec
 import polars as pl
-from msgspec.structs import replace
 
 from ingestd.core.deadband import is_within_band
 from ingestd.mirror.former_values import Ending
@@ -70,33 +69,19 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     because another active pipeline owns them.
     """
 
-    created: int
-    updated: int
-    unchanged: int
-    replaced: pl.Series
-    replaced_before: pl.Series
-    moved: bool
-    took_over: bool
-    foreign: tuple[tuple[str, str], ...]
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    replaced: pl.Series = msgspec.field(default_factory=lambda: pl.Series("old_hash", [], dtype=pl.Int64))
+    replaced_before: pl.Series = msgspec.field(default_factory=lambda: pl.Series("old_hash", [], dtype=pl.Int64))
+    moved: bool = False
+    took_over: bool = False
+    foreign: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self) -> int:
         """The number of entries that became pending."""
         return self.created + self.updated
-
-
-_NO_HASHES = pl.Series("old_hash", [], dtype=pl.Int64)
-
-NOTHING_WRITTEN = Written(
-    created=0,
-    updated=0,
-    unchanged=0,
-    replaced=_NO_HASHES,
-    replaced_before=_NO_HASHES,
-    moved=False,
-    took_over=False,
-    foreign=(),
-)
 
 
 def write_entries(
@@ -133,7 +118,7 @@ def write_entries(
         if not inserted:
             _store(connection, entries, "create", **location, claimed_segments=claimed_segments)
         _resolve(connection, sink, partition, entries)  # a rejected removal has no row
-        return replace(NOTHING_WRITTEN, created=entries.height)
+        return Written(created=entries.height)
     claimed_segments.keep_unclaimed(_pending_segments(known))
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     own = pl.col("partition") == partition
@@ -211,8 +196,7 @@ def keep_entries(
     columns = (kept[name] for name in ("row_hash", "position"))
     connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), kept["key"], strict=False))
     replaced = kept.filter(pl.col("old_hash") != pl.col("row_hash"))
-    return replace(
-        NOTHING_WRITTEN,
+    return Written(
         replaced=replaced["old_hash"],
         replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
         moved=bool(kept["moves"].any()),

@@ -28,8 +28,7 @@ STAGED = {
 }
 """The columns of ``staging_read``."""
 
-
-UNSTAGED = {"key": pl.String, "row_hash": pl.Int64}
+UNSTAGED = {"key": str, "row_hash": int}
 """The columns of ``entries_unstaged``."""
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ingestd.core.guard import Guard
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entry_writer import NOTHING_WRITTEN, Written, keep_entries, write_entries
+from ingestd.mirror.sqlite.entry_writer import Written, keep_entries, write_entries
 from ingestd.mirror.sqlite.json_rows import json_rows
 from ingestd.mirror.sqlite.rejected_rows import RejectionLocation, store_conflicts
 from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
@@ -88,7 +88,7 @@ class RunWriter:
             location = {"sink": run.sink, "partition": run.partition, "run": run.id}
             kept = keep_entries(connection, entries, **location)
             entries = entries.filter(pl.col("value").is_not_null())
-            written = self.write(connection, run, entries) if entries.height else NOTHING_WRITTEN
+            written = self.write(connection, run, entries) if entries.height else Written()
             return replace(
                 written,
                 replaced=pl.concat([written.replaced, kept.replaced]),

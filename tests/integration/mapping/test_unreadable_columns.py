@@ -95,7 +95,7 @@ def test_a_value_without_text_rejects_its_row_only_if_it_is_used(scene: Scene) -
     scene.read("{mass}")
     assert (scene.entries(), scene.reasons()) == ({"a": "1", "b": "2", "c": "3", "d": "4"}, {})
     scene.read("{note}")
-    assert scene.entries() == {"a": "w", "c": "y"}
+    assert scene.entries() == {"a": "w", "b": "2", "c": "y"}  # a rejected row keeps its entry
     assert scene.reasons() == {"2": "The value of column 'note' can't be read: it holds bytes that are no UTF-8 text."}
 
 

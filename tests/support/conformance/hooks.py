@@ -20,6 +20,7 @@ _WORLD: dict[str, str] = json.loads(os.environ["WORKSPACED_TEST_WORLD"])
 """Ids of existing resources, by path parameter or, for the plain `id`, by the beginning of the path."""
 
 _NUMBERS = count(1)
+_WRITER = re.compile(r"[\w.-]+;\d+;\d+", re.ASCII)
 _SOUND = re.compile(r'"[ !#-~]{1,255}"|[!#-~][ -~]{0,254}')
 
 
@@ -63,6 +64,9 @@ def _agree(case: Case, path: dict[str, Any]) -> None:
         headers["If-Match"] = "*"  # a version other than the stored one is always 412
     elif "If-Match" in headers:
         del headers["If-Match"]
+    # The base of the positive cases of phase coverage (schemathesis 4.32) has "0" here, against the pattern.
+    if "X-Writer" in headers and not _WRITER.fullmatch(headers["X-Writer"]):
+        headers["X-Writer"] = "daemon-7;1;42"
     body = case.body
     if isinstance(body, dict) and case.method == "POST":
         if case.path.endswith("/blocks"):
