@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain, groupby, islice, repeat
 
 import msgspec
 import polars as pl
@@ -358,6 +358,14 @@ def pass_on(
         updated += written.changed
     describe_conflicts(connection, sink, sorted(chosen))
     return sorted(chosen), updated
+
+
+def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
+    """Delete the conflicts of pipelines that are not configured now, and their names of these keys."""
+    found = connection.execute(SQL["conflicts_of_inactive"]).fetchall()
+    for (sink, partition), rows in groupby(found, key=lambda row: row[:2]):
+        drop_names(connection, sink, partition, [key for *_, key in rows])
+        _begin_again(connection, sink, {partition})
 
 
 def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable[int]) -> None:

@@ -29,7 +29,7 @@ from ingestd.mirror.port import (
 from ingestd.mirror.sqlite.acknowledgement import acknowledgement_of, resolve
 from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import ADOPTED, pass_on
+from ingestd.mirror.sqlite.entry_writer import ADOPTED, end_inactive_conflicts, pass_on
 from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
 from ingestd.mirror.sqlite.history import content_before
 from ingestd.mirror.sqlite.ownership import note_sources, rename_pipelines
@@ -138,6 +138,7 @@ class IntakeStore:
                     connection, page, sink=sink, partition=ADOPTED, ended_by=0, claimed_segments=self._claimed, at=self._now()
                 )  # fmt: skip
                 sinks |= {sink} if updated else set()
+        end_inactive_conflicts(connection)
         if renamed:
             for sink, keys in keys_in_conflict(connection):
                 describe_conflicts(connection, sink, keys)

@@ -68,6 +68,21 @@ def records(tmp_path: Path) -> Iterator[RecordPipeline]:
     made.mirror.close()
 
 
+def read_conflict(records: RecordPipeline) -> Reader:
+    """Read the entry a by pipeline pipe, then by pipeline other; return the reader of the latter."""
+    records.mirror.intake.activate(["pipe", "other"])
+    records.script.write("m.csv", [GOOD])
+    records.read()
+    other = Script()
+    other.write("o.csv", [{"k": "a", "v": "2"}])
+    theirs = Reader(
+        pipeline="other", connector=ScriptedConnector(other), mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
+        sink=SINK, mirror=records.mirror.intake, emit=lambda event: None,
+    )  # fmt: skip
+    theirs.read_pass()
+    return theirs
+
+
 def test_a_rejected_record_is_stored_unchanged_with_its_location(records: RecordPipeline) -> None:
     records.script.write("m.csv", [GOOD, {"k": "", "v": " 0.10\t", "other": None}])
     records.read()
@@ -162,16 +177,7 @@ def test_a_record_that_another_mapping_accepts_is_no_longer_rejected(records: Re
 
 
 def test_a_resolved_conflict_is_removed_by_a_retry(records: RecordPipeline) -> None:
-    records.mirror.intake.activate(["pipe", "other"])
-    records.script.write("m.csv", [GOOD])
-    records.read()
-    other = Script()
-    other.write("o.csv", [{"k": "a", "v": "2"}])
-    theirs = Reader(
-        pipeline="other", connector=ScriptedConnector(other), mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
-        sink=SINK, mirror=records.mirror.intake, emit=lambda event: None,
-    )  # fmt: skip
-    theirs.read_pass()
+    theirs = read_conflict(records)
     assert [one.subject for one in records.rejected()] == ["conflict"]
     assert records.retry().pipelines == ("other",)
     theirs.read_pass()
@@ -186,16 +192,7 @@ def test_a_resolved_conflict_is_removed_by_a_retry(records: RecordPipeline) -> N
 
 
 def test_a_conflict_exists_as_long_as_the_other_pipeline_writes_the_key(records: RecordPipeline) -> None:
-    records.mirror.intake.activate(["pipe", "other"])
-    records.script.write("m.csv", [GOOD])
-    records.read()
-    other = Script()
-    other.write("o.csv", [{"k": "a", "v": "2"}])
-    theirs = Reader(
-        pipeline="other", connector=ScriptedConnector(other), mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
-        sink=SINK, mirror=records.mirror.intake, emit=lambda event: None,
-    )  # fmt: skip
-    theirs.read_pass()
+    theirs = read_conflict(records)
     (before,) = records.rejected()
     records.script.write("m.csv", [{"k": "a", "v": "3"}])
     records.read()
@@ -204,6 +201,17 @@ def test_a_conflict_exists_as_long_as_the_other_pipeline_writes_the_key(records:
     theirs.read_pass()
     (after,) = records.rejected()
     assert (after.id, after.at, after.times) == (before.id, before.at, 2)
+
+
+def test_a_conflict_ends_with_the_configuration_of_its_pipeline_and_begins_with_it_again(
+    records: RecordPipeline,
+) -> None:
+    theirs = read_conflict(records)
+    records.mirror.intake.activate(["pipe"])
+    assert records.rejected() == []
+    records.mirror.intake.activate(["pipe", "other"])
+    theirs.read_pass()
+    assert [(one.subject, one.pipeline, one.key) for one in records.rejected()] == [("conflict", "other", "a")]
 
 
 def test_an_unreadable_file_is_reported_with_its_first_time(records: RecordPipeline) -> None:
