@@ -2,7 +2,7 @@
 
 It prints the cost of the load, of ten changed entries in one durable transaction, and of a thousand look-ups by key. Keys are
 shuffled, as in `bench.sample`. Equal hashes of two keys would need a second table beside `hash-rowid`; it is not measured.
-lmdb, rocksdict and duckdb are no dependencies: install them beside polars. Decision record 0075 has the table.
+lmdb, rocksdict and duckdb are no dependencies: install them beside polars. Decision record 0026 has the table.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A person who may write into a watched folder may exchange any name in it at any moment. So every open, rename, link, unlink and
 mkdir below a watched folder goes through this package, and nothing else takes such a name
-(`docs/adr/0102-files-by-descriptor.md`).
+(`docs/adr/0014-files-by-descriptor.md`).
 """
 
 from connectors.beneath.folder import Folder, NotRegularFile

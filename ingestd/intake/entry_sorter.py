@@ -1,7 +1,7 @@
 """Brings the entries of a large reading into the order of their keys before the mirror stores them.
 
 The mirror's entries are a B-tree by key. Entries in the order of a file reach all of its pages with every batch; in the order
-of keys they reach each page once. So the cost of an entry does not grow with their number (decision record 0075).
+of keys they reach each page once. So the cost of an entry does not grow with their number (decision record 0026).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _ARENA_MAX = -8
 def share_heap() -> bool:
     """Let all threads share one heap of the C library, for good; return False if this library has no such choice.
 
-    By default each thread gets a heap of its own, which keeps what was freed in it (decision record 0089). Call it before other
+    By default each thread gets a heap of its own, which keeps what was freed in it (decision record 0026). Call it before other
     threads begin.
     """
     try:

@@ -11,8 +11,19 @@ ROOT = Path(__file__).parents[2]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 RECORDS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 WORDS_AT_MOST = 1_500
+WORDS_OF_A_RECORD = 600
 SECTIONS = ["Status", "Context", "Decision", "Consequences", "Measured figures"]
 TOP_LEVEL = {path.name for path in ROOT.iterdir()}
+WITH_REFERENCES = (
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "bench",
+    "connectors",
+    "docs",
+    "ingestd",
+    "workspaced",
+)
 
 
 def named_paths(text: str) -> set[str]:
@@ -48,3 +59,22 @@ def test_every_record_has_its_sections_and_a_line_in_the_index() -> None:
         assert title[1] == path.name[:4]
         assert f"| {title[2]} |" in index, path.name
         assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS, path.name
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_a_record_is_short_holds_today_and_has_a_figure_or_a_reason(record: Path) -> None:
+    text = record.read_text(encoding="utf-8")
+    assert len(re.findall(r"\S*\w\S*", text)) <= WORDS_OF_A_RECORD
+    assert "## Status\n\nAccepted. Code: " in text, "a decision that no longer holds loses its record"
+    figures = text.partition("## Measured figures\n\n")[2]
+    assert re.search(r"[Rr]eason", figures) if figures.startswith("None") else re.search(r"\d", figures)
+
+
+def test_every_reference_to_a_record_names_an_existing_one() -> None:
+    numbers = {record.name[:4] for record in RECORDS}
+    names = {record.name for record in RECORDS}
+    paths = [found for top in WITH_REFERENCES for found in [ROOT / top, *(ROOT / top).rglob("*")]]
+    for path in (found for found in paths if found.suffix in {".md", ".py", ".sql"}):
+        text = path.read_text(encoding="utf-8")
+        assert set(re.findall(r"adr/(\d{4}-[\w-]+\.md)", text)) <= names, path
+        assert set(re.findall(r"[Dd]ecision record (\d{4})\b", text)) <= numbers, path

@@ -49,7 +49,7 @@ _KNOWN = {
 _NAME = ("key", "value", "data_type", "row_hash", "position")
 
 _ROWS = 100
-"""Rows of one statement; measured: more are not faster (decision record 0075)."""
+"""Rows of one statement; measured: more are not faster (decision record 0026)."""
 
 _ROW = "(?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)"
 _INSERT, _WRITE = (
