@@ -19,7 +19,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
-from ingestd.core.normal_form import nfc
 from ingestd.mirror.port import WriteBatch
 from ingestd.mirror.sqlite.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
 from ingestd.mirror.sqlite.file_owner import open_state_file
@@ -341,7 +340,8 @@ def lock_state(path: Path) -> int:
     return handle
 
 
-def _migrations() -> list[tuple[int, str]]:
+def migrations() -> list[tuple[int, str]]:
+    """Return the number and the SQL of each migration, in order. The numbers are the layout versions of state files."""
     folder = files(__package__ or "").joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return sorted((int(entry.name[:4]), entry.read_text(encoding="utf-8")) for entry in found)
@@ -357,7 +357,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
         " FROM pragma_application_id, pragma_user_version"
     ).fetchone()
-    newest = _migrations()[-1][0]
+    newest = migrations()[-1][0]
     if version > newest:
         raise MirrorNewer(
             f"{path} was written by a newer ingestd (layout {version}, this one knows {newest}). Use the newer version."
@@ -371,7 +371,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
 
 def _refuse_older(version: int, path: Path) -> None:
     """Raise if the file needs a migration, which only a write connection can do."""
-    newest = _migrations()[-1][0]
+    newest = migrations()[-1][0]
     if not version:
         raise MirrorOutdated(f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables")
     if version < newest:
@@ -383,10 +383,9 @@ def _refuse_older(version: int, path: Path) -> None:
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
     """Bring the file to the newest layout in one transaction: other processes and the next start see all of it or none."""
-    pending = [(number, script) for number, script in _migrations() if number > version]
+    pending = [(number, script) for number, script in migrations() if number > version]
     if not pending:
         return
-    connection.create_function("nfc", 1, nfc, deterministic=True)
     scripts = "\n".join(script for _, script in pending)
     marks = f"PRAGMA application_id = {_APPLICATION_ID};\nPRAGMA user_version = {pending[-1][0]};"
     # executescript commits an open transaction first, so BEGIN and COMMIT are part of the script.
