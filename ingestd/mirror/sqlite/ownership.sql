@@ -123,13 +123,10 @@ SELECT 1 FROM doubt WHERE sink = ?
 DELETE FROM doubt WHERE sink = ?
 
 -- name: identity
-SELECT name, guarded FROM identity
+SELECT name FROM identity
 
 -- name: identity_add
-INSERT INTO identity (id, name, guarded) VALUES (1, ?, ?)
-
--- name: identity_guarded
-UPDATE identity SET guarded = 1 WHERE NOT guarded
+INSERT INTO identity (id, name) VALUES (1, ?)
 
 -- name: sink_ids
 SELECT sink_id FROM sink WHERE sink_id <> ''

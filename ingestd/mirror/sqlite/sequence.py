@@ -150,17 +150,15 @@ class SequenceFile:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
             sinks = frozenset(sink for (sink,) in connection.execute(SQL["sink_ids"]))
             fresh = row is None and not newest and not sinks
+            name = row[0] if row is not None else str(uuid.uuid4())
             if row is None:
-                row = (str(uuid.uuid4()), 0)
-                connection.execute(SQL["identity_add"], row)
-            name, guarded = row
+                connection.execute(SQL["identity_add"], (name,))
             earlier = found.earlier if found else frozenset[str]()
             if found is not None and found.state != name:
                 earlier |= found.sinks
-            reason = _reason(found, name=name, newest=newest, guarded=bool(guarded), fresh=fresh)
+            reason = _reason(found, name=name, newest=newest, had_name=row is not None, fresh=fresh)
             if reason:
                 connection.execute(SQL["doubt_add"], {"since": now, "reason": reason})
-            connection.execute(SQL["identity_guarded"])
         if fresh and earlier:
             reason = (
                 f"An earlier state file than {state.path} wrote {len(earlier)} sinks from here. Their entries are read into the "
@@ -190,12 +188,15 @@ class SequenceFile:
         os.fsync(self._file)
 
 
-def _reason(found: _Content | None, *, name: str, newest: int, guarded: bool, fresh: bool) -> str:
-    """Return why the service may have content that the state file does not know; empty if it can't."""
+def _reason(found: _Content | None, *, name: str, newest: int, had_name: bool, fresh: bool) -> str:
+    """Return why the service may have content that the state file does not know; empty if it can't.
+
+    ``had_name``: the file was opened before. It has entries without a name if a plan was stored in a new file.
+    """
     if fresh:
         return ""
     if found is None:
-        return "The state file was used before, but its sequence file is missing: it may be a copy." if guarded else ""
+        return "The state file was used before, but its sequence file is missing: it may be a copy." if had_name else ""
     if found.state != name:
         return "The state file was replaced by another one."
     if found.handed_out > newest:

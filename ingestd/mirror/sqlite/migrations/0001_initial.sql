@@ -416,11 +416,10 @@ CREATE TABLE gone (
   PRIMARY KEY (sink, key)
 ) WITHOUT ROWID;
 
--- The name of this state file; the sequence file contains the same name. `guarded`: the sequence file was written once.
+-- The name of this state file; the sequence file contains the same name.
 CREATE TABLE identity (
-  id      INTEGER PRIMARY KEY CHECK (id = 1),
-  name    TEXT NOT NULL,
-  guarded INTEGER NOT NULL DEFAULT 0
+  id   INTEGER PRIMARY KEY CHECK (id = 1),
+  name TEXT NOT NULL
 );
 
 -- Sinks that may have content unknown to this state file, until they are compared and repaired.
