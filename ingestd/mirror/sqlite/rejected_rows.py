@@ -1,4 +1,4 @@
-"""Rows of rejections: written, replaced and deleted."""
+"""Rows of rejections: selected, written, replaced and deleted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import polars as pl
 
+from ingestd.core.normal_form import nfc
 from ingestd.core.phrases import clipped
 from ingestd.core.record import Position, Reject
 from ingestd.mirror.port import ColumnsOf, RejectedEntry
+from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite.repeated_keys import describe_location
+from ingestd.mirror.sqlite.shared_keys import conflict_sentence
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -125,14 +128,6 @@ def store_conflicts(
         )
 
 
-def conflict_sentence(key: str, owner: tuple[str, str], other: tuple[str, str]) -> str:
-    """Return the reason of a conflict. ``owner`` and ``other``: a pipeline, and the location of its record."""
-    return (
-        f"Pipelines '{owner[0]}' and '{other[0]}' both write the key '{key}' of this sink: '{owner[0]}' at {owner[1]}, "
-        f"'{other[0]}' at {other[1]}. The value of '{owner[0]}' is kept. Give one of them another key or sink."
-    )
-
-
 def store_rejected_entries(
     connection: sqlite3.Connection,
     sink: int,
@@ -228,3 +223,14 @@ def _add(
 
 def _signed(row_hash: int) -> int:
     return row_hash - (1 << 64) if row_hash >= 1 << 63 else row_hash
+
+
+def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) -> tuple[str, dict[str, object]]:
+    """Return the statement for the ids of a selection, and its parameters; ``limit`` -1: no limit."""
+    parameters: dict[str, object] = {
+        "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
+        "file": selection.file, "key": nfc(selection.key),
+    }  # fmt: skip
+    if not selection.ids:
+        return SQL["rejected_selected"], parameters
+    return SQL["rejected_selected_among"], parameters | {"ids": json.dumps(selection.ids)}

@@ -16,7 +16,6 @@ import msgspec
 import polars as pl
 
 from ingestd.core.record import Position
-from ingestd.mirror.sqlite.rejected_rows import conflict_sentence
 from ingestd.mirror.sqlite.repeated_keys import describe_location
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -147,3 +146,11 @@ def keys_lacking(connection: sqlite3.Connection, sink: int, keys: Sequence[str])
 def _by_sink(rows: list[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     for sink, group in groupby(rows, key=lambda row: row[0]):
         yield sink, [key for _, key in group]
+
+
+def conflict_sentence(key: str, owner: tuple[str, str], other: tuple[str, str]) -> str:
+    """Return the reason of a conflict. ``owner`` and ``other``: a pipeline, and the location of its record."""
+    return (
+        f"Pipelines '{owner[0]}' and '{other[0]}' both write the key '{key}' of this sink: '{owner[0]}' at {owner[1]}, "
+        f"'{other[0]}' at {other[1]}. The value of '{owner[0]}' is kept. Give one of them another key or sink."
+    )
