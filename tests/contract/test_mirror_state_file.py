@@ -16,8 +16,8 @@ import pytest
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite import connection as connection_module
-from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.state_file import connection as connection_module
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 from tests.contract.mirror_deliverable import SINK
 from tests.support.crashing_sqlite import CrashPoint, copy_database, crashing
 from tests.support.daemon_process import ROOT

@@ -27,7 +27,7 @@ from ingestd.daemon.support_bundle.reasons import counts_by_reason
 from ingestd.daemon.support_bundle.structure import TEXT, structure_of
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import state_exists
-from ingestd.mirror.sqlite.state_facts import state_facts
+from ingestd.mirror.sqlite.state_file.facts import state_facts
 from ingestd.registry import GROUP, connector_names
 from ingestd.settings.log import LogSettings
 

@@ -32,12 +32,12 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
-from ingestd.mirror.sqlite.cursor_store import read_cursors
-from ingestd.mirror.sqlite.former_values import read_former
-from ingestd.mirror.sqlite.held_runs import held_run
-from ingestd.mirror.sqlite.history import history, past_runs
-from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
-from ingestd.mirror.sqlite.rejected_rows import select_rejected
+from ingestd.mirror.sqlite.entries.former_values import read_former
+from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
+from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
+from ingestd.mirror.sqlite.runs.cursor_store import read_cursors
+from ingestd.mirror.sqlite.runs.held_runs import held_run
+from ingestd.mirror.sqlite.runs.history import history, past_runs
 from ingestd.mirror.sqlite.sql import SQL
 
 _NOTICES = 5

@@ -149,7 +149,7 @@ async def test_a_value_that_no_source_had_named_is_a_found_one(stage: FormerStag
 
 
 async def test_all_former_values_are_bounded(stage: FormerStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.former_values.AT_MOST", 20)
+    monkeypatch.setattr("ingestd.mirror.sqlite.entries.former_values.AT_MOST", 20)
     stage.script.deletes = "remove"
     for number in range(50):
         stage.script.write("p", [{"k": f"{number}-{row}", "v": "1"} for row in range(3)])

@@ -15,17 +15,17 @@ import polars as pl
 from msgspec.structs import replace
 
 from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
-from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.comparison import Comparison
-from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import ADOPTED, Removed, remove_entries, write_rows
-from ingestd.mirror.sqlite.former_values import keep_former, keep_found
-from ingestd.mirror.sqlite.ownership import unexplained_of
+from ingestd.mirror.sqlite.drift.comparison import Comparison
+from ingestd.mirror.sqlite.entries.adoption import keep_as_delivered, queue_again
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_entries, write_rows
+from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
+from ingestd.mirror.sqlite.entries.ownership import unexplained_of
+from ingestd.mirror.sqlite.entries.segments import queue
+from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
 from ingestd.mirror.sqlite.pages import pages
-from ingestd.mirror.sqlite.segments import queue
-from ingestd.mirror.sqlite.snapshots import load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.status_store import checked
 from ingestd.mirror.sqlite.threads import in_thread
 

@@ -16,12 +16,12 @@ import polars as pl
 
 from ingestd.mirror.port import Kind
 from ingestd.mirror.rejections import Retried, Selection
-from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import write_rows
-from ingestd.mirror.sqlite.rejected_rows import select_rejected
-from ingestd.mirror.sqlite.segments import queue
-from ingestd.mirror.sqlite.snapshots import load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.entries.entry_writer import write_rows
+from ingestd.mirror.sqlite.entries.segments import queue
+from ingestd.mirror.sqlite.entries.snapshots import load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 from ingestd.mirror.sqlite.threads import in_thread
 
 _PAGE = 5_000

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ingestd.mirror.former_values import Ending, FormerValue
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.sql import SQL
 
 KEPT = 10

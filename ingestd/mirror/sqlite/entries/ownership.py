@@ -17,7 +17,7 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import Unexplained, UnexplainedPage, Why
-from ingestd.mirror.sqlite.seen_hashes import read_frames
+from ingestd.mirror.sqlite.entries.seen_hashes import read_frames
 from ingestd.mirror.sqlite.sql import SQL
 
 

@@ -13,8 +13,8 @@ from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect
 from ingestd.core.record import Cursor
 from ingestd.mirror.port import Amendment, HeldRun, Removal
-from ingestd.mirror.sqlite.run_writer import RunState
-from ingestd.mirror.sqlite.snapshots import digest_of, store_held_snapshot
+from ingestd.mirror.sqlite.entries.snapshots import digest_of, store_held_snapshot
+from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
 

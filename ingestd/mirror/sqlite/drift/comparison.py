@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from ingestd.mirror.drift import RemoveUnexplained
-from ingestd.mirror.sqlite.ownership import unexplained_count
+from ingestd.mirror.sqlite.entries.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
 
 FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None]

@@ -15,14 +15,14 @@ import polars as pl
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorFull
 from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
-from ingestd.mirror.sqlite.adoption import adopt_entries, forget_entries
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.deferred import DeferredAcknowledgement, DeferredAcknowledgements
-from ingestd.mirror.sqlite.rejected_rows import store_rejected_entries
-from ingestd.mirror.sqlite.segments import acknowledge_entries, keys_of, live_body
-from ingestd.mirror.sqlite.sequence import SequenceFile
+from ingestd.mirror.sqlite.delivery.deferred import DeferredAcknowledgement, DeferredAcknowledgements
+from ingestd.mirror.sqlite.entries.adoption import adopt_entries, forget_entries
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, keys_of, live_body
+from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_entries
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
 from ingestd.mirror.sqlite.threads import in_thread
 
 _PAGE = 10_000

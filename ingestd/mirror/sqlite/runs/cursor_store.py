@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ingestd.core.record import Cursor
 from ingestd.mirror.cursors import StoredCursor
-from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class CursorStore:

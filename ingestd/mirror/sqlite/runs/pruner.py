@@ -19,10 +19,10 @@ from contextlib import closing
 
 import msgspec
 
-from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.entries.snapshots import KEPT
 from ingestd.mirror.sqlite.pages import pages
-from ingestd.mirror.sqlite.snapshots import KEPT
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 RUNS_KEPT = 20_000
 """The newest runs of all pipelines are kept."""

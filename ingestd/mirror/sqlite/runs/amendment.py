@@ -11,10 +11,10 @@ import json
 import sqlite3
 from typing import Literal
 
-from ingestd.mirror.sqlite.held_runs import EndOfRun
 from ingestd.mirror.sqlite.pages import pages
-from ingestd.mirror.sqlite.run_effect import PAGE
-from ingestd.mirror.sqlite.run_writer import RunState
+from ingestd.mirror.sqlite.runs.held_runs import EndOfRun
+from ingestd.mirror.sqlite.runs.run_effect import PAGE
+from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
 

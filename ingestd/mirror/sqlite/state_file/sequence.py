@@ -23,10 +23,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.failures import planted_file
-from ingestd.mirror.sqlite.file_owner import open_state_file
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+from ingestd.mirror.sqlite.state_file.failures import planted_file
+from ingestd.mirror.sqlite.state_file.file_owner import open_state_file
 from ingestd.wire.writer import Writer
 
 _DIGITS = 20

@@ -16,7 +16,7 @@ import msgspec
 import polars as pl
 
 from ingestd.core.record import Position
-from ingestd.mirror.sqlite.repeated_keys import describe_location
+from ingestd.mirror.sqlite.entries.repeated_keys import describe_location
 from ingestd.mirror.sqlite.sql import SQL
 
 _NAMED = {"key": str, "value": str, "data_type": str, "row_hash": int, "position": None}

@@ -19,28 +19,36 @@ from ingestd.core.errors import RunNotHeld
 from ingestd.core.guard import RunEffect, hold_reasons
 from ingestd.core.record import NOTICE
 from ingestd.mirror.port import Amendment, HeldRun, Removal, RunSummary
-from ingestd.mirror.sqlite.amendment import find_unnamed, is_undecided
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import pass_on, remove_entries
-from ingestd.mirror.sqlite.held_runs import EndOfRun, decision_about, drop_content, drop_hold, hold, hold_of, read_hold
-from ingestd.mirror.sqlite.ownership import disown, left_over
-from ingestd.mirror.sqlite.pages import pages
-from ingestd.mirror.sqlite.rejected_rows import find_corrected, find_vanished
-from ingestd.mirror.sqlite.rejected_store import reopen
-from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.run_effect import PAGE, STAGED, measure_effect
-from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
-from ingestd.mirror.sqlite.seen_hashes import SeenHashes
-from ingestd.mirror.sqlite.shared_keys import drop_names, left_over_names
-from ingestd.mirror.sqlite.snapshots import (
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import pass_on, remove_entries
+from ingestd.mirror.sqlite.entries.ownership import disown, left_over
+from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
+from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes
+from ingestd.mirror.sqlite.entries.shared_keys import drop_names, left_over_names
+from ingestd.mirror.sqlite.entries.snapshots import (
     RUNS_APART,
     drop_old_snapshots,
     load_held_snapshot,
     load_snapshot,
     store_snapshot,
 )
+from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.rejections.rejected_rows import find_corrected, find_vanished
+from ingestd.mirror.sqlite.rejections.rejected_store import reopen
+from ingestd.mirror.sqlite.runs.amendment import find_unnamed, is_undecided
+from ingestd.mirror.sqlite.runs.held_runs import (
+    EndOfRun,
+    decision_about,
+    drop_content,
+    drop_hold,
+    hold,
+    hold_of,
+    read_hold,
+)
+from ingestd.mirror.sqlite.runs.run_effect import PAGE, STAGED, measure_effect
+from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 _DEFERRED = (
     "because a rejected record may name each of them: its key is not known. Correct it, or remove it from the source; "

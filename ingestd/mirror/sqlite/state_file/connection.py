@@ -20,9 +20,9 @@ from pathlib import Path
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer, MirrorOutdated
 from ingestd.mirror.port import WriteBatch
-from ingestd.mirror.sqlite.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
-from ingestd.mirror.sqlite.file_owner import open_state_file
-from ingestd.mirror.sqlite.write_lock import WriteLock
+from ingestd.mirror.sqlite.state_file.failures import ReadingConnection, moved, named_errors, state_exists, unopenable
+from ingestd.mirror.sqlite.state_file.file_owner import open_state_file
+from ingestd.mirror.sqlite.state_file.write_lock import WriteLock
 from ingestd.process.progress import note_progress
 
 _APPLICATION_ID = 0x494E4744  # "INGD"

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ingestd.core.errors import MirrorError, MirrorOutdated
-from ingestd.mirror.sqlite.connection import open_read_only
-from ingestd.mirror.sqlite.failures import damaged, named_errors, unopenable
+from ingestd.mirror.sqlite.state_file.connection import open_read_only
+from ingestd.mirror.sqlite.state_file.failures import damaged, named_errors, unopenable
 
 _LOOK_SECONDS = 5.0
 _STEPS = 100_000

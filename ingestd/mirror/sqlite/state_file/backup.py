@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ingestd.core.errors import MirrorCorrupt, MirrorError
-from ingestd.mirror.sqlite.connection import copy_unlocked, lock_state
-from ingestd.mirror.sqlite.failures import damaged, named_errors, state_exists, unopenable
-from ingestd.mirror.sqlite.file_owner import give, make_folder, owner_like
+from ingestd.mirror.sqlite.state_file.connection import copy_unlocked, lock_state
+from ingestd.mirror.sqlite.state_file.failures import damaged, named_errors, state_exists, unopenable
+from ingestd.mirror.sqlite.state_file.file_owner import give, make_folder, owner_like
 
 KeptFiles: TypeAlias = Iterable[tuple[str, str, bytes]]
 """Pipeline, name and content of private files of connectors. A backup has them in a table of its own."""

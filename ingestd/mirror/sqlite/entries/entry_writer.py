@@ -14,12 +14,12 @@ import polars as pl
 from ingestd.core.deadband import is_within_band
 from ingestd.mirror.former_values import Ending
 from ingestd.mirror.port import Kind
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.former_values import keep_former
-from ingestd.mirror.sqlite.ownership import explaining_partitions
-from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.segments import leave, queue
-from ingestd.mirror.sqlite.shared_keys import (
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.former_values import keep_former
+from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
+from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
+from ingestd.mirror.sqlite.entries.segments import leave, queue
+from ingestd.mirror.sqlite.entries.shared_keys import (
     Name,
     add_names,
     by_reading,

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from ingestd.process.statements import load_statements
 
-_PACKAGE = "ingestd.mirror.sqlite"
+_PACKAGE = "ingestd.mirror.sqlite.sql"
 
 SQL: Mapping[str, str] = {
     name: statement

@@ -14,8 +14,8 @@ from ingestd.core.phrases import clipped
 from ingestd.core.record import Position, Reject
 from ingestd.mirror.port import ColumnsOf, RejectedEntry
 from ingestd.mirror.rejections import Selection
-from ingestd.mirror.sqlite.repeated_keys import describe_location
-from ingestd.mirror.sqlite.shared_keys import conflict_sentence
+from ingestd.mirror.sqlite.entries.repeated_keys import describe_location
+from ingestd.mirror.sqlite.entries.shared_keys import conflict_sentence
 from ingestd.mirror.sqlite.sql import SQL
 
 

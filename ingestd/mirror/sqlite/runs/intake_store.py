@@ -26,23 +26,27 @@ from ingestd.mirror.port import (
     Snapshot,
     WriteBatch,
 )
-from ingestd.mirror.sqlite.acknowledgement import acknowledgement_of, resolve
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.entry_writer import ADOPTED, pass_on
-from ingestd.mirror.sqlite.held_runs import EndOfRun, hold_of
-from ingestd.mirror.sqlite.history import content_before
-from ingestd.mirror.sqlite.ownership import note_sources, rename_pipelines
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, pass_on
+from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
+from ingestd.mirror.sqlite.entries.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
+from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
 from ingestd.mirror.sqlite.pages import pages
-from ingestd.mirror.sqlite.pruner import Pruner
-from ingestd.mirror.sqlite.rejected_rows import drop_read_again, store_rejected_partition, store_rejected_records
-from ingestd.mirror.sqlite.retried_records import RetriedRecords
-from ingestd.mirror.sqlite.run_effect import PAGE
-from ingestd.mirror.sqlite.run_finisher import RunFinisher
-from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
-from ingestd.mirror.sqlite.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
-from ingestd.mirror.sqlite.snapshots import load_sections, load_snapshot
+from ingestd.mirror.sqlite.rejections.rejected_rows import (
+    drop_read_again,
+    store_rejected_partition,
+    store_rejected_records,
+)
+from ingestd.mirror.sqlite.runs.acknowledgement import acknowledgement_of, resolve
+from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold_of
+from ingestd.mirror.sqlite.runs.history import content_before
+from ingestd.mirror.sqlite.runs.pruner import Pruner
+from ingestd.mirror.sqlite.runs.retried_records import RetriedRecords
+from ingestd.mirror.sqlite.runs.run_effect import PAGE
+from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
+from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 _PARTITIONS = 1_000
 """Maximum number of partitions that are read in one transaction."""

@@ -11,10 +11,10 @@ import polars as pl
 
 from ingestd.core.record import Position, Reject, record_position
 from ingestd.mirror.port import RetriedRecord
-from ingestd.mirror.sqlite.entry_writer import Written
-from ingestd.mirror.sqlite.rejected_rows import store_rejected_records
-from ingestd.mirror.sqlite.repeated_keys import RepeatedKeys
-from ingestd.mirror.sqlite.run_writer import RunState, RunWriter
+from ingestd.mirror.sqlite.entries.entry_writer import Written
+from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
+from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_records
+from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
 from ingestd.mirror.sqlite.sql import SQL
 
 

@@ -10,9 +10,9 @@ import polars as pl
 
 from ingestd.core.guard import RunEffect, count_near_factors
 from ingestd.mirror.port import Removal
-from ingestd.mirror.sqlite.entry_writer import compare_with_known, find_kept, known_entries
-from ingestd.mirror.sqlite.run_writer import RunState
-from ingestd.mirror.sqlite.seen_hashes import SeenHashes, read_frames
+from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, find_kept, known_entries
+from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes, read_frames
+from ingestd.mirror.sqlite.runs.run_writer import RunState
 from ingestd.mirror.sqlite.sql import SQL
 
 PAGE = 10_000

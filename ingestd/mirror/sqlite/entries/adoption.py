@@ -9,10 +9,10 @@ from collections import Counter
 import polars as pl
 
 from ingestd.mirror.port import Kind
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.entry_writer import ADOPTED, known_entries, write_rows
-from ingestd.mirror.sqlite.former_values import keep_found
-from ingestd.mirror.sqlite.segments import acknowledge_entries, leave, queue
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, known_entries, write_rows
+from ingestd.mirror.sqlite.entries.former_values import keep_found
+from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, leave, queue
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 50_000
