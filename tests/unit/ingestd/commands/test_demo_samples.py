@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ingestd.daemon.demo.samples import SAMPLES, change_two_cells
+from ingestd.commands.demo.samples import SAMPLES, change_two_cells
 
 
 def test_a_sample_becomes_an_entry_for_each_cell_with_the_text_of_the_file() -> None:

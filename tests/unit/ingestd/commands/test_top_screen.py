@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from ingestd.daemon.top_screen import StatusReading, top_screen
+from ingestd.commands.top_screen import StatusReading, top_screen
 
 NOW = 1_795_500_000.0
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from ingestd.commands.one_shot_sync import SyncReport
 from ingestd.core.address import SinkAddress
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.one_shot_sync import SyncReport
 from ingestd.delivery import LaneReport
 from ingestd.intake import PassReport
 

@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ingestd.commands.mapping_test.sample import read_sample
 from ingestd.core.column_profile import ColumnProfile
 from ingestd.core.errors import SourceBroken
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration, read_configuration
-from ingestd.daemon.mapping_test.sample import read_sample
 from ingestd.intake.run import checked_batches
 
 

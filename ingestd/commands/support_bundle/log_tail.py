@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from ingestd.daemon.support_bundle.structure import TEXT, event_fields, field_types
+from ingestd.commands.support_bundle.structure import TEXT, event_fields, field_types
 from ingestd.settings.log import LogSettings
 from ingestd.telemetry import Event, catalogue, event_name
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.support_bundle import log_tail
-from ingestd.daemon.support_bundle.log_tail import last_events
+from ingestd.commands.support_bundle import log_tail
+from ingestd.commands.support_bundle.log_tail import last_events
 from ingestd.settings.log import LogSettings
 
 LINE = '{"timestamp": "2026-11-23T06:00:00.000Z", "level": "info", "event": "partition_read"}\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.daemon.output_file import OutputUnwritable, replacing, write_private
+from ingestd.commands.output_file import OutputUnwritable, replacing, write_private
 
 
 def _replace(path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from ingestd.commands.sync_plan.values import VERSION, SyncPlan
 from ingestd.core.errors import IngestdError
-from ingestd.daemon.sync_plan.values import VERSION, SyncPlan
 
 
 class PlanUnusable(IngestdError):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.commands.mapping_test.case_file import read_cases
+from ingestd.commands.mapping_test.case_run import CaseResult, rules_of, run_case
 from ingestd.core.errors import ConfigurationError
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch
-from ingestd.daemon.mapping_test.case_file import read_cases
-from ingestd.daemon.mapping_test.case_run import CaseResult, rules_of, run_case
 
 SPECS = (EntrySpec(key="{part}.mass", value="{mass}"), EntrySpec(key="{part}.{column}", columns=("length", "width")))
 

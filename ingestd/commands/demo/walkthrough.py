@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ingestd.client.service import ServiceClient
-from ingestd.daemon.demo import samples
-from ingestd.daemon.demo.arrivals import Arrivals
-from ingestd.daemon.demo.child import READY_SECONDS, DemoFailed, environment_for_children, output_of, running
+from ingestd.commands.demo import samples
+from ingestd.commands.demo.arrivals import Arrivals
+from ingestd.commands.demo.child import READY_SECONDS, DemoFailed, environment_for_children, output_of, running
 
 Say = Callable[[str], None]
 

@@ -11,12 +11,12 @@ from tempfile import gettempdir
 import msgspec
 import polars as pl
 
+from ingestd.commands.mapping_test.case_file import ExpectedEntry, MappingCase
 from ingestd.core.errors import SourceError
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch
 from ingestd.core.unreadable import reject_unreadable
-from ingestd.daemon.mapping_test.case_file import ExpectedEntry, MappingCase
 from ingestd.intake.group_stage import GroupStage
 from ingestd.intake.run import checked_batches
 from ingestd.sdk import pack

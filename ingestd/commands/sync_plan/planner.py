@@ -15,12 +15,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from ingestd.core.clock import moment
-from ingestd.core.mapping import Mapping
-from ingestd.daemon.assembly import make_reader, open_or_report
-from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.source_digest import source_digests
-from ingestd.daemon.sync_plan.values import (
+from ingestd.commands.sync_plan.values import (
     VERSION,
     PartitionPlan,
     PipelinePlan,
@@ -29,6 +24,11 @@ from ingestd.daemon.sync_plan.values import (
     SinkPlan,
     SyncPlan,
 )
+from ingestd.core.clock import moment
+from ingestd.core.mapping import Mapping
+from ingestd.daemon.assembly import make_reader, open_or_report
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.source_digest import source_digests
 from ingestd.intake import PassReport, Reader, SourceSupervisor
 from ingestd.intake.read_only_source import ReadOnlySource
 from ingestd.intake.recorded_intake import PartitionReading, RecordedIntake

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ingestd.client.service import ServiceClient
-from ingestd.daemon.demo.child import DemoFailed
+from ingestd.commands.demo.child import DemoFailed
 
 ARRIVAL_SECONDS = 30.0
 _POLL_SECONDS = 0.05

@@ -19,13 +19,13 @@ from typing import TypeVar
 
 import msgspec
 
+from ingestd.commands.one_shot_sync import SyncReport, sync
+from ingestd.commands.sync_plan.plan_comparison import plan_differences
+from ingestd.commands.sync_plan.planner import Planned, make_plan, to_end
+from ingestd.commands.sync_plan.values import SyncPlan
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.failures import mirror_failures_alone
-from ingestd.daemon.one_shot_sync import SyncReport, sync
 from ingestd.daemon.signals import stop_signals
-from ingestd.daemon.sync_plan.plan_comparison import plan_differences
-from ingestd.daemon.sync_plan.planner import Planned, make_plan, to_end
-from ingestd.daemon.sync_plan.values import SyncPlan
 from ingestd.intake import PassReport
 from ingestd.mirror.sqlite import StateCopy, StateFile
 from ingestd.telemetry import Emit

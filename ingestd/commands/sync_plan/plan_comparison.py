@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ingestd.commands.sync_plan.values import PartitionPlan, PipelinePlan, SyncPlan
 from ingestd.core.phrases import counted
-from ingestd.daemon.sync_plan.values import PartitionPlan, PipelinePlan, SyncPlan
 
 
 def plan_differences(saved: SyncPlan, now: SyncPlan) -> list[str]:
