@@ -132,10 +132,9 @@ package: $(STAMP) ## build the wheels, the sdist and the Debian package into dis
 	@$(BIN)/python -m scripts.package
 
 # Needs root, because it installs into root folders of its own. Minutes.
-package-test: package ## install the Debian package and the image into temporary roots, and open the state files of every former schema
+package-test: package ## install the Debian package and the image into temporary roots
 	@$(BIN)/python -m scripts.try_package dist
 	@$(BIN)/python -m scripts.try_containerfile
-	@INGESTD_UPGRADE=all $(BIN)/python -m pytest -q tests/process/test_upgrade.py
 
 # Needs root and Debian's packages debootstrap and systemd-container. Minutes.
 systemd-test: package ## run the units under the systemd of another Debian release: RELEASE=trixie

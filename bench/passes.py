@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
+from ingestd.commands.loop import run_to_end
+from ingestd.commands.one_shot_sync import sync
 from ingestd.daemon.configuration import chosen_pipelines, read_configuration
-from ingestd.daemon.loop import run_to_end
-from ingestd.daemon.one_shot_sync import sync
 from ingestd.telemetry import Event
 
 

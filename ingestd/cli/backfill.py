@@ -8,9 +8,9 @@ from typing import Literal
 import click
 
 from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.commands.control_client import execute
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import MoveCursor
-from ingestd.daemon.control_client import execute
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from ingestd.daemon.demo import run_demo
+from ingestd.commands.demo import run_demo
 from ingestd.process.terminal_text import echo
 
 

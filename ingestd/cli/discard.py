@@ -8,9 +8,9 @@ import sys
 import click
 
 from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.commands.control_client import execute
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DecideRun, RunDecided
-from ingestd.daemon.control_client import execute
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo
 from ingestd.telemetry import log_event

@@ -17,14 +17,8 @@ from ingestd.cli.check import exit_code, print_findings, print_service
 from ingestd.client import Client
 from ingestd.client.errors import ServiceError
 from ingestd.client.transport import UnusableCertificate
-from ingestd.core.column_profile import ColumnProfile
-from ingestd.core.errors import ConfigurationError, SourceError
-from ingestd.core.phrases import counted
-from ingestd.daemon.configuration import read_configuration
-from ingestd.daemon.configuration_check import check_access, check_configuration
-from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.initial_configuration.sample import columns_of_file, columns_of_table, glob_of, require_columns
-from ingestd.daemon.initial_configuration.text import (
+from ingestd.commands.initial_configuration.sample import columns_of_file, columns_of_table, glob_of, require_columns
+from ingestd.commands.initial_configuration.text import (
     InitialFolder,
     InitialSettings,
     InitialTable,
@@ -35,6 +29,12 @@ from ingestd.daemon.initial_configuration.text import (
     suggested_key,
     suggested_values,
 )
+from ingestd.core.column_profile import ColumnProfile
+from ingestd.core.errors import ConfigurationError, SourceError
+from ingestd.core.phrases import counted
+from ingestd.daemon.configuration import read_configuration
+from ingestd.daemon.configuration_check import check_access, check_configuration
+from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import mask_secrets, redact_text
 from ingestd.process.terminal_text import echo
 from ingestd.settings.secrets import PlaceholderError, Placeholders

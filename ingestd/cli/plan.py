@@ -9,16 +9,16 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import json_option, with_configuration
+from ingestd.commands.loop import run_to_end
+from ingestd.commands.output_file import OutputUnwritable, write_private
+from ingestd.commands.sync_plan.execution import Interrupted
+from ingestd.commands.sync_plan.execution import plan as make_plan
+from ingestd.commands.sync_plan.plan_file import encode_plan
+from ingestd.commands.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.location import format_location
-from ingestd.daemon.loop import run_to_end
-from ingestd.daemon.output_file import OutputUnwritable, write_private
-from ingestd.daemon.sync_plan.execution import Interrupted
-from ingestd.daemon.sync_plan.execution import plan as make_plan
-from ingestd.daemon.sync_plan.plan_file import encode_plan
-from ingestd.daemon.sync_plan.values import PartitionPlan, PlannedChange, SyncPlan
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo, safe_line

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.commands.state_backup import restore as restore_backup
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.state_backup import restore as restore_backup
 from ingestd.process.terminal_text import echo
 
 

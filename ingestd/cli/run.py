@@ -7,9 +7,9 @@ from typing import get_args
 import click
 
 from ingestd.cli.options import with_configuration
+from ingestd.commands.loop import run_to_end
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.lifecycle import run as run_daemon
-from ingestd.daemon.loop import run_to_end
 from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.telemetry import log_event

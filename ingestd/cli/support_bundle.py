@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from ingestd.cli.options import with_configuration_path
+from ingestd.commands.output_file import OutputUnwritable, write_private
+from ingestd.commands.support_bundle.bundle import archive, bundle_files
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.output_file import OutputUnwritable, write_private
-from ingestd.daemon.support_bundle.bundle import archive, bundle_files
 from ingestd.process.terminal_text import echo
 from ingestd.settings.configuration_file import find_configuration
 

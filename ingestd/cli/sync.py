@@ -9,12 +9,12 @@ import click
 
 from ingestd.cli.options import with_configuration
 from ingestd.cli.progress import progress
+from ingestd.commands.loop import run_to_end
+from ingestd.commands.one_shot_sync import SyncReport
+from ingestd.commands.one_shot_sync import sync as run_sync
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.loop import run_to_end
-from ingestd.daemon.one_shot_sync import SyncReport
-from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.daemon.reporting import held_line
 from ingestd.process.deferred_imports import complete_imports
 from ingestd.process.logs import configure_logs
@@ -73,8 +73,8 @@ def _sync_planned(
     configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None, plan_file: Path
 ) -> SyncReport:
     # Most syncs have no plan.
-    from ingestd.daemon.sync_plan.execution import Interrupted, sync_planned  # noqa: PLC0415
-    from ingestd.daemon.sync_plan.plan_file import PlanUnusable, read_plan  # noqa: PLC0415
+    from ingestd.commands.sync_plan.execution import Interrupted, sync_planned  # noqa: PLC0415
+    from ingestd.commands.sync_plan.plan_file import PlanUnusable, read_plan  # noqa: PLC0415
 
     if pipelines:
         raise click.UsageError("--plan takes no names of pipelines: the plan has them. Name them for 'ingestd plan'.")

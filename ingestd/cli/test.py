@@ -11,13 +11,13 @@ import click
 import msgspec
 
 from ingestd.cli.options import json_option, with_configuration_without_secrets
+from ingestd.commands.mapping_test.case_file import MappingCase, read_cases
+from ingestd.commands.mapping_test.case_run import CaseResult, rules_of, run_case
+from ingestd.commands.mapping_test.sample import read_sample
 from ingestd.core.groups import Aggregation
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.mapping_test.case_file import MappingCase, read_cases
-from ingestd.daemon.mapping_test.case_run import CaseResult, rules_of, run_case
-from ingestd.daemon.mapping_test.sample import read_sample
 from ingestd.process.redaction import redact_text
 from ingestd.process.terminal_text import echo
 from ingestd.settings.model import PipelineSettings

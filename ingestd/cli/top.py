@@ -19,7 +19,7 @@ import click
 
 from ingestd.cli.options import with_configuration_path
 from ingestd.cli.status import status_text
-from ingestd.daemon.top_screen import StatusReading, top_screen
+from ingestd.commands.top_screen import StatusReading, top_screen
 from ingestd.process.terminal_text import echo
 
 _ENTER = "\x1b[?1049h\x1b[?25l"

@@ -45,7 +45,7 @@ from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import LookupFiles, PassReport, Reader, SourceSupervisor
 from ingestd.mirror.port import Intake
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.intake_store import IntakeStore
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.process.redaction import mask_secrets
 from ingestd.process.supervision import one_line
 from ingestd.registry import connector_class

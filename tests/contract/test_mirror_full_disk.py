@@ -14,7 +14,7 @@ import pytest
 from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
 from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.failures import failure_of
+from ingestd.mirror.sqlite.state_file.failures import failure_of
 from tests.contract.mirror_deliverable import SINK
 from tests.support.desired_entries import desire_all
 

@@ -139,7 +139,7 @@ async def test_a_state_file_from_another_folder_or_without_its_sequence_file_is_
         assert "replaced by another one" in mirror.sequence.notice
 
 
-async def test_a_state_file_of_an_older_version_is_not_in_doubt(path: Path) -> None:
+async def test_a_state_file_without_a_name_as_a_stored_plan_leaves_it_is_not_in_doubt(path: Path) -> None:
     with opened(path) as mirror:
         await deliver(mirror, a="1")
         mirror.sequence.path.unlink()

@@ -16,7 +16,8 @@ import pytest
 
 from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.state_file import connection as connection_module
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 from tests.contract.mirror_deliverable import SINK
 from tests.support.crashing_sqlite import CrashPoint, copy_database, crashing
 from tests.support.daemon_process import ROOT
@@ -113,7 +114,7 @@ def test_the_tables_of_a_new_file_appear_together_for_observers_and_after_a_kill
     observed = ObservedStatements(path, tmp_path / "killed")
     SqliteMirror.open(path, factory=crashing(observed)).close()
     assert observed.sentences == {f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables"}
-    # A migration has several statements, so most copies are from the middle of the transaction.
+    # The tables are many statements, so most copies are from the middle of the transaction.
     assert len(observed.copied) > 50
     versions = set()
     for copy in observed.copied:
@@ -247,9 +248,43 @@ def test_a_file_that_another_file_replaced_is_neither_written_nor_read_until_it_
         state.close()
 
 
-def test_a_reader_rejects_a_file_of_an_older_schema_and_names_the_command_that_updates_it(path: Path) -> None:
+def later_migrations(monkeypatch: pytest.MonkeyPatch, *scripts: str) -> None:
+    """Let the program have these migrations after its own."""
+    own = connection_module.migrations()
+    later = [(own[-1][0] + number, script) for number, script in enumerate(scripts, start=1)]
+    monkeypatch.setattr(connection_module, "migrations", lambda: [*own, *later])
+
+
+def test_a_file_of_an_older_version_gets_the_missing_migrations_in_order_and_keeps_its_content(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 4")
+    version = layout(path)
+    later_migrations(monkeypatch, "ALTER TABLE sink ADD COLUMN more INTEGER;", "UPDATE sink SET more = 7;")
     with pytest.raises(MirrorError, match=r"written by an older ingestd .* updates it"):
         SqliteMirror.observe(path)
+    for _ in range(2):
+        mirror = SqliteMirror.open(path)
+        assert mirror.status.pending() == 3
+        mirror.close()
+        assert layout(path) == version + 2
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT more FROM sink").fetchall() == [(7,)]
+
+
+def test_a_migration_that_fails_leaves_the_file_unchanged(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(path)
+    version = layout(path)
+    with monkeypatch.context() as patch:
+        later_migrations(patch, "ALTER TABLE sink ADD COLUMN more INTEGER;", "UPDATE no_such_table SET more = 7;")
+        with pytest.raises(MirrorError, match="no_such_table"):
+            SqliteMirror.open(path)
+    assert layout(path) == version
+    mirror = SqliteMirror.open(path)
+    assert mirror.status.pending() == 3
+    mirror.close()
+
+
+def layout(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])

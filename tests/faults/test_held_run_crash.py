@@ -59,7 +59,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("run_finisher", "run_effect", "intake_store"):
-        monkeypatch.setattr(f"ingestd.mirror.sqlite.{module}.PAGE", 2)
+        monkeypatch.setattr(f"ingestd.mirror.sqlite.runs.{module}.PAGE", 2)
 
 
 def replace_and_approve(mirror: SqliteMirror) -> None:

@@ -93,8 +93,8 @@ def run(work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Callable[[
 def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state(
     template: Path, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", page)
-    monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", page)
+    monkeypatch.setattr("ingestd.mirror.sqlite.drift.drift_store._PAGE", page)
+    monkeypatch.setattr("ingestd.mirror.sqlite.rejections.rejected_store._PAGE", page)
     point, reached = 0, True
     while reached:
         point += 1
@@ -134,7 +134,7 @@ def older_state_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_after_a_crash_at_any_statement_the_next_process_resolves_the_doubt(
     older_state_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.drift.drift_store._PAGE", 1)
     # Opening the file and reading the source have sweeps of their own.
     first = point = die_at(
         older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, run(read_the_source)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 SMALL = {
     "sink": "as many as the configuration names",

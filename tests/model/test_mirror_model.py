@@ -34,7 +34,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.port import Claim, RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.former_values import KEPT as FORMER
+from ingestd.mirror.sqlite.entries.former_values import KEPT as FORMER
 from tests.support.scripted_source import Script, ScriptedConnector
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.patch = pytest.MonkeyPatch()
         for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART", "ABSENT_SECONDS"):
-            self.patch.setattr(f"ingestd.mirror.sqlite.pruner.{bound}", 0)
+            self.patch.setattr(f"ingestd.mirror.sqlite.runs.pruner.{bound}", 0)
         self.runner = asyncio.Runner()
         self.script = Script(deletes=deletes, batch_rows=batch_rows)  # type: ignore[arg-type]
         # With deletes only one partition, because the intake decides which of two owns a key.

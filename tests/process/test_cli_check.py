@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.daemon_process import ingestd, running_daemon, write_configuration
 from tests.support.document_server import DocumentServer
 
@@ -35,16 +34,15 @@ def test_a_failed_step_is_5_and_the_other_steps_run(tmp_path: Path) -> None:
     assert (only.returncode, len(only.stdout.splitlines())) == (0, 1)
 
 
-def test_an_older_state_file_is_a_notice_because_the_next_start_updates_it(tmp_path: Path) -> None:
+def test_an_empty_state_file_is_a_notice_because_the_next_start_creates_its_tables(tmp_path: Path) -> None:
     config = write_configuration(tmp_path, UNREACHABLE, {"upto": 3})
     state = tmp_path / "var/ingestd.db"
-    SqliteMirror.open(state).close()
-    with closing(sqlite3.connect(state)) as connection:
-        connection.execute("PRAGMA user_version = 4")
+    state.parent.mkdir()
+    state.touch()
     run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
     assert run.returncode == 0
     (line,) = [line for line in run.stdout.splitlines() if " state · " in line]
-    assert line.startswith(f"skipped state · usable: {state} was written by an older ingestd")
+    assert line.startswith(f"skipped state · usable: {state} is empty; the next 'ingestd run'")
 
 
 def test_it_runs_beside_the_daemon(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.daemon import machine_check
+from ingestd.commands import machine_check
+from ingestd.commands.machine_check import check_machine
 from ingestd.daemon.configuration import read_configuration
-from ingestd.daemon.machine_check import check_machine
 from tests.support.daemon_process import ingestd
 from tests.support.document_server import DocumentServer
 

@@ -20,7 +20,7 @@ import openpyxl
 import psycopg
 import pytest
 
-from ingestd.daemon.initial_configuration.sample import glob_of
+from ingestd.commands.initial_configuration.sample import glob_of
 from tests.support.daemon_process import environment
 from tests.support.postgres_databases import databases
 from tests.support.workspaced_process import WorkspaceService, new_key

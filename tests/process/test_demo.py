@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingestd.daemon.demo.samples import SAMPLES, drop
+from ingestd.commands.demo.samples import SAMPLES, drop
 from tests.support.daemon_process import ROOT
 
 COMMAND = [sys.executable, "-m", "ingestd", "demo"]

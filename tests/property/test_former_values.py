@@ -95,9 +95,9 @@ class TracedPipeline:
 @given(acts=ACTS, deletes=st.sampled_from(["keep", "remove"]))
 def test_the_former_values_are_those_of_a_dictionary(acts: list[Act], deletes: Literal["keep", "remove"]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ingestd.mirror.sqlite.former_values.KEPT", KEPT)
+        patch.setattr("ingestd.mirror.sqlite.entries.former_values.KEPT", KEPT)
         for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART"):
-            patch.setattr(f"ingestd.mirror.sqlite.pruner.{bound}", 0)
+            patch.setattr(f"ingestd.mirror.sqlite.runs.pruner.{bound}", 0)
         pipeline = TracedPipeline(Path(folder), deletes)
         try:
             with asyncio.Runner() as runner:

@@ -25,8 +25,8 @@ from ingestd.intake.entry_sorter import RANGES, EntrySorter
 from ingestd.intake.seen_records import SPILL_PARTS
 from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.entries.segments import encode
 from ingestd.mirror.sqlite.json_rows import json_rows
-from ingestd.mirror.sqlite.segments import encode
 from tests.support.scripted_source import Script, ScriptedConnector
 
 Rows = list[tuple[str, str]]

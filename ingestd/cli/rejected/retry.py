@@ -8,10 +8,10 @@ import click
 
 from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.cli.rejected.selection import all_option, require_explicit, with_selection
+from ingestd.commands.control_client import execute
 from ingestd.core.phrases import counted
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import RetryRejected
-from ingestd.daemon.control_client import execute
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.process.logs import configure_logs
 from ingestd.process.terminal_text import echo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-VERSION = 2
+VERSION = 1
 """Version of the protocol. A daemon that was started before an update may use another one."""
 
 LONGEST_LINE = 16 << 20

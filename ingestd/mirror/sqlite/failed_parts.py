@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
 
 
 class FailedPartStore:

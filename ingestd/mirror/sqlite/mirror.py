@@ -8,16 +8,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.connection import StateFile, open_read_only
-from ingestd.mirror.sqlite.cursor_store import CursorStore
-from ingestd.mirror.sqlite.delivery_store import DeliveryStore
-from ingestd.mirror.sqlite.drift_store import DriftStore
+from ingestd.mirror.sqlite.delivery.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift.drift_store import DriftStore
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
-from ingestd.mirror.sqlite.intake_store import IntakeStore
-from ingestd.mirror.sqlite.rejected_store import RejectedStore
-from ingestd.mirror.sqlite.sequence import SequenceFile
+from ingestd.mirror.sqlite.rejections.rejected_store import RejectedStore
+from ingestd.mirror.sqlite.runs.cursor_store import CursorStore
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile, open_read_only
+from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
 from ingestd.mirror.sqlite.status_store import Observer
 from ingestd.wire.writer import Writer
 

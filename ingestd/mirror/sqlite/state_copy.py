@@ -18,17 +18,17 @@ import polars as pl
 from ingestd.core.clock import Now
 from ingestd.core.record import Position
 from ingestd.mirror.port import HeldRun
-from ingestd.mirror.sqlite.claimed_segments import ClaimedSegments
-from ingestd.mirror.sqlite.connection import StateFile, copy_unlocked
-from ingestd.mirror.sqlite.entry_writer import compare_with_known, known_entries
-from ingestd.mirror.sqlite.failures import unopenable
-from ingestd.mirror.sqlite.held_runs import held_run
-from ingestd.mirror.sqlite.intake_store import IntakeStore
-from ingestd.mirror.sqlite.run_effect import PAGE, UNSTAGED
-from ingestd.mirror.sqlite.seen_hashes import SeenHashes, read_frames
-from ingestd.mirror.sqlite.segments import keys_of
-from ingestd.mirror.sqlite.snapshots import load_held_snapshot
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import compare_with_known, known_entries
+from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes, read_frames
+from ingestd.mirror.sqlite.entries.segments import keys_of
+from ingestd.mirror.sqlite.entries.snapshots import load_held_snapshot
+from ingestd.mirror.sqlite.runs.held_runs import held_run
+from ingestd.mirror.sqlite.runs.intake_store import IntakeStore
+from ingestd.mirror.sqlite.runs.run_effect import PAGE, UNSTAGED
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile, copy_unlocked
+from ingestd.mirror.sqlite.state_file.failures import unopenable
 
 ChangeKind: TypeAlias = Literal["created", "changed", "removed"]
 

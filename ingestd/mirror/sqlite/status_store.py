@@ -14,7 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.normal_form import nfc
 from ingestd.mirror.cursors import StoredCursor
 from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
 from ingestd.mirror.failed_parts import FailedPart
@@ -33,11 +32,12 @@ from ingestd.mirror.port import (
     SinkStatus,
 )
 from ingestd.mirror.rejections import Forgotten, RecordPage, Refusal, Rejection, Selection
-from ingestd.mirror.sqlite.cursor_store import read_cursors
-from ingestd.mirror.sqlite.former_values import read_former
-from ingestd.mirror.sqlite.held_runs import held_run
-from ingestd.mirror.sqlite.history import history, past_runs
-from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
+from ingestd.mirror.sqlite.entries.former_values import read_former
+from ingestd.mirror.sqlite.entries.ownership import unexplained_count, unexplained_counts, unexplained_page
+from ingestd.mirror.sqlite.rejections.rejected_rows import select_rejected
+from ingestd.mirror.sqlite.runs.cursor_store import read_cursors
+from ingestd.mirror.sqlite.runs.held_runs import held_run
+from ingestd.mirror.sqlite.runs.history import history, past_runs
 from ingestd.mirror.sqlite.sql import SQL
 
 _NOTICES = 5
@@ -310,17 +310,6 @@ class Observer:
                 yield self._connection
             finally:
                 self._connection.execute("ROLLBACK")
-
-
-def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) -> tuple[str, dict[str, object]]:
-    """Return the statement for the ids of a selection, and its parameters; ``limit`` -1: no limit."""
-    parameters: dict[str, object] = {
-        "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
-        "file": selection.file, "key": nfc(selection.key),
-    }  # fmt: skip
-    if not selection.ids:
-        return SQL["rejected_selected"], parameters
-    return SQL["rejected_selected_among"], parameters | {"ids": json.dumps(selection.ids)}
 
 
 def checked(row: Sequence[Any]) -> DriftStatus:

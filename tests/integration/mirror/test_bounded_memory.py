@@ -12,8 +12,8 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.pruner import RUNS_KEPT
-from ingestd.mirror.sqlite.snapshots import KEPT
+from ingestd.mirror.sqlite.entries.snapshots import KEPT
+from ingestd.mirror.sqlite.runs.pruner import RUNS_KEPT
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from importlib.resources import files
 from pathlib import Path
 
 import polars as pl
@@ -150,7 +149,7 @@ async def test_a_value_that_no_source_had_named_is_a_found_one(stage: FormerStag
 
 
 async def test_all_former_values_are_bounded(stage: FormerStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.former_values.AT_MOST", 20)
+    monkeypatch.setattr("ingestd.mirror.sqlite.entries.former_values.AT_MOST", 20)
     stage.script.deletes = "remove"
     for number in range(50):
         stage.script.write("p", [{"k": f"{number}-{row}", "v": "1"} for row in range(3)])
@@ -166,26 +165,3 @@ def test_a_first_load_stores_no_former_value(stage: FormerStage) -> None:
     stage.read("1")
     with closing(sqlite3.connect(stage.path)) as connection:
         assert connection.execute("SELECT count(*) FROM former").fetchone() == (0,)
-
-
-def test_a_state_file_of_the_release_before_gets_former_values_from_now_on(tmp_path: Path) -> None:
-    folder = files("ingestd.mirror.sqlite").joinpath("migrations")
-    path = tmp_path / "state.db"
-    with closing(sqlite3.connect(path)) as old:
-        for name in sorted(script.name for script in folder.iterdir() if script.name < "0009"):
-            old.executescript(folder.joinpath(name).read_text(encoding="utf-8"))
-        old.executescript("PRAGMA application_id = 1229866820; PRAGMA user_version = 8;")
-        with old:
-            old.execute("INSERT INTO sink (id, workspace, addressed_by, name) VALUES (1, 'w', 'label', 's')")
-            old.execute("INSERT INTO pipeline (id, name) VALUES (1, 'pipe')")
-            old.execute("INSERT INTO partition (id, pipeline, sink, name, digest) VALUES (1, 1, 1, 'p', '')")
-            old.execute("INSERT INTO run (id, partition, started, ended, created) VALUES (1, 1, 50, 51, 1)")
-            old.execute("INSERT INTO entry VALUES (1, 'a', '1', 'scalar', 0, 0, 1, 1, 7, 2)")
-    stage = FormerStage(path)
-    (origin,) = stage.mirror.status.origins("a")
-    assert (origin.value, origin.pending, origin.delivered_at) == ("1", False, None)
-    assert stage.former() == []
-    stage.read("2")
-    (former,) = stage.mirror.status.former_values("a")
-    assert (former.value, former.delivery, former.delivered_at, former.read_at) == ("1", "delivered", None, 50.0)
-    stage.mirror.close()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -122,47 +120,6 @@ def test_an_entry_and_its_rejection_are_found_by_any_form_of_the_key(flow: Flow)
 def test_both_forms_of_a_label_are_one_sink() -> None:
     one, other = (SinkNotation(workspace=form, label=form).address() for form in FORMS[0])
     assert one == other
-
-
-def test_a_state_file_with_other_forms_is_migrated(flow: Flow) -> None:
-    flow.read(("\u00e9", "1"), ("x", "2"))
-    flow.deliver()
-    flow.read(("\u00e9", "1"), ("x", "2"), ("y\u00e9", "3"), ("z", "4"))
-    flow.mirror.close()
-    with closing(sqlite3.connect(flow.path)) as connection:
-        rows = connection.execute("SELECT count(*), max(segment) FROM entry").fetchone()
-        assert rows[0] == 4
-        connection.executescript(
-            """
-            UPDATE entry SET key = replace(key, char(233), 'e' || char(769));
-            INSERT INTO entry (sink, key, value, data_type, segment, partition, run, row_hash)
-              SELECT sink, char(233), 'another', data_type, segment, partition, run, row_hash FROM entry WHERE value = '1';
-            UPDATE segment SET body = CAST(replace(CAST(body AS TEXT), char(233), 'e' || char(769)) AS BLOB);
-            DROP TABLE also_named;
-            PRAGMA user_version = 16;
-            """
-        )
-    flow.mirror = SqliteMirror.open(flow.path)
-    flow.deliver()
-    assert flow.service == {"\u00e9": "1", "x": "2", "y\u00e9": "3", "z": "4"}
-    assert flow.mirror.status.pending() == 0
-    flow.service["\u00e9"] = "another"  # the form that was written last
-    flow.read(("\u00e9", "1"), ("x", "2"), ("z", "4"))
-    flow.deliver()
-    assert flow.service == {"\u00e9": "1", "x": "2", "z": "4"}
-
-
-def test_conflicts_of_an_older_state_file_become_names(flow: Flow) -> None:
-    flow.mirror.intake.activate(["pipe", "other"])
-    flow.read(("a", "1"))
-    _read_other(flow, "a")
-    flow.mirror.close()
-    with closing(sqlite3.connect(flow.path)) as connection:
-        connection.executescript("DROP TABLE also_named; PRAGMA user_version = 16;")
-    flow.mirror = SqliteMirror.open(flow.path)
-    flow.mirror.intake.activate(["other"])
-    assert [one.value for one in flow.mirror.status.origins("a")] == ["2"]
-    assert flow.mirror.status.rejected() == 0
 
 
 def _read_other(flow: Flow, key: str) -> None:

@@ -15,7 +15,7 @@ from ingestd.core.record import Acknowledgement, Batch, Cursor, Partition
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.former_values import KEPT as FORMER
+from ingestd.mirror.sqlite.entries.former_values import KEPT as FORMER
 from ingestd.telemetry.catalogue.intake import ContentKnown
 from ingestd.telemetry.event import Event
 from tests.support.scripted_source import Script, ScriptedConnector
@@ -99,11 +99,11 @@ class ArchivingPipeline:
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ArchivingPipeline]]:
-    monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", 1)
-    monkeypatch.setattr("ingestd.mirror.sqlite.pruner.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_KEPT", RUNS_KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_APART", RUNS_APART)
+    monkeypatch.setattr("ingestd.mirror.sqlite.entries.snapshots.KEPT", KEPT)
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.run_finisher.RUNS_APART", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.pruner.KEPT", KEPT)
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.pruner.RUNS_KEPT", RUNS_KEPT)
+    monkeypatch.setattr("ingestd.mirror.sqlite.runs.pruner.RUNS_APART", RUNS_APART)
     worlds: list[ArchivingPipeline] = []
 
     def build(*, keeps: bool = False) -> ArchivingPipeline:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -255,24 +253,3 @@ def test_records_can_be_selected_by_file(records: RecordPipeline) -> None:
     records.read()
     names = {name: records.mirror.status.count(Selection(file=name)) for name in ("in/m.csv", "m.csv", "*.csv", "csv")}
     assert names == {"in/m.csv": 1, "m.csv": 1, "*.csv": 2, "csv": 0}
-
-
-def test_a_state_file_of_the_first_schema_keeps_its_rejections(tmp_path: Path) -> None:
-    script = files("ingestd.mirror.sqlite").joinpath("migrations", "0001_initial.sql").read_text(encoding="utf-8")
-    path = tmp_path / "old.db"
-    old = sqlite3.connect(path)
-    old.executescript(script + "PRAGMA application_id = 1229866820; PRAGMA user_version = 1;")
-    with old:
-        old.execute("INSERT INTO sink (id, workspace, addressed_by, name) VALUES (1, 'w', 'label', 's')")
-        old.execute("INSERT INTO pipeline (id, name) VALUES (1, 'pipe')")
-        old.execute("INSERT INTO partition (id, pipeline, sink, name, digest) VALUES (1, 1, 1, 'm.csv', '')")
-        row = "(5, 'record', 1, 1, 1, 3, 'No.', '{\"k\": \"\"}', 12.5)"
-        old.execute(
-            f"INSERT INTO rejected (id, subject, partition, run, sink, position, reason, record, at) VALUES {row}"
-        )
-    old.close()
-    mirror = SqliteMirror.open(path)
-    (one,) = mirror.status.selected(ALL, limit=9)
-    mirror.close()
-    assert (one.id, one.position, one.reason, one.record) == (5, 3, "No.", {"k": ""})
-    assert (one.at, one.last_at, one.times) == (12.5, 12.5, 1)

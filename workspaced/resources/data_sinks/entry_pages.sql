@@ -2,7 +2,7 @@
 -- The order of creation is that of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
 -- so that every database finds the same ones. With a search, a page passes over :walk entries at the most.
 -- A search of values compares keys, too, if :keys is 1. NULLS FIRST and LAST are
--- SQLite's own order; PostgreSQL knows by them which index is meant (migration 0009).
+-- SQLite's own order; PostgreSQL knows by them which index is meant.
 
 -- name: count
 -- For sinks of bounded size only.

@@ -1,7 +1,6 @@
 """The schema as numbered migration files, forward only, immutable once released.
 
-Each database has a folder; the same number is the same step in both. PostgreSQL begins with 0005, which has the schema that
-SQLite had at that step.
+Each database has a folder; the same number is the same step in both.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.errors import MirrorCorrupt
-from ingestd.mirror.sqlite.failures import ReadingConnection
+from ingestd.mirror.sqlite.state_file.failures import ReadingConnection
 
 STATEMENTS = 5_000
 CPYTHON_KEEPS = 250

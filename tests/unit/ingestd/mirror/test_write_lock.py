@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ingestd.mirror.sqlite.write_lock import WriteLock
+from ingestd.mirror.sqlite.state_file.write_lock import WriteLock
 
 
 def test_threads_get_the_lock_in_the_order_of_their_requests() -> None:

@@ -1,6 +1,0 @@
-"""`ingestd demo`: the daemon and the service on one machine, with sample files and a check of the entries."""
-
-from ingestd.daemon.demo.child import DemoFailed
-from ingestd.daemon.demo.walkthrough import run_demo
-
-__all__ = ["DemoFailed", "run_demo"]

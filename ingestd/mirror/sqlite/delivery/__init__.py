@@ -1,0 +1,1 @@
+"""What the lanes claim and acknowledge."""

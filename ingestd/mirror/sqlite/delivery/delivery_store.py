@@ -1,0 +1,382 @@
+"""The delivery's store: claims of pending entries, and their acknowledgement, release or rejection."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import msgspec
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.errors import MirrorFull
+from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
+from ingestd.mirror.sqlite.delivery.deferred import DeferredAcknowledgement, DeferredAcknowledgements
+from ingestd.mirror.sqlite.entries.adoption import adopt_entries, forget_entries
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, keys_of, live_body
+from ingestd.mirror.sqlite.rejections.rejected_rows import store_rejected_entries
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+from ingestd.mirror.sqlite.state_file.sequence import SequenceFile
+from ingestd.mirror.sqlite.threads import in_thread
+
+_PAGE = 10_000
+"""Entries adopted in one transaction; other writers can run between two."""
+
+
+class DeliveryStore:
+    """Implements `ingestd.mirror.port.Deliverable` over a state file.
+
+    Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
+    after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
+    recorded. ``announce`` is called with the id of a sink that the service lost: its entries are pending again.
+
+    On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
+    and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
+    rejected entries.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        *,
+        now: Callable[[], float],
+        claimed_segments: ClaimedSegments,
+        watched: set[int],
+        sequence: SequenceFile,
+        announce: Callable[[int], None],
+        on_written: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._state = state
+        self._now = now
+        self._claimed = claimed_segments
+        self._watched = watched
+        self._sequence = sequence
+        self._announce = announce
+        self.columns_of: ColumnsOf = lambda *_: ()
+        self._claiming = threading.Lock()
+        self._reader = state.reader()
+        self._reads = ThreadPoolExecutor(1, thread_name_prefix="mirror-claims")
+        self._writes = ThreadPoolExecutor(1, thread_name_prefix="mirror-acknowledge")
+        self._deferred = DeferredAcknowledgements(self._writes, on_written=on_written)
+
+    async def lanes(self) -> list[LaneState]:
+        """See `Deliverable.lanes`."""
+        return await in_thread(self._reads, self._lanes)
+
+    async def lane(self, sink: int) -> LaneState | None:
+        """See `Deliverable.lane`."""
+        return next(iter(await in_thread(self._reads, self._lanes, sink)), None)
+
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        """See `Deliverable.remember_sink`."""
+        await in_thread(self._writes, self._remember_sink, sink, workspace_id, sink_id, adopted)
+
+    async def forget_sink(self, sink: int, *, lost: str = "") -> bool:
+        """See `Deliverable.forget_sink`."""
+        return await in_thread(self._writes, self._forget_sink, sink, lost)
+
+    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        """See `Deliverable.adopt`."""
+        return await in_thread(self._writes, self._adopt, sink, entries)
+
+    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
+        """See `Deliverable.claim`."""
+        return await in_thread(self._reads, self._claim, sink, max_items, max_bytes)
+
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        """See `Deliverable.acknowledge`."""
+        await in_thread(self._writes, self._acknowledge, claim, attempt)
+
+    async def acknowledge_some(
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        rejected: Sequence[RejectedEntry] = (),
+        attempt: DeliveryAttempt | None = None,
+    ) -> None:
+        """See `Deliverable.acknowledge_some`."""
+        await in_thread(self._writes, self._acknowledge_some, claim, delivered, rejected, attempt)
+
+    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        """See `Deliverable.release`."""
+        segments = [part.segment for part in claim.parts]
+        try:
+            if attempt:
+                await self.note_attempt(claim.sink, attempt)
+        finally:
+            if self._deferred.holds(segments):
+                # Its delivered entries must not be claimed again before they are acknowledged.
+                release = DeferredAcknowledgement(write=lambda: self._release(segments), segments=segments)
+                await in_thread(self._writes, self._deferred.write_or_defer, release)
+            else:
+                self._release(segments)
+
+    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
+        """See `Deliverable.note_attempt`."""
+        await in_thread(self._writes, self._note, sink, attempt)
+
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        """See `Deliverable.note_blocker`."""
+        await in_thread(self._writes, self._note_blocker, sink, blocker)
+
+    def close(self) -> None:
+        """Finish the running work and end the threads. Acknowledgements without space are lost; their entries are sent again."""
+        self._deferred.stop()
+        self._writes.submit(_unless_full, self._deferred.write_all).result()
+        self._writes.shutdown()
+        self._reads.shutdown()
+        self._reader.close()
+
+    # ---------------------------------------------------------------------------------------- in the reading thread
+
+    def _lanes(self, sink: int | None = None) -> list[LaneState]:
+        return [
+            LaneState(
+                id=identity,
+                address=SinkAddress(workspace=workspace, by=by, name=name),
+                workspace_id=workspace_id,
+                sink_id=sink_id,
+                adopted=bool(adopted),
+                pending=pending,
+                claimed_before=self._sequence.claimed_before,
+            )
+            for identity, workspace, by, name, workspace_id, sink_id, adopted, pending in self._reader.execute(
+                *((SQL["lanes"],) if sink is None else (SQL["lane"], (sink,)))
+            )
+        ]
+
+    def _claim(self, sink: int, max_items: int, max_bytes: int) -> Claim | None:
+        chosen, is_complete = self._choose(sink, max_items, max_bytes)
+        self._sequence.hand_out(chosen)
+        parts = []
+        # Bodies are read after the segments are marked as claimed, so that later changes wait for this claim.
+        for segment, oldest in chosen.items():
+            part = self._part(sink, segment, max_items, max_bytes, oldest=oldest)
+            if part is None:
+                self._claimed.release([segment])
+            else:
+                parts.append(part)
+        is_complete = is_complete and len(parts) == len(chosen) and all(part.whole for part in parts)
+        return Claim(sink=sink, parts=tuple(parts), is_complete=is_complete) if parts else None
+
+    def _choose(self, sink: int, max_items: int, max_bytes: int) -> tuple[dict[int, int], bool]:
+        """Return the claimed segments, each with `ClaimPart.oldest`, and whether these are all of the sink."""
+        chosen: dict[int, int] = {}
+        is_complete = True
+        items, size, after = 0, 2, 0
+        with self._claiming:
+            # Segments of this claim do not block it: superseded items are left out of its bodies.
+            elsewhere = frozenset(self._claimed)
+            while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
+                for segment, live, length, over in rows:
+                    after = segment
+                    older = json.loads(over)
+                    if segment in elsewhere or not elsewhere.isdisjoint(older):
+                        is_complete = False
+                        continue
+                    if chosen and (items + live > max_items or size + length > max_bytes):
+                        return chosen, False
+                    if not self._claimed.claim(segment):
+                        is_complete = False
+                        continue  # the end of the batch announces its sink
+                    chosen[segment] = min((segment, *older))
+                    items, size = items + live, size + length
+        return chosen, is_complete
+
+    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int, *, oldest: int) -> ClaimPart | None:
+        row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
+        if row is None:
+            return None
+        kind, items, live, body = row
+        if live < items:
+            live, body = live_body(self._reader, sink, segment, body)
+        if not live:
+            return None
+        if live <= max_items and len(body) <= max_bytes:
+            return ClaimPart(segment=segment, kind=kind, items=live, body=body, oldest=oldest)
+        head: list[msgspec.Raw] = []
+        size = 2
+        for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
+            size += len(bytes(item)) + 1
+            if head and (len(head) == max_items or size > max_bytes):
+                break
+            head.append(item)
+        body = msgspec.json.encode(head)
+        return ClaimPart(segment=segment, kind=kind, items=len(head), body=body, oldest=oldest, whole=False)
+
+    def _release(self, segments: Iterable[int]) -> None:
+        with self._claiming:
+            self._claimed.release(segments)
+
+    # ---------------------------------------------------------------------------------------- in the writing thread
+
+    def _remember_sink(self, sink: int, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        self._deferred.write_all()
+        with self._state.writing() as connection:
+            earlier = self._sequence.is_earlier(sink_id)
+            was_adopted = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[0]
+            connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
+            if adopted and not was_adopted:
+                # Entries that a source names in a later pass are explained.
+                connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
+                connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+        if adopted:
+            self._sequence.add_sink(sink_id)
+
+    def _forget_sink(self, sink: int, lost: str) -> bool:
+        self._deferred.write_all()
+        with self._state.writing() as connection:
+            (remembered,) = connection.execute(SQL["sink_remembered"], (sink,)).fetchone()
+            if lost and remembered != lost:
+                return False
+            self._watched.discard(sink)
+            forget_entries(connection, sink)
+            connection.execute(SQL["sink_remember"], ("", "", 0, sink))
+        self._announce(sink)
+        return True
+
+    def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        self._deferred.write_all()
+        acknowledged = 0
+        for page in entries.iter_slices(_PAGE):
+            with self._state.writing() as connection:
+                acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed, at=self._now())
+        return acknowledged
+
+    def _acknowledge(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
+        # Without bodies, because the acknowledgement may have to wait in memory.
+        parts = [
+            _Delivered(
+                segment=part.segment,
+                whole=part.whole,
+                keys=keys_of(part.body) if part.kind == "delete" or not part.whole else (),
+            )
+            for part in claim.parts
+        ]
+        segments, at = [part.segment for part in parts], self._now()
+
+        def write() -> None:
+            with self._state.writing() as connection:
+                _note_delivered(connection, segments, at, attempt)
+                for part in parts:
+                    if not part.whole:
+                        self._acknowledge_keys(connection, claim_sink, [part.segment], part.keys)
+                        continue
+                    if part.keys:
+                        keys = json.dumps(part.keys)
+                        if claim_sink in self._watched:
+                            connection.execute(SQL["gone_part"], (claim_sink, keys))
+                        connection.execute(SQL["entries_delete_removed"], (claim_sink, part.segment, keys))
+                    connection.execute(SQL["segment_drop"], (part.segment,))
+                connection.execute(SQL["blocker_clear"], (claim_sink,))
+                self._add_attempt(connection, claim_sink, attempt)
+            self._release(segments)
+
+        claim_sink, count = claim.sink, sum(len(part.keys) for part in parts)
+        self._write_in_order(DeferredAcknowledgement(write=write, segments=segments, keys=count))
+
+    def _acknowledge_some(
+        self, claim: Claim, delivered: Sequence[str], rejected: Sequence[RejectedEntry], attempt: DeliveryAttempt | None
+    ) -> None:
+        sink, segments = claim.sink, [part.segment for part in claim.parts]
+        rejections = {entry.key: entry for entry in rejected}
+        keys, at = [*delivered, *rejections], self._now()
+
+        def write() -> None:
+            with self._state.writing() as connection:
+                if delivered:
+                    _note_delivered(connection, segments, at, attempt)
+                if rejections:
+                    origins = connection.execute(
+                        SQL["entries_origin"], (sink, json.dumps(list(rejections)), json.dumps(segments))
+                    ).fetchall()
+                    store_rejected_entries(
+                        connection, sink, self._now(), rejections, origins, columns_of=self.columns_of
+                    )
+                self._acknowledge_keys(connection, sink, segments, keys)
+                connection.execute(SQL["blocker_clear"], (sink,))
+                self._add_attempt(connection, sink, attempt)
+
+        self._write_in_order(DeferredAcknowledgement(write=write, segments=segments, keys=len(keys)))
+
+    def _write_in_order(self, acknowledgement: DeferredAcknowledgement) -> None:
+        try:
+            self._deferred.write_or_defer(acknowledgement)
+        except BaseException:
+            # Entries that could not be acknowledged are pending again and are sent again.
+            self._release(acknowledgement.segments)
+            raise
+
+    def _acknowledge_keys(
+        self, connection: sqlite3.Connection, sink: int, segments: Sequence[int], keys: Sequence[str]
+    ) -> None:
+        """Acknowledge entries of some segments, and delete the rows of removals."""
+        acknowledge_entries(connection, sink, keys, segments)
+        row = (sink, json.dumps(list(keys)))
+        if sink in self._watched:
+            connection.execute(SQL["gone_acknowledged"], row)
+        connection.execute(SQL["entries_delete_acknowledged"], row)
+
+    def _note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        _unless_full(lambda: self._write_blocker(sink, blocker))
+
+    def _write_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        with self._state.writing() as connection:
+            if blocker is None:
+                connection.execute(SQL["blocker_clear"], (sink,))
+            else:
+                row = (sink, blocker.standing, blocker.sentence, blocker.since, blocker.until)
+                connection.execute(SQL["blocker_note"], row)
+
+    def _note(self, sink: int, attempt: DeliveryAttempt) -> None:
+        _unless_full(lambda: self._write_attempt(sink, attempt))
+
+    def _write_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
+        with self._state.writing() as connection:
+            self._add_attempt(connection, sink, attempt)
+
+    def _add_attempt(self, connection: sqlite3.Connection, sink: int, attempt: DeliveryAttempt | None) -> None:
+        if attempt is None:
+            return
+        connection.execute(
+            SQL["attempt_add"],
+            (
+                sink,
+                self._now(),
+                attempt.operation,
+                attempt.items,
+                attempt.status,
+                attempt.milliseconds,
+                attempt.outcome,
+                attempt.sentence,
+            ),
+        )
+        connection.execute(SQL["attempt_prune"])
+
+
+class _Delivered(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a claim without its body. ``keys``: keys of removals, or of a part that the limits of the claim cut."""
+
+    segment: int
+    whole: bool
+    keys: Sequence[str]
+
+
+def _note_delivered(
+    connection: sqlite3.Connection, segments: Sequence[int], at: float, attempt: DeliveryAttempt | None
+) -> None:
+    operation, status = (attempt.operation, attempt.status) if attempt is not None else ("", None)
+    connection.execute(SQL["delivered_add"], (at, operation, status, json.dumps(list(segments))))
+
+
+def _unless_full(write: Callable[[], None]) -> None:
+    """Write optional data; skip it on a full disk."""
+    with suppress(MirrorFull):
+        write()

@@ -1,0 +1,1 @@
+"""Comparison of the entries with those of the service."""

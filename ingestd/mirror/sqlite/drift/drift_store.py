@@ -1,0 +1,384 @@
+"""The store of drift checks: comparison of sinks with the mirror, findings, repair and adoption."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
+
+import msgspec
+import polars as pl
+from msgspec.structs import replace
+
+from ingestd.mirror.drift import DriftReaction, DriftStatus, RemoveUnexplained
+from ingestd.mirror.sqlite.drift.comparison import Comparison
+from ingestd.mirror.sqlite.entries.adoption import keep_as_delivered, queue_again
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, Removed, remove_entries, write_rows
+from ingestd.mirror.sqlite.entries.former_values import keep_former, keep_found
+from ingestd.mirror.sqlite.entries.ownership import unexplained_of
+from ingestd.mirror.sqlite.entries.segments import queue
+from ingestd.mirror.sqlite.entries.snapshots import load_snapshot
+from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+from ingestd.mirror.sqlite.status_store import checked
+from ingestd.mirror.sqlite.threads import in_thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PAGE = 5_000
+
+_NAMED = {
+    "key": str, "what": str, "value": str, "data_type": str, "partition": int,
+    "row_hash": int,
+    "found": str, "found_type": str,
+}  # fmt: skip
+_ADDED = {"key": str, "value": str, "data_type": str}
+
+
+class _Check(msgspec.Struct, frozen=True, kw_only=True):
+    sink: int
+    comparison: Comparison
+
+
+class DriftStore:
+    """Implements `ingestd.mirror.drift.DriftKeeper` over a state file.
+
+    ``opened``: the replayable partitions that the sources have named since the start. ``watched``: the sinks of running checks,
+    shared with the delivery, which removes a sink that the service has lost.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        *,
+        now: Callable[[], float],
+        claimed_segments: ClaimedSegments,
+        opened: Collection[int],
+        watched: set[int],
+        announce: Callable[[int], None],
+    ) -> None:
+        self._state = state
+        self._now = now
+        self._claimed = claimed_segments
+        self._opened = opened
+        self._watched = watched
+        self._announce = announce
+        self._ids = count(1)
+        self._checks: dict[int, _Check] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mirror-drift")
+
+    async def begin_check(self, sink: int) -> int:
+        """See `DriftKeeper.begin_check`."""
+        return await self._in(self._begin, sink)
+
+    async def show(self, check: int, entries: pl.DataFrame) -> None:
+        """See `DriftKeeper.show`."""
+        await self._in(self._checks[check].comparison.show, entries)
+
+    async def end_check(
+        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
+    ) -> DriftStatus:
+        """See `DriftKeeper.end_check`."""
+        return await self._in(self._end, check, unexplained, doubt)
+
+    async def abandon_check(self, check: int, failure: str) -> None:
+        """See `DriftKeeper.abandon_check`."""
+        await self._in(self._abandon, check, failure)
+
+    async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
+        """See `DriftKeeper.repair`."""
+        return await self._in(self._repair, sink, pipelines, remove_added)
+
+    async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
+        """See `DriftKeeper.adopt_drift`."""
+        return await self._in(self._adopt, sink, pipelines)
+
+    def close(self) -> None:
+        """Finish the running work and close unfinished checks."""
+        self._thread.shutdown()
+        for check in self._checks.values():
+            check.comparison.close()
+
+    # ------------------------------------------------------------------------------------------------ in the thread
+
+    async def _in(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_thread(self._thread, call, *args, **kwargs)
+
+    def _begin(self, sink: int) -> int:
+        self._in_windows(sink, "gone", "gone_clear")
+        with self._state.writing() as connection:
+            newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
+            held = [segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))]
+            # Within the transaction, so that no acknowledged removal is missed.
+            self._watched.add(sink)
+        check = next(self._ids)
+        comparison = Comparison(self._state.reader(), sink=sink, newest=newest, held=held)
+        self._checks[check] = _Check(sink=sink, comparison=comparison)
+        return check
+
+    def _end(self, check: int, unexplained: RemoveUnexplained, doubt: bool) -> DriftStatus:
+        """Store the result of a check, one page in each transaction; the last transaction makes the check valid.
+
+        Each page is compared with the mirror as it is in that transaction. After a crash the next check replaces the findings
+        and repeats the rest.
+        """
+        ended = self._checks.pop(check)
+        sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
+        try:
+            counts = comparison.compare()
+            at = self._now()
+            try:
+                self._keep_findings(sink, comparison, at)
+                self._in_windows(sink, "dropped", "dropped_forget")
+                if doubt:
+                    repaired = self._end_doubt(sink)
+                swept = self._sweep(sink, comparison.unexplained(unexplained))
+                numbers = {
+                    "entries": counts.entries,
+                    "added": counts.added,
+                    "changed": counts.changed,
+                    "removed": counts.removed,
+                    "unexplained": comparison.unexplained_count(),
+                }
+                with self._watching(sink) as connection:
+                    connection.execute(SQL["drift_checked"], {"sink": sink, "at": at, **numbers})
+                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    self._watched.discard(sink)
+            except _SinkLost:
+                with self._state.writing() as connection:
+                    connection.execute(SQL["drift_failed"], (sink, self._now(), _LOST))
+                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+        finally:
+            self._watched.discard(sink)
+            comparison.close()
+        self._in_windows(sink, "gone", "gone_clear")
+        return replace(status, swept=swept, repaired=repaired)
+
+    @contextmanager
+    def _watching(self, sink: int) -> Iterator[sqlite3.Connection]:
+        """Open a write transaction for a sink that is being checked.
+
+        Raises:
+            _SinkLost: the service has lost the sink since the check began.
+        """
+        with self._state.writing() as connection:
+            if sink not in self._watched:
+                raise _SinkLost
+            yield connection
+
+    def _in_windows(
+        self, sink: int, table: Literal["drift", "dropped", "gone"], statement: str, **parameters: object
+    ) -> None:
+        """Execute a statement for all keys of a sink in a table, one page of keys in each transaction."""
+        after = ""
+        while True:
+            with self._state.writing() as connection:
+                until = connection.execute(SQL[f"{table}_until"], (sink, after, _PAGE)).fetchone()[0]
+                if until is None:
+                    return
+                connection.execute(SQL[statement], {"sink": sink, "after": after, "until": until, **parameters})
+            after = until
+
+    def _keep_findings(self, sink: int, comparison: Comparison, at: float) -> None:
+        """Replace the findings of the earlier check; entries that no source has named follow the service."""
+        for page in pages(comparison.findings(), _PAGE):
+            with self._watching(sink) as connection:
+                connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
+        self._in_windows(sink, "drift", "drift_over", at=at)
+        for changed in pages(comparison.changed_unnamed(), _PAGE):
+            with self._watching(sink) as connection:
+                connection.executemany(
+                    SQL["unnamed_follow"], ((value, kind, sink, key) for value, kind, key in changed)
+                )
+        for vanished in pages(comparison.vanished_unnamed(), _PAGE):
+            with self._watching(sink) as connection:
+                connection.executemany(SQL["unnamed_vanished"], ((sink, key) for (key,) in vanished))
+
+    def _end_doubt(self, sink: int) -> int:
+        """Send again the entries that the sources confirm, if the sink is in doubt; return their number.
+
+        A sink is in doubt after its state file was replaced by an older one. If the partition of a value is gone from the source
+        (an archived file), the value may be older than the service's; it remains a finding. Keys unknown to this state file may
+        come from the newer one.
+        """
+        with self._watching(sink) as connection:
+            if connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is None:
+                return 0
+            # First, so that no key of the newer state file counts as unexplained before the sources are read again.
+            connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
+            connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+            names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])
+        repaired = self._send_again(sink, names, confirmed=True)
+        self._for_added(sink, keep_as_delivered)
+        self._in_windows(sink, "drift", "drift_forget_added")
+        with self._watching(sink) as connection:
+            connection.execute(SQL["doubt_over"], (sink,))
+        return repaired
+
+    def _sweep(self, sink: int, keys: Iterable[str]) -> int:
+        """Make the removal of unexplained entries pending, except of those that a source has named meanwhile."""
+        swept = 0
+        for page in pages(keys, _PAGE):
+            with self._watching(sink) as connection:
+                still = unexplained_of(connection, sink, page)
+                removed = (
+                    remove_entries(
+                        connection,
+                        still,
+                        sink=sink,
+                        partition=ADOPTED,
+                        run=0,
+                        claimed_segments=self._claimed,
+                        at=self._now(),
+                        any_partition=True,
+                    )
+                    if still
+                    else Removed(removed=0, updated=0)
+                )
+            if removed.removed or removed.updated:
+                self._announce(sink)
+            swept += removed.removed
+        return swept
+
+    def _abandon(self, check: int, failure: str) -> None:
+        ended = self._checks.pop(check)
+        ended.comparison.close()
+        with self._state.writing() as connection:
+            self._watched.discard(ended.sink)
+            connection.execute(SQL["drift_failed"], (ended.sink, self._now(), failure))
+        self._in_windows(ended.sink, "gone", "gone_clear")
+
+    def _repair(self, sink: int, pipelines: Collection[str], remove_added: bool) -> int:
+        repaired = self._send_again(sink, json.dumps(list(pipelines)), confirmed=False)
+        return repaired + self._for_added(sink, self._remove_again) if remove_added else repaired
+
+    def _remove_again(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+        keep_found(connection, page.select("key", "value", "data_type"), sink=sink, at=self._now(), ending="removed")
+        gone = page.with_columns(
+            pl.lit(None, dtype=pl.String).alias("value"),
+            pl.lit(0).alias("row_hash"),
+            pl.lit(None, dtype=pl.Int64).alias("position"),
+        )
+        for segment, piece in queue(connection, sink=sink, partition=ADOPTED, kind="delete", entries=gone, over={}):
+            write_rows(connection, piece, sink=sink, segment=segment, removed=True, partition=ADOPTED, run=0)
+        _set_reaction(connection, sink, "removed again", page)
+
+    def _send_again(self, sink: int, names: str, *, confirmed: bool) -> int:
+        """Queue the differing entries of some pipelines. Return their number.
+
+        ``confirmed``: only entries with a record that the sources still have.
+        """
+        repaired = 0
+        snapshots: dict[int, pl.Series | None] = {}
+
+        def send(connection: sqlite3.Connection, sink: int, found: pl.DataFrame) -> None:
+            nonlocal repaired
+            page = self._confirmed(connection, found, snapshots) if confirmed else found
+            changed = page.filter(pl.col("what") == "changed")
+            foreign = changed.select("key", pl.col("found").alias("value"), pl.col("found_type").alias("data_type"))
+            keep_found(connection, foreign, sink=sink, at=self._now())
+            queue_again(connection, sink, "update", changed)
+            queue_again(connection, sink, "create", page.filter(pl.col("what") == "removed"))
+            _set_reaction(connection, sink, "sent again", page)
+            repaired += page.height
+
+        self._for_named(sink, names, send)
+        return repaired
+
+    def _for_named(self, sink: int, names: str, do: _Do) -> int:
+        """Call ``do`` for the findings in some pipelines' entries; return their number. See `_for_pages`."""
+        return self._for_pages(sink, lambda after: ("drift_named", (sink, names, after, _PAGE)), _NAMED, do)
+
+    def _for_added(self, sink: int, do: _Do) -> int:
+        """Call ``do`` for added keys that no source has named since; return their number. See `_for_pages`."""
+
+        def typed(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+            do(connection, sink, page.with_columns(pl.col("data_type").fill_null("")))
+
+        return self._for_pages(sink, lambda after: ("drift_added", (sink, after, _PAGE)), _ADDED, typed)
+
+    def _for_pages(
+        self, sink: int, ask: Callable[[str], tuple[str, tuple[object, ...]]], schema: Mapping[str, type], do: _Do
+    ) -> int:
+        """Call ``do`` for all findings without a reaction, by key, one page in each transaction.
+
+        Other writers can run between two pages; obsolete findings are skipped. After a crash, the rest still has no reaction.
+        """
+        count, after = 0, ""
+        while True:
+            with self._state.writing() as connection:
+                statement, parameters = ask(after)
+                rows = connection.execute(SQL[statement], parameters).fetchall()
+                if not rows:
+                    return count
+                do(connection, sink, pl.DataFrame(rows, schema=schema, orient="row"))
+            self._announce(sink)
+            count, after = count + len(rows), rows[-1][0]
+
+    def _confirmed(
+        self, connection: sqlite3.Connection, page: pl.DataFrame, snapshots: dict[int, pl.Series | None]
+    ) -> pl.DataFrame:
+        """Return the entries of replayable partitions named since the start, with a record in the last whole reading.
+
+        ``snapshots``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
+        """
+        kept = []
+        for (partition,), group in page.group_by("partition", maintain_order=True):
+            identity = int(str(partition))
+            if identity not in self._opened:
+                continue
+            if identity not in snapshots:
+                read_whole = connection.execute(SQL["partition_read_whole"], (identity,)).fetchone()[0]
+                snapshots[identity] = (
+                    load_snapshot(connection, identity).reinterpret(signed=True) if read_whole else None
+                )
+            hashes = snapshots[identity]
+            kept.append(group if hashes is None else group.filter(pl.col("row_hash").is_in(hashes.implode())))
+        return pl.concat(kept) if kept else page.clear()
+
+    def _adopt(self, sink: int, pipelines: Collection[str]) -> int:
+        adopted = self._for_named(sink, json.dumps(list(pipelines)), self._adopt_named)
+        return adopted + self._for_added(sink, _adopt_added)
+
+    def _adopt_named(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+        keep_former(
+            connection,
+            page["key"].to_list(),
+            sink=sink,
+            run=0,
+            at=self._now(),
+            ending="adopted",
+            claimed_segments=self._claimed,
+        )
+        changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
+        connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
+        removed = page.filter(pl.col("what") == "removed")["key"]
+        connection.executemany(SQL["entries_adopt_removal"], ((sink, key) for key in removed))
+        _set_reaction(connection, sink, "adopted", page)
+
+
+_Do: TypeAlias = "Callable[[sqlite3.Connection, int, pl.DataFrame], None]"
+"""Changes the mirror for a page of findings of a sink, inside a write transaction."""
+
+
+def _adopt_added(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+    keep_as_delivered(connection, sink, page)
+    _set_reaction(connection, sink, "adopted", page)
+
+
+class _SinkLost(Exception):
+    """The service has lost the sink that is being checked."""
+
+
+def _set_reaction(connection: sqlite3.Connection, sink: int, reaction: DriftReaction, page: pl.DataFrame) -> None:
+    connection.execute(SQL["drift_set_reaction"], (reaction, sink, json.dumps(page["key"].to_list())))
+
+
+_LOST = "The service lost the sink during the check; all its entries are sent again."

@@ -1,0 +1,88 @@
+"""Adoption of the existing entries of a sink, and recovery after the service lost a sink."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+
+import polars as pl
+
+from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, known_entries, write_rows
+from ingestd.mirror.sqlite.entries.former_values import keep_found
+from ingestd.mirror.sqlite.entries.segments import acknowledge_entries, leave, queue
+from ingestd.mirror.sqlite.sql import SQL
+
+_PAGE = 50_000
+
+
+def adopt_entries(
+    connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: ClaimedSegments, at: float
+) -> int:
+    """Compare the service's entries (key, value, data_type) with the mirror. Return the number of those already delivered.
+
+    ``at``: now.
+    """
+    found = entries.unique(subset="key", keep="last").sort("key")
+    joined = found.join(
+        known_entries(connection, sink, found["key"].to_list()), on="key", how="left", maintain_order="left"
+    )
+    # Entries that no source has named follow the service, also when the sink is read again.
+    unnamed = joined.filter(
+        pl.col("partition").is_null() | ((pl.col("partition") == ADOPTED) & pl.col("kind").is_null())
+    )
+    if unnamed.height:
+        keep_as_delivered(connection, sink, unnamed)
+    pending = joined.filter(
+        pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(claimed_segments))
+    )
+    equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
+    delivered = pending.filter(equal.fill_null(value=False))
+    acknowledge_entries(connection, sink, delivered["key"].to_list(), delivered["segment"].unique().to_list())
+    differing = pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create"))
+    keep_found(connection, differing.select("key", "value", "data_type"), sink=sink, at=at)
+    _make_updates(connection, sink, differing)
+    return delivered.height
+
+
+def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
+    """Make all desired entries of the sink pending again, as creates, and delete the pending removals."""
+    connection.execute(SQL["sink_forget_segments"], (sink,))
+    connection.execute(SQL["sink_forget_removed"], (sink,))
+    connection.execute(SQL["sink_forget_adopted"], (sink,))
+    connection.execute(SQL["rejected_of_sink"], (sink,))
+    after = ""
+    while rows := connection.execute(SQL["sink_page"], (sink, after, _PAGE)).fetchall():
+        page = pl.DataFrame(rows, schema=_PAGED, orient="row")
+        queue_again(connection, sink, "create", page)
+        after = rows[-1][0]
+
+
+def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """Store entries (key, value, data_type) of the service that no source has named."""
+    rows = entries.select(
+        "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
+    )
+    write_rows(connection, rows, sink=sink, segment=0, removed=False, partition=ADOPTED, run=0)
+
+
+def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """Turn pending creates of keys that the service already has into updates with the mirror's value."""
+    wanted = entries.select(
+        "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment", "partition"
+    )
+    queue_again(connection, sink, "update", wanted)
+    leave(connection, Counter(entries["segment"].to_list()))
+
+
+def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
+    """Point entries (key, value, data_type, partition) to new segments, separately for each partition."""
+    for (partition,), group in entries.group_by("partition", maintain_order=True):
+        queued = queue(connection, sink=sink, partition=int(str(partition)), kind=kind, entries=group, over={})
+        for segment, piece in queued:
+            connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
+
+
+_PAGED = {"key": str, "value": str, "data_type": str, "partition": int}

@@ -1,0 +1,566 @@
+"""Writes desired entries: new, changed and equal ones, and the owner of each key."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby, islice, repeat
+
+import msgspec
+import polars as pl
+
+from ingestd.core.deadband import is_within_band
+from ingestd.mirror.former_values import Ending
+from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.former_values import keep_former
+from ingestd.mirror.sqlite.entries.ownership import explaining_partitions
+from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
+from ingestd.mirror.sqlite.entries.segments import leave, queue
+from ingestd.mirror.sqlite.entries.shared_keys import (
+    Name,
+    add_names,
+    by_reading,
+    describe_conflicts,
+    drop_conflicts,
+    drop_names,
+    keep_names,
+    keys_lacking,
+    names_of,
+)
+from ingestd.mirror.sqlite.sql import SQL
+
+_KNOWN = {
+    "key": str,
+    "old_value": str,
+    "old_type": str,
+    "segment": int,
+    "removed": int,
+    "partition": int,
+    "old_run": int,
+    "old_hash": int,
+    "old_position": str,
+    "kind": str,
+    "last_read": str,
+}
+
+_NAME = ("key", "value", "data_type", "row_hash", "position")
+
+_ROWS = 100
+"""Rows of one statement; measured: more are not faster (decision record 0026)."""
+
+_ROW = "(?1, ?2, ?3, ?4, ?5, ?, ?, ?, ?, ?)"
+_INSERT, _WRITE = (
+    (SQL[name], SQL[name].replace(_ROW, ", ".join([_ROW] * _ROWS))) for name in ("entries_insert", "entries_write")
+)
+
+ADOPTED = 0
+"""The partition of entries that were found in the service and that no source has named yet."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of writing some entries.
+
+    ``replaced``: former row hashes of entries that now come from another record of the same partition. ``replaced_before``: those
+    of them that an earlier run has written. ``moved``: an entry of the partition now comes from a record with another key.
+    ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries that were not written
+    because another active pipeline owns them.
+    """
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    replaced: pl.Series = msgspec.field(default_factory=lambda: pl.Series("old_hash", [], dtype=pl.Int64))
+    replaced_before: pl.Series = msgspec.field(default_factory=lambda: pl.Series("old_hash", [], dtype=pl.Int64))
+    moved: bool = False
+    took_over: bool = False
+    foreign: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changed(self) -> int:
+        """The number of entries that became pending."""
+        return self.created + self.updated
+
+
+def write_entries(
+    connection: sqlite3.Connection,
+    entries: pl.DataFrame,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    pipeline: str,
+    claimed_segments: ClaimedSegments,
+    at: float,
+    ending: Ending = "replaced",
+    repeated: RepeatedKeys | None = None,
+    fresh: bool = False,
+    dated: bool = False,
+    succeeds: bool = False,
+    ended_by: int | None = None,
+) -> Written:
+    """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
+
+    A value within the dead-band (column ``deadband``, if there is one) of the mirror's value is not sent: the entry keeps its
+    value, and ``last_read`` is the new one.
+
+    ``claimed_segments``: the segments in open claims. ``at``: now. ``ending``: why a value that differs ends.
+    ``dated``: an equal entry gets this run and position, so that they show which record was the last.
+    ``repeated`` notes the keys with different values. ``fresh``: the keys are probably new, so no search precedes the insertion.
+    ``succeeds``: the owners of the entries no longer name them. ``ended_by``: the run that ends former values; None: ``run``.
+    """
+    location = {"sink": sink, "partition": partition, "run": run}
+    inserted = fresh and _insert(connection, entries, **location)
+    known = None if inserted else _known(connection, sink, entries)
+    if known is None:
+        if not inserted:
+            _store(connection, entries, "create", **location, claimed_segments=claimed_segments)
+        _resolve(connection, sink, partition, entries)  # a rejected removal has no row
+        return Written(created=entries.height)
+    claimed_segments.keep_unclaimed(_pending_segments(known))
+    joined = entries.join(known, on="key", how="left", maintain_order="left")
+    own = pl.col("partition") == partition
+    exists = (pl.col("removed") == 0).fill_null(value=False)
+    has_others = bool(known.filter((pl.col("removed") == 0) & (pl.col("partition") != partition)).height)
+    others = joined.filter(exists & ~own) if has_others else joined.clear()
+    owners = _owners_of(connection, others, sink=sink, pipeline=pipeline, succeeds=succeeds)
+    if owners.theirs.height:
+        joined = joined.join(owners.theirs.select("key"), on="key", how="anti", maintain_order="left")
+    joined = compare_with_known(connection, sink, joined)
+    is_taken = exists & pl.col("partition").is_in(owners.unexplained)
+    lacking: list[str] = []
+    if owners.unexplained and (taken := joined.filter(is_taken & pl.col("equal"))["key"].to_list()):
+        lacking = keys_lacking(connection, sink, taken)
+        joined = joined.with_columns(pl.col("equal") & ~pl.col("key").is_in(lacking))
+    same, changed = joined.filter("equal"), joined.filter(~pl.col("equal"))
+    if repeated is not None:
+        repeated.note_changed(connection, run, sink, changed.filter(exists))
+    has_keys = joined["position"].dtype == pl.String  # and not row numbers
+    moves = pl.col("old_position").ne_missing(pl.col("position")) if has_keys else pl.lit(value=False)
+    touched = same.filter(own & ((pl.col("old_hash") != pl.col("row_hash")) | moves))
+    _set_records(connection, sink, touched, same.filter(pl.col("last_read").ne_missing(pl.col("within"))))
+    if not succeeds:
+        _begin_again(connection, sink, owners.unexplained)
+    named = None
+    if has_others:
+        named = _share(connection, owners, same.filter(exists & ~own), changed.filter(exists & ~own), **location)
+    if has_others or dated:
+        # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
+        _set_owner(connection, same.filter(is_taken | (own & pl.lit(dated))), **location)
+    elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
+    connection.executemany(
+        SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
+    )
+    ended = changed.filter(pl.col("partition").is_not_null() & ~pl.col("key").is_in(lacking))["key"].to_list()
+    keep_former(
+        connection,
+        ended,
+        sink=sink,
+        run=run if ended_by is None else ended_by,
+        at=at,
+        ending=ending,
+        claimed_segments=claimed_segments,
+    )
+    _store_changed(connection, changed, **location, claimed_segments=claimed_segments)
+    _resolve(connection, sink, partition, changed)
+    hashes = ["old_hash", "old_run", "row_hash"]
+    of_partition = [one[hashes] for one in (touched, changed.filter(exists & own), named) if one is not None]
+    replaced = pl.concat(of_partition).filter(pl.col("old_hash") != pl.col("row_hash"))
+    created = changed.filter(pl.col("partition").is_null()).height
+    return Written(
+        created=created,
+        updated=changed.height - created,
+        unchanged=same.height,
+        replaced=replaced["old_hash"],
+        replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
+        moved=bool(joined.filter(exists & own & moves).height or (named is not None and named.filter(moves).height)),
+        took_over=has_others and bool(changed.filter(exists & ~own).height),
+        foreign=owners.conflicts(),
+    )
+
+
+def keep_entries(
+    connection: sqlite3.Connection, named: pl.DataFrame, *, sink: int, partition: int, run: int
+) -> Written:
+    """Note that rejected records name entries: those of the partition keep their values and belong to these records now.
+
+    So do the names of the partition for entries of others.
+    """
+    rejected = named.filter(pl.col("value").is_null())
+    records = (rejected[name] for name in ("row_hash", "position"))
+    rows = zip(*records, repeat(sink), rejected["key"], repeat(partition), strict=False)
+    connection.executemany(SQL["also_named_set_record"], rows)
+    kept = find_kept(connection, named, sink=sink, partition=partition)
+    columns = (kept[name] for name in ("row_hash", "position"))
+    connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), kept["key"], strict=False))
+    replaced = kept.filter(pl.col("old_hash") != pl.col("row_hash"))
+    return Written(
+        replaced=replaced["old_hash"],
+        replaced_before=replaced.filter(pl.col("old_run") != run)["old_hash"],
+        moved=bool(kept["moves"].any()),
+    )
+
+
+def find_kept(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int) -> pl.DataFrame:
+    """Return those of ``entries`` without values that the partition has from another record, with the columns of ``_KNOWN``.
+
+    ``moves``: that record had another position that is a key.
+    """
+    named = entries.filter(pl.col("value").is_null())
+    known = known_entries(connection, sink, named["key"].to_list())
+    has_keys = named["position"].dtype == pl.String  # and not row numbers
+    moves = pl.col("old_position").ne_missing(pl.col("position")) if has_keys else pl.lit(value=False)
+    joined = named.join(known, on="key", how="inner").with_columns(moves.alias("moves"))
+    own = (pl.col("partition") == partition) & (pl.col("removed") == 0)
+    return joined.filter(own & ((pl.col("old_hash") != pl.col("row_hash")) | pl.col("moves")))
+
+
+def compare_with_known(connection: sqlite3.Connection, sink: int, joined: pl.DataFrame) -> pl.DataFrame:
+    """Return entries, joined with `known_entries`, with two more columns.
+
+    ``equal``: the entry need not be sent. ``within``: its value, if that differs from the mirror's within the dead-band.
+    """
+    exists = (pl.col("partition").is_not_null() & (pl.col("removed") == 0)).fill_null(value=False)
+    alike = (exists & (pl.col("old_type") == pl.col("data_type"))).fill_null(value=False)
+    equal = (alike & (pl.col("old_value") == pl.col("value"))).fill_null(value=False)
+    joined = joined.with_columns(equal.alias("equal"), pl.lit(None, dtype=pl.String).alias("within"))
+    if "deadband" not in joined.columns:
+        return joined
+    near = {
+        key: value
+        for key, value, sent, band in joined.filter(alike & ~pl.col("equal") & pl.col("deadband").is_not_null())
+        .select("key", "value", "old_value", "deadband")
+        .iter_rows()
+        if sent is not None and value is not None and is_within_band(sent, value, band)
+    }
+    if near and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
+        # The service does not have the mirror's value of an entry that it rejected.
+        for (key,) in connection.execute(SQL["rejected_entries_of_keys"], (sink, json.dumps(list(near)))):
+            near.pop(key, None)
+    if not near:
+        return joined
+    within = pl.col("key").replace_strict(near, default=None, return_dtype=pl.String)
+    return joined.with_columns(within.alias("within")).with_columns(
+        (pl.col("equal") | pl.col("within").is_not_null()).alias("equal")
+    )
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of entries with a pending removal, and of those that got the value of another partition that names them."""
+
+    removed: int
+    updated: int
+
+
+def remove_entries(
+    connection: sqlite3.Connection,
+    keys: list[str],
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    claimed_segments: ClaimedSegments,
+    at: float,
+    any_partition: bool = False,
+) -> Removed:
+    """Make the removal of those ``keys`` (sorted) pending that belong to the partition and that no other one names.
+
+    ``any_partition``: also remove keys of other partitions. ``at``: now.
+    """
+    known = known_entries(connection, sink, keys)
+    claimed_segments.keep_unclaimed(_pending_segments(known))
+    if any_partition:
+        _begin_again(connection, sink, set(known.filter(pl.col("removed") == 0)["partition"]))
+    gone = (
+        known.filter((pl.lit(any_partition) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
+        .select(
+            "key",
+            pl.lit(None, dtype=pl.String).alias("value"),
+            pl.col("old_type").alias("data_type"),
+            pl.col("old_hash").alias("row_hash"),
+            pl.lit(None, dtype=pl.Int64).alias("position"),
+            pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"),
+        )
+        .sort("key")
+    )
+    passed, updated = pass_on(
+        connection,
+        gone["key"].to_list(),
+        sink=sink,
+        partition=partition,
+        ended_by=run,
+        claimed_segments=claimed_segments,
+        at=at,
+    )
+    if passed:
+        gone = gone.filter(~pl.col("key").is_in(passed))
+    keep_former(
+        connection,
+        gone["key"].to_list(),
+        sink=sink,
+        run=run,
+        at=at,
+        ending="removed",
+        claimed_segments=claimed_segments,
+    )
+    _store(connection, gone, "delete", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
+    _resolve(connection, sink, partition, gone)
+    return Removed(removed=gone.height, updated=updated)
+
+
+def pass_on(
+    connection: sqlite3.Connection,
+    keys: Sequence[str],
+    *,
+    sink: int,
+    partition: int,
+    ended_by: int,
+    claimed_segments: ClaimedSegments,
+    at: float,
+) -> tuple[list[str], int]:
+    """Pass entries that their ``partition`` no longer names to other partitions that do; return their keys.
+
+    ``keys`` are sorted; ``partition`` 0: no source explains their entries. Another partition of the same pipeline precedes those
+    of other pipelines, and of several the one that was read last. The second result is the number of entries that became
+    pending. Partitions that name a key again only if they are configured again are then read from their start.
+    """
+    names = names_of(connection, sink, keys, partition) if keys else []
+    if not names:
+        return [], 0
+    chosen: dict[str, Name] = {}
+    for name in names:
+        if name.is_read and name.partition != partition:
+            chosen.setdefault(name.key, name)
+    unread = [name for name in names if name.key not in chosen]
+    _begin_again(connection, sink, {name.partition for name in unread if name.partition != partition})
+    for name, entries in by_reading([*chosen.values(), *unread]):
+        drop_names(connection, sink, name.partition, entries["key"].to_list())
+    # Partitions of one pipeline do not conflict.
+    owned = [name for name in names if name.key in chosen and name.pipeline == chosen[name.key].pipeline]
+    for name, entries in by_reading(owned):
+        drop_conflicts(connection, sink, name.partition, entries["key"].to_list())
+    updated = 0
+    for name, entries in by_reading(list(chosen.values())):
+        written = write_entries(
+            connection,
+            entries,
+            sink=sink,
+            partition=name.partition,
+            run=name.run,
+            pipeline=name.pipeline,
+            claimed_segments=claimed_segments,
+            at=at,
+            succeeds=partition != ADOPTED,
+            ended_by=ended_by,
+        )
+        updated += written.changed
+    describe_conflicts(connection, sink, sorted(chosen))
+    return sorted(chosen), updated
+
+
+def end_inactive_conflicts(connection: sqlite3.Connection) -> None:
+    """Delete the conflicts of pipelines that are not configured now, and their names of these keys."""
+    found = connection.execute(SQL["conflicts_of_inactive"]).fetchall()
+    for (sink, partition), rows in groupby(found, key=lambda row: row[:2]):
+        drop_names(connection, sink, partition, [key for *_, key in rows])
+        _begin_again(connection, sink, {partition})
+
+
+def _begin_again(connection: sqlite3.Connection, sink: int, partitions: Iterable[int]) -> None:
+    """Have partitions that lost entries be read from their start if they are configured again.
+
+    Their records may be unchanged, so that only a whole reading claims the entries back.
+    """
+    connection.executemany(SQL["partition_lost_entries"], [(partition, sink) for partition in sorted(partitions)])
+
+
+def _insert(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int, run: int) -> bool:
+    """Insert and queue entries; return False and change nothing if the mirror has one of the keys."""
+    connection.execute("SAVEPOINT fresh")
+    try:
+        pieces = queue(connection, sink=sink, partition=partition, kind="create", entries=entries, over={})
+        for segment, piece in pieces:
+            write_rows(
+                connection, piece, sink=sink, segment=segment, removed=False, partition=partition, run=run, is_new=True
+            )
+    except sqlite3.IntegrityError:
+        connection.execute("ROLLBACK TO fresh")
+        connection.execute("RELEASE fresh")
+        return False
+    connection.execute("RELEASE fresh")
+    return True
+
+
+def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the mirror's rows of the keys; None if there are none, which one range query shows at a first load."""
+    keys = entries["key"]
+    if not connection.execute(SQL["keys_in_range"], (sink, keys[0], keys[-1])).fetchone():
+        return None
+    known = known_entries(connection, sink, keys.to_list())
+    return known if known.height else None
+
+
+def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) -> pl.DataFrame:
+    """Return the mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null if nothing is pending."""
+    rows = connection.execute(SQL["entries_of_keys"], (json.dumps(keys), sink)).fetchall()
+    return pl.DataFrame(rows, schema=_KNOWN, orient="row")
+
+
+def _pending_segments(known: pl.DataFrame) -> set[int]:
+    kinds, segments = known["kind"].to_list(), known["segment"].to_list()
+    return {segment for segment, kind in zip(segments, kinds, strict=True) if kind is not None}
+
+
+def write_rows(
+    connection: sqlite3.Connection,
+    entries: pl.DataFrame,
+    *,
+    sink: int,
+    segment: int,
+    removed: bool,
+    partition: int,
+    run: int,
+    is_new: bool = False,
+) -> None:
+    """Insert or replace rows: key, value, data_type, row_hash (Int64), position. ``is_new``: insert only.
+
+    Raises:
+        sqlite3.IntegrityError: a key that should be new has a row.
+    """
+    columns = [entries[name].to_list() for name in _NAME]
+    fixed = (sink, segment, int(removed), partition, run)
+    one, many = _INSERT if is_new else _WRITE
+    whole = entries.height - entries.height % _ROWS
+    values = chain.from_iterable(zip(*columns, strict=False))
+    for _ in range(0, whole, _ROWS):
+        connection.execute(many, [*fixed, *islice(values, _ROWS * len(columns))])
+    connection.executemany(one, [fixed + row for row in zip(*(column[whole:] for column in columns), strict=False)])
+
+
+class _Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """The other owners of some entries.
+
+    ``theirs``: the entries of other pipelines, which keep them; ``pipelines``: these pipelines, by partition. ``removes``:
+    partitions of this pipeline with removal of vanished records. ``unexplained``: owners that no longer name anything.
+    """
+
+    theirs: pl.DataFrame
+    pipelines: Mapping[int, str]
+    removes: Sequence[int]
+    unexplained: Sequence[int]
+
+    def conflicts(self) -> tuple[tuple[str, str], ...]:
+        """Return key and pipeline of each of ``theirs``."""
+        return tuple((key, self.pipelines[one]) for key, one in self.theirs.select("key", "partition").iter_rows())
+
+
+def _owners_of(
+    connection: sqlite3.Connection, others: pl.DataFrame, *, sink: int, pipeline: str, succeeds: bool
+) -> _Owners:
+    """Return who owns ``others``: entries of other partitions, joined with `known_entries`."""
+    if not others.height:
+        return _Owners(theirs=others, pipelines={}, removes=(), unexplained=())
+    partitions = others["partition"].unique().to_list()
+    explained = {} if succeeds else explaining_partitions(connection, sink, partitions)
+    pipelines = {one: found.pipeline for one, found in explained.items() if found.pipeline != pipeline}
+    return _Owners(
+        theirs=others.filter(pl.col("partition").is_in(list(pipelines))),
+        pipelines=pipelines,
+        removes=[one for one, found in explained.items() if found.removes and one not in pipelines],
+        unexplained=[one for one in partitions if one not in explained],
+    )
+
+
+def _share(
+    connection: sqlite3.Connection,
+    owners: _Owners,
+    same: pl.DataFrame,
+    changed: pl.DataFrame,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+) -> pl.DataFrame:
+    """Store who names the keys that more than one partition names.
+
+    ``same``: equal entries of other owners, which keep them if they still name them. ``changed``: entries of other owners that
+    the partition will own. Return the entries that the partition has named before as one of several; see `add_names`.
+    """
+    named, left = pl.col("partition").is_in(owners.removes), pl.col("partition").is_in(owners.unexplained)
+    if kept := changed.filter(named)["key"].to_list():
+        keep_names(connection, sink, kept)
+    if owned := [*kept, *same.filter(left)["key"], *changed.filter(left)["key"]]:
+        drop_names(connection, sink, partition, owned)
+    added = pl.concat([one.select(_NAME) for one in (owners.theirs, same.filter(named))])
+    return add_names(connection, added, sink=sink, partition=partition, run=run)
+
+
+def _set_records(connection: sqlite3.Connection, sink: int, touched: pl.DataFrame, reread: pl.DataFrame) -> None:
+    """Store other records of equal entries (``touched``), and values within the dead-band that were read (``reread``)."""
+    if touched.height:
+        columns = (touched[name] for name in ("row_hash", "position"))
+        connection.executemany(SQL["entries_set_record"], zip(*columns, repeat(sink), touched["key"], strict=False))
+    connection.executemany(SQL["entries_set_read"], zip(reread["within"], repeat(sink), reread["key"], strict=False))
+
+
+def _set_owner(connection: sqlite3.Connection, entries: pl.DataFrame, *, sink: int, partition: int, run: int) -> None:
+    """Make equal entries those of the partition, the run and their records."""
+    columns = (entries[name] for name in ("row_hash", "position"))
+    fixed = (repeat(partition), repeat(run), repeat(sink))
+    connection.executemany(SQL["entries_set_owner"], zip(*columns, *fixed, entries["key"], strict=False))
+
+
+def _store_changed(
+    connection: sqlite3.Connection,
+    changed: pl.DataFrame,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    claimed_segments: ClaimedSegments,
+) -> None:
+    """Write and queue entries that must be sent; ``changed`` are joined with `known_entries`."""
+    # A pending create remains a create. The service knows every other entry that has a row in the mirror.
+    is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
+    pending = changed.with_columns(
+        pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"), is_new.alias("new")
+    )
+    parts: dict[Kind, pl.DataFrame] = {"create": pending.filter("new"), "update": pending.filter(~pl.col("new"))}
+    for kind, part in parts.items():
+        if part.height:
+            _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
+
+
+def _store(
+    connection: sqlite3.Connection,
+    entries: pl.DataFrame,
+    kind: Kind,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    claimed_segments: ClaimedSegments,
+) -> None:
+    """Write rows and queue them; remove pending ones from their older segments."""
+    lost = Counter(entries["segment"].drop_nulls().to_list()) if "segment" in entries.columns else Counter[int]()
+    over: dict[int, list[int]] = {}
+    if lost:
+        rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
+        for segment, text in rows:
+            older = json.loads(text)
+            # The oldest one stays, because a request with it may still take effect (`ClaimPart.oldest`).
+            over[segment] = [one for one in older if one in claimed_segments or one == min(older)]
+    for segment, piece in queue(connection, sink=sink, partition=partition, kind=kind, entries=entries, over=over):
+        write_rows(
+            connection, piece, sink=sink, segment=segment, removed=kind == "delete", partition=partition, run=run
+        )
+    leave(connection, lost)
+
+
+def _resolve(connection: sqlite3.Connection, sink: int, partition: int, changed: pl.DataFrame) -> None:
+    """Delete the rejections of changed entries: the service has not seen their new values yet. Key conflicts remain."""
+    if changed.height and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
+        keys = json.dumps(changed["key"].to_list())
+        connection.execute(SQL["rejected_keys"], {"sink": sink, "partition": partition, "keys": keys})

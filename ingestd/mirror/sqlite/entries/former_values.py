@@ -1,0 +1,69 @@
+"""Former values of entries; see `ingestd.mirror.former_values`.
+
+A value is stored when it ends, in the transaction of the change. So first loads and unchanged entries cost nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+import polars as pl
+
+from ingestd.mirror.former_values import Ending, FormerValue
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.sql import SQL
+
+KEPT = 10
+"""Former values of each entry."""
+
+AT_MOST = 1_000_000
+"""Former values of all entries. The oldest ones are deleted, also those of removed entries."""
+
+
+def keep_former(
+    connection: sqlite3.Connection,
+    keys: Sequence[str],
+    *,
+    sink: int,
+    run: int,
+    at: float,
+    ending: Ending,
+    claimed_segments: ClaimedSegments,
+) -> None:
+    """Store the present values of ``keys`` (unique, sorted) before they change. Keys without an entry are ignored."""
+    if not keys:
+        return
+    listed, claimed = json.dumps(list(keys)), json.dumps(list(claimed_segments))
+    row = {"sink": sink, "keys": listed, "claimed": claimed, "run": run, "at": at, "ending": ending}
+    connection.execute(SQL["former_keep"], row)
+    _drop_beyond(connection, sink, listed)
+
+
+def keep_found(
+    connection: sqlite3.Connection, found: pl.DataFrame, *, sink: int, at: float, ending: Ending = "overwritten"
+) -> None:
+    """Store values of the service (unique key, value, data_type) that the daemon overwrites or removes."""
+    if not found.height:
+        return
+    rows = found.select("key", "value", pl.col("data_type").fill_null("")).iter_rows()
+    connection.executemany(SQL["former_add_found"], ((sink, *row, at, ending) for row in rows))
+    _drop_beyond(connection, sink, json.dumps(found["key"].to_list()))
+
+
+def read_former(connection: sqlite3.Connection, key: str) -> list[FormerValue]:
+    """See `ingestd.mirror.former_values.FormerValueReader.former_values`."""
+    return [
+        FormerValue(
+            workspace=row[0], sink=row[1], value=row[2], data_type=row[3], pipeline=row[4] or "", partition=row[5] or "",
+            position=row[6], run=row[7], read_at=row[8], delivery=row[9], delivered_at=row[10], ended_at=row[11],
+            ended_by=row[12], ending=row[13],
+        )
+        for row in connection.execute(SQL["former_of_key"], (key,))
+    ]  # fmt: skip
+
+
+def _drop_beyond(connection: sqlite3.Connection, sink: int, keys: str) -> None:
+    connection.execute(SQL["former_drop_beyond"], {"sink": sink, "keys": keys, "kept": KEPT})
+    connection.execute(SQL["former_drop_oldest"], (AT_MOST,))

@@ -1,0 +1,1 @@
+"""Rejections: stored, selected, retried and dropped."""

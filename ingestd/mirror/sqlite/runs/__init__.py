@@ -1,0 +1,1 @@
+"""Runs: readings of partitions, from the first batch to the acknowledgement."""

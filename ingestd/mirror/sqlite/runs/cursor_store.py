@@ -1,0 +1,45 @@
+"""The cursors of partitions in the state file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from ingestd.core.record import Cursor
+from ingestd.mirror.cursors import StoredCursor
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+
+
+class CursorStore:
+    """Implements `ingestd.mirror.cursors.CursorKeeper` over a state file."""
+
+    def __init__(self, state: StateFile) -> None:
+        self._state = state
+
+    def set_cursor(self, pipeline: str, partition: str, cursor: Cursor | None) -> bool:
+        """See `CursorKeeper.set_cursor`."""
+        row = {
+            "pipeline": pipeline,
+            "partition": partition,
+            "cursor": json.dumps(dict(cursor)) if cursor is not None else None,
+        }
+        with self._state.writing() as connection:
+            connection.execute(SQL["cursor_of_held_forget"], row)
+            return connection.execute(SQL["cursor_set"], row).rowcount > 0
+
+
+def read_cursors(connection: sqlite3.Connection, pipeline: str, partitions: Sequence[str]) -> list[StoredCursor]:
+    """See `CursorReader.cursors`."""
+    rows = connection.execute(SQL["cursors_of"], {"pipeline": pipeline, "names": json.dumps(list(partitions))})
+    return [
+        StoredCursor(
+            partition=name,
+            cursor=json.loads(cursor) if cursor is not None else None,
+            at=at,
+            pending=pending,
+            rejected=rejected,
+        )
+        for name, cursor, at, pending, rejected in rows
+    ]

@@ -1,0 +1,164 @@
+"""The rows of held runs. The functions run inside the transactions of their callers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from ingestd.core.errors import RunNotHeld
+from ingestd.core.guard import RunEffect
+from ingestd.core.record import Cursor
+from ingestd.mirror.port import Amendment, HeldRun, Removal
+from ingestd.mirror.sqlite.entries.snapshots import digest_of, store_held_snapshot
+from ingestd.mirror.sqlite.runs.run_writer import RunState
+from ingestd.mirror.sqlite.sql import SQL
+
+
+class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a complete reading ended, and why its caller holds it; see `Intake.finish_run`.
+
+    ``seen``: the row hashes; ``sections``: their sections, see `ingestd.mirror.port.Snapshot`.
+    """
+
+    cursor: Cursor
+    seen: pl.Series | None
+    deletes: Removal
+    partial: bool = False
+    reasons: tuple[str, ...] = ()
+    amendment: Amendment | None = None
+    sections: pl.DataFrame | None = None
+
+
+class KnownHold(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of a partition's held run.
+
+    ``same_mapping``: the partition's mapping is still the one of the run. ``current``: no partition of the pipeline has changed
+    entries since.
+    """
+
+    run: int
+    state: str
+    since: float
+    content: str
+    cursor: Cursor
+    retries: int
+    same_mapping: bool
+    current: bool
+
+
+def hold_of(connection: sqlite3.Connection, partition: int) -> KnownHold | None:
+    """Return the held, approved or discarded run of a partition."""
+    row = connection.execute(SQL["held_of_partition"], (partition,)).fetchone()
+    if row is None:
+        return None
+    run, state, since, content, cursor, retries, same, current = row
+    return KnownHold(
+        run=run,
+        state=state,
+        since=since,
+        content=content,
+        cursor=json.loads(cursor),
+        retries=retries,
+        same_mapping=bool(same),
+        current=bool(current),
+    )
+
+
+def decision_about(known: KnownHold | None, seen: pl.Series | None) -> str | None:
+    """Return the state of the held run with the content of this reading, or None.
+
+    A held run is only the same if its entries would be the same.
+    """
+    if known is None or seen is None or not known.same_mapping or (known.state == "held" and not known.current):
+        return None
+    return known.state if known.content == digest_of(seen) else None
+
+
+def hold(
+    connection: sqlite3.Connection,
+    run: RunState,
+    end: EndOfRun,
+    *,
+    effect: RunEffect,
+    reasons: tuple[str, ...],
+    now: float,
+) -> HeldRun:
+    """Hold a staged run in the place of the partition's held one."""
+    known = hold_of(connection, run.partition)
+    drop_hold(connection, run.partition)
+    row = {
+        "run": run.id,
+        "partition": run.partition,
+        "since": known.since if known is not None and known.state != "discarded" else now,
+        "reasons": json.dumps(reasons),
+        "content": digest_of(end.seen) if end.seen is not None else "",
+        "cursor": json.dumps(end.cursor),
+        "deletes": end.deletes,
+        "whole": int(run.whole),
+        "partial": int(end.partial),
+        "remapped": int(run.remapped),
+        "mapped": run.mapped,
+        "retries": run.retries,
+        "created": effect.created,
+        "updated": effect.updated,
+        "removed": effect.removed,
+    }
+    connection.execute(SQL["held_add"], row)
+    if end.seen is not None:
+        store_held_snapshot(connection, run.id, end.seen)
+    return read_hold(connection, run.id)
+
+
+def drop_hold(connection: sqlite3.Connection, partition: int) -> int | None:
+    """Delete the partition's held run with its entries; return its number if it was neither approved nor discarded."""
+    row = connection.execute(SQL["held_drop"], (partition,)).fetchone()
+    if row is None:
+        return None
+    run, state = row
+    drop_content(connection, run)
+    return int(run) if state == "held" else None
+
+
+def drop_content(connection: sqlite3.Connection, run: int) -> None:
+    """Delete the entries and the row hashes of a held run."""
+    for statement in ("staging_clear", "held_snapshot_clear"):
+        connection.execute(SQL[statement], (run,))
+
+
+def read_hold(connection: sqlite3.Connection, run: int) -> HeldRun:
+    """Return a held, approved or discarded run.
+
+    Raises:
+        RunNotHeld: there is no such run; the message names the run that replaced it.
+    """
+    row = connection.execute(SQL["held_read"], (run,)).fetchone()
+    if row is not None:
+        return held_run(row)
+    later = connection.execute(SQL["held_after"], (run,)).fetchone()
+    if later is not None and later[0] > run:
+        raise RunNotHeld(
+            f"Run {run} is not held any more: the source was read again, and run {later[0]} replaced it. 'ingestd status' shows "
+            f"why run {later[0]} is held."
+        )
+    raise RunNotHeld(f"Run {run} is not held. 'ingestd status' lists the held runs.")
+
+
+def held_run(row: tuple[Any, ...]) -> HeldRun:
+    """Return the value of a row of ``held_read`` or ``held_list``."""
+    run, pipeline, partition, since, reasons, state, records, created, updated, removed = row
+    return HeldRun(
+        run=run,
+        pipeline=pipeline,
+        partition=partition,
+        since=since,
+        reasons=tuple(json.loads(reasons)),
+        state=state,
+        records=records,
+        created=created,
+        updated=updated,
+        removed=removed,
+    )

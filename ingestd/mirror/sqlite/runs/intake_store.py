@@ -1,0 +1,505 @@
+"""The intake's store: partitions, runs and batches. A batch and its cursor are committed in one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.guard import Guard
+from ingestd.core.record import Acknowledgement, Cursor, Deletes, Partition, Position, Reject
+from ingestd.mirror.port import (
+    Amendment,
+    HeldRun,
+    PartitionState,
+    Removal,
+    RetriedRecord,
+    RunSummary,
+    Snapshot,
+    WriteBatch,
+)
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import ADOPTED, end_inactive_conflicts, pass_on
+from ingestd.mirror.sqlite.entries.ownership import note_sources, rename_pipelines
+from ingestd.mirror.sqlite.entries.shared_keys import describe_conflicts, freed_keys, keys_in_conflict
+from ingestd.mirror.sqlite.entries.snapshots import load_sections, load_snapshot
+from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.rejections.rejected_rows import (
+    drop_read_again,
+    store_rejected_partition,
+    store_rejected_records,
+)
+from ingestd.mirror.sqlite.runs.acknowledgement import acknowledgement_of, resolve
+from ingestd.mirror.sqlite.runs.held_runs import EndOfRun, hold_of
+from ingestd.mirror.sqlite.runs.history import content_before
+from ingestd.mirror.sqlite.runs.pruner import Pruner
+from ingestd.mirror.sqlite.runs.retried_records import RetriedRecords
+from ingestd.mirror.sqlite.runs.run_effect import PAGE
+from ingestd.mirror.sqlite.runs.run_finisher import RunFinisher
+from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+
+_PARTITIONS = 1_000
+"""Maximum number of partitions that are read in one transaction."""
+
+
+_SMALL = 200
+"""Up to this number, plain Python is faster than a query of polars."""
+
+
+_Row: TypeAlias = tuple[Any, ...]
+
+
+class IntakeStore:
+    """Implements `ingestd.mirror.port.Intake` over a state file; its methods may be called from several threads.
+
+    ``opened``: the replayable partitions that the sources have named since the start.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        *,
+        now: Callable[[], float],
+        claimed_segments: ClaimedSegments,
+        opened: set[int],
+        announce: Callable[[int], None],
+    ) -> None:
+        self._state = state
+        self._opened = opened
+        self._now = now
+        self._claimed = claimed_segments
+        self._announce = announce
+        self._to_announce: set[int] = set()
+        self._writer = RunWriter(now=now, claimed_segments=claimed_segments, announce=self._announce_durable)
+        self._finisher = RunFinisher(
+            state, self._writer, now=now, claimed_segments=claimed_segments, announce=self._announce_durable
+        )
+        self._retry = RetriedRecords(self._writer, now=now)
+        self._runs: dict[int, RunState] = {}
+        self._retries: dict[int, int] = {}
+        self._changes_at_pass: dict[tuple[str, bool], int] = {}
+        self._changes_untouched: dict[str, int] = {}
+        """`StateFile.changes` when a pass of a pipeline was noted, and when none of its partitions was touched."""
+        self._pruner = Pruner(state, now=now)
+        with state.writing() as connection:
+            for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
+                connection.execute(SQL[statement])
+
+    def activate(
+        self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]:
+        """Activate the configured pipelines at start; entries of all other pipelines may be taken over.
+
+        ``sources``: by name, a digest of each pipeline's source and sink. A pipeline that is configured under another name keeps
+        its state. Return the renamed ones as pairs of former and present name.
+        """
+        with self._state.writing() as connection:
+            renamed, sinks = self._configure(connection, pipelines, sources or {})
+            # Runs that are open at start were interrupted.
+            connection.execute(SQL["runs_interrupted"])
+            connection.execute(SQL["staging_clear_all"])
+            connection.execute(SQL["refusals_forget"])
+        for sink in sinks:
+            self._announce(sink)
+        return renamed
+
+    def reconfigure(
+        self, pipelines: Collection[str], *, sources: Mapping[str, str], ended: Collection[str]
+    ) -> list[tuple[str, str]]:
+        """Do what `activate` does at a start with these pipelines, while some of them read. No pipeline of ``ended`` reads."""
+        with self._state.writing() as connection:
+            renamed, sinks = self._configure(connection, pipelines, sources)
+            names = json.dumps([*ended, *(name for _, name in renamed)])
+            self._opened.difference_update(one for (one,) in connection.execute(SQL["partitions_of"], (names,)))
+        for sink in sinks:
+            self._announce(sink)
+        return renamed
+
+    def _configure(
+        self, connection: sqlite3.Connection, pipelines: Collection[str], sources: Mapping[str, str]
+    ) -> tuple[list[tuple[str, str]], set[int]]:
+        """Make ``pipelines`` the active ones; return the renamed ones, and the sinks with new pending entries."""
+        renamed = rename_pipelines(connection, sources)
+        connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
+        names = json.dumps(sorted(pipelines))
+        connection.execute(SQL["pipeline_activate"], (names, names))
+        note_sources(connection, sources)
+        # Another pipeline names these keys, too: they become its entries, without a reading of its source.
+        sinks: set[int] = set()
+        for sink, keys in freed_keys(connection):
+            for page in pages(keys, PAGE):
+                _, updated = pass_on(
+                    connection, page, sink=sink, partition=ADOPTED, ended_by=0, claimed_segments=self._claimed, at=self._now()
+                )  # fmt: skip
+                sinks |= {sink} if updated else set()
+        end_inactive_conflicts(connection)
+        if renamed:
+            for sink, keys in keys_in_conflict(connection):
+                describe_conflicts(connection, sink, keys)
+        return renamed, sinks
+
+    @contextmanager
+    def batch(self, pipeline: str) -> Iterator[WriteBatch]:
+        """See `Intake.batch`."""
+        sinks: set[int] = set()
+        try:
+            with self._finisher.ending(pipeline), self._claimed_until_commit() as written:
+                self._to_announce = sinks
+                yield written
+        finally:
+            for sink in sinks:
+                self._announce(sink)
+
+    @contextmanager
+    def _claimed_until_commit(self) -> Iterator[WriteBatch]:
+        with ExitStack() as undo, self._state.batch() as written:
+            undo.enter_context(self._claimed.batch())
+            yield written
+
+    def _announce_durable(self, sink: int) -> None:
+        """Announce pending entries: those of a batch at its end, because the delivery can't see them before."""
+        if self._state.in_batch:
+            self._to_announce.add(sink)
+        else:
+            self._announce(sink)
+
+    def known_cursor(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> Cursor | None:
+        """See `Intake.known_cursor`."""
+        of_sink = (sink.workspace, sink.by, sink.name)
+        with self._state.writing() as connection:
+            row = connection.execute(SQL["partition_cursor"], (pipeline, partition, digest, *of_sink)).fetchone()
+        return json.loads(row[0]) if row is not None and row[0] is not None else None
+
+    def open_partition(self, pipeline: str, partition: Partition, sink: SinkAddress, digest: str) -> PartitionState:
+        """See `Intake.open_partition`."""
+        address = (sink.workspace, sink.by, sink.name)
+        with self._state.writing() as connection:
+            (sink_id,) = _get_or_create(connection, "sink_id", address, "sink_ensure", address)
+            pipeline_id, changes = _get_or_create(
+                connection, "pipeline_get", (pipeline,), "pipeline_ensure", (pipeline,)
+            )
+            row = _get_or_create(
+                connection,
+                "partition_get",
+                (pipeline_id, partition.name),
+                "partition_ensure",
+                (pipeline_id, sink_id, partition.name),
+            )
+            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired, *kind = (
+                row
+            )
+            if kind != (present := _kind(partition)):
+                connection.execute(SQL["partition_set_kind"], (*present, identity))
+            if gone is not None:
+                connection.execute(SQL["partition_is_back"], (identity,))
+            # The cursor covers the retries requested until now.
+            self._retries[identity] = retries
+            if (at_sink, known_digest) != (sink_id, digest):
+                restarted = {"sink": sink_id, "digest": digest, "partition": identity}
+                connection.execute(SQL["partition_restart"], restarted)
+                connection.execute(SQL["also_named_elsewhere"], (identity, sink_id))
+                connection.execute(SQL["snapshot_clear"], (identity,))
+                cursor, valid_through, repeats = None if partition.replayable else cursor, -1, 0
+            if retired:
+                connection.execute(SQL["partition_in_use"], (identity,))
+            current = valid_through == changes
+            known = hold_of(connection, identity)
+        if partition.replayable:
+            # A queue is named, too, but has no record again: it confirms no value.
+            self._opened.add(identity)
+        token = json.loads(cursor) if cursor is not None else None
+        return PartitionState(
+            id=identity,
+            name=partition.name,
+            cursor=token,
+            current=current,
+            snapshot=partial(self._snapshot, identity) if current and not repeats else None,
+            repeats=bool(repeats),
+            awaiting=token if awaiting else None,
+            withheld=known.cursor if known and known.same_mapping and known.retries == retries else None,
+        )
+
+    def begin_run(
+        self, partition: int, *, snapshot: bool, whole: bool, guard: Guard | None = None, can_hold: bool = False
+    ) -> int:
+        """See `Intake.begin_run`."""
+        with self._state.writing() as connection:
+            run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
+            connection.execute(SQL["staging_clear_partition"], (partition,))
+            pipeline, sink, repeats, remapped, was_read, exact = connection.execute(
+                SQL["partition_context"], (partition,)
+            ).fetchone()
+            if not was_read:  # there is nothing to compare with
+                guard = None
+            has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
+        # This run supersedes one that could neither finish nor fail because the disk was full.
+        self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
+        self._runs[run] = RunState(
+            id=run,
+            partition=partition,
+            pipeline=pipeline,
+            sink=sink,
+            snapshot=snapshot,
+            whole=whole,
+            staged=snapshot and bool(repeats or remapped or guard or can_hold),
+            remapped=bool(remapped),
+            has_rejected=has_rejected,
+            retries=self._retries.get(partition, 0),
+            guard=guard or (Guard() if can_hold else None) if snapshot else None,
+            only_guarded=snapshot and not (repeats or remapped),
+            repeated_keys=self._finisher.repeated_keys(partition),
+            positions_exact=bool(exact),
+            fresh=not was_read,
+        )
+        return run
+
+    def commit(
+        self,
+        run: int,
+        *,
+        entries: pl.DataFrame,
+        records: int,
+        rejects: Sequence[tuple[Reject, int | None]],
+        cursor: Cursor,
+        facts: Mapping[str, str],
+        resolved: Sequence[str] = (),
+    ) -> int:
+        """See `Intake.commit`."""
+        current = self._runs[run]
+        if entries["value"].null_count():  # of equal keys, one with a value wins
+            entries = pl.concat(
+                [entries.filter(pl.col("value").is_null()), entries.filter(pl.col("value").is_not_null())]
+            )
+        ordered = _by_key(entries)
+        unique = ordered
+        if ordered["key"].n_unique() < ordered.height:
+            unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
+        signed = unique["row_hash"].cast(pl.Int64, wrap_numerical=True)
+        unique = unique.clone().replace_column(unique.get_column_index("row_hash"), signed)
+        current.mapped += entries.height
+        if unique.height < entries.height:
+            current.repeats = True
+            if current.snapshot:
+                current.repeated_keys.note_commit(ordered)
+        changed = 0
+        # The cursor of a snapshot moves at the end of its run, so only the last page must be in the transaction of the rejects.
+        while current.snapshot and unique.height > PAGE:
+            with self._state.writing() as connection:
+                written = self._writer.write_or_stage(connection, current, unique[:PAGE])
+                self._writer.count(connection, current, written)
+            changed += self._writer.note_written(current, written)
+            unique = unique[PAGE:]
+        with self._state.writing() as connection:
+            written = self._writer.write_or_stage(connection, current, unique)
+            if resolved:
+                resolve(connection, current.pipeline, resolved)
+            location = self._writer.location(current)
+            if current.has_rejected and not current.snapshot:
+                drop_read_again(connection, location, current.retries, unique["row_hash"].unique().to_list())
+            store_rejected_records(connection, location, rejects)
+            self._writer.count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
+            if not current.snapshot:
+                current.last_row = max(
+                    [current.last_row, *_rows(entries), *(_row_of(one.position) for one, _ in rejects)]
+                )
+                current.has_rejected = current.has_rejected or bool(rejects)
+                moved = {"cursor": json.dumps(cursor), "last_row": current.last_row, "partition": current.partition}
+                connection.execute(SQL["partition_advance"], moved)
+        return changed + self._writer.note_written(current, written)
+
+    def finish_run(
+        self,
+        run: int,
+        *,
+        cursor: Cursor,
+        seen: Snapshot | None,
+        deletes: Removal,
+        partial: bool = False,
+        reasons: Sequence[str] = (),
+        amendment: Amendment | None = None,
+    ) -> RunSummary:
+        """See `Intake.finish_run`."""
+        end = EndOfRun(
+            cursor=cursor,
+            seen=seen.hashes if seen is not None else None,
+            sections=seen.sections if seen is not None else None,
+            deletes=deletes,
+            partial=partial,
+            reasons=tuple(reasons),
+            amendment=amendment,
+        )
+        summary = self._finisher.finish(self._runs[run], end)
+        del self._runs[run]
+        return summary
+
+    def approve(self, run: int) -> RunSummary:
+        """See `Intake.approve`."""
+        return self._finisher.approve(run, lambda name: [one for one in [*self._runs.values()] if one.pipeline == name])
+
+    def discard(self, run: int) -> HeldRun:
+        """See `Intake.discard`."""
+        return self._finisher.discard(run)
+
+    def fail_run(self, run: int, reason: str, *, broken: bool, reasons: Sequence[str] = ()) -> None:
+        """See `Intake.fail_run`."""
+        current = self._runs[run]
+        if current.staged and not reasons:
+            self._finisher.end_early(current)
+        del self._runs[run]
+        with self._state.writing() as connection:
+            connection.execute(SQL["staging_clear"], (run,))
+            current.repeated_keys.store_notice(connection, run)
+            connection.execute(SQL["run_end"], (self._now(), reason, run))
+            connection.execute(SQL["partition_failed"], (run, current.partition))
+            if broken:
+                store_rejected_partition(connection, self._writer.location(current), reason)
+            else:
+                connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
+
+    def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
+        """See `Intake.note_pass`. Without a change since the last one it needs no transaction."""
+        if self._changes_at_pass.get((pipeline, whole)) == self._state.changes:
+            return
+        with self._state.writing() as connection:
+            row = connection.execute(SQL["pipeline_adopted_at"], (pipeline,)).fetchone()
+            is_valid = row is None or row[0] is None or began >= row[0]
+            if is_valid:
+                connection.execute(SQL["pipeline_read"], {"name": pipeline, "began": began, "whole": int(whole)})
+            changes = connection.total_changes
+        if is_valid:  # and committed
+            self._changes_at_pass[pipeline, whole] = changes
+
+    def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
+        """See `Intake.known_content`."""
+        with self._state.writing() as connection:
+            return content_before(connection, run, sha256)
+
+    def retried_records(self, partition: int, *, limit: int) -> list[RetriedRecord]:
+        """See `Intake.retried_records`."""
+        with self._state.writing() as connection:
+            return self._retry.records(connection, partition, retries=self._retries.get(partition, 0), limit=limit)
+
+    def map_retried(
+        self,
+        partition: int,
+        records: Sequence[RetriedRecord],
+        *,
+        entries: pl.DataFrame,
+        rejects: Sequence[tuple[Reject, int | None]],
+    ) -> int:
+        """See `Intake.map_retried`."""
+        with self._state.writing() as connection:
+            run, written = self._retry.map(connection, partition, records, entries=_by_key(entries), rejects=rejects)
+        return self._writer.note_written(run, written)
+
+    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, Partition, Cursor]]:
+        """See `Intake.acknowledged_partitions`. If nothing was touched and nothing has changed since, it needs no transaction."""
+        if self._changes_untouched.get(pipeline) == self._state.changes:
+            return []
+        rows: list[tuple[float, int, Partition, str]] = []
+        after: int | None = 0
+        while after is not None:
+            with self._state.writing() as connection:
+                known = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
+                if known is None:
+                    return []
+                page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
+                rows += [
+                    (run, identity, _partition(name, *kind), cursor)
+                    for identity, name, *kind, cursor, run, is_acknowledged in page
+                    if is_acknowledged
+                ]
+                pending = [(known[0], identity) for identity, *_, done in page if not done]
+                connection.executemany(SQL["touched_drop"], pending)
+                changes = connection.total_changes
+            if not page and after == 0:
+                self._changes_untouched[pipeline] = changes
+            after = page[-1][0] if len(page) == _PARTITIONS else None
+        rows.sort(key=itemgetter(0, 1))
+        return [(identity, partition, json.loads(cursor)) for _, identity, partition, cursor in rows]
+
+    def acknowledgement(self, partition: int) -> Acknowledgement:
+        """See `Intake.acknowledgement`."""
+        with self._state.writing() as connection:
+            return acknowledgement_of(connection, partition, self._state.reader)
+
+    def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
+        """See `Intake.acknowledge`."""
+        with self._state.writing() as connection:
+            connection.execute(SQL["partition_acknowledge"], (partition, json.dumps(cursor)))
+            connection.execute(SQL["wait_clear"], (partition,))
+            if gone:
+                connection.execute(SQL["partition_gone"], (0, partition))
+
+    def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
+        """See `Intake.old_partitions`."""
+        return self._pruner.old_partitions(pipeline)
+
+    def note_gone(self, partition: int) -> None:
+        """See `Intake.note_gone`."""
+        self._pruner.note_gone(partition)
+
+    def prune(self) -> None:
+        """See `Intake.prune`."""
+        self._pruner.prune()
+
+    def _snapshot(self, partition: int) -> Snapshot:
+        with self._state.writing() as connection:
+            # These hashes cover the retries requested until now.
+            self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
+            return Snapshot(hashes=load_snapshot(connection, partition), sections=load_sections(connection, partition))
+
+
+def _kind(partition: Partition) -> list[int | str]:
+    return [int(partition.snapshot), partition.deletes, int(partition.small), int(partition.replayable)]
+
+
+def _partition(name: str, snapshot: int, deletes: Deletes, small: int, replayable: int) -> Partition:
+    return Partition(
+        name=name, snapshot=bool(snapshot), deletes=deletes, small=bool(small), replayable=bool(replayable)
+    )
+
+
+def _rows(entries: pl.DataFrame) -> list[int]:
+    """Return the highest row number of entries with row numbers."""
+    numbers = entries["position"]
+    return [int(str(numbers.max()))] if numbers.dtype.is_integer() and numbers.len() > numbers.null_count() else []
+
+
+def _row_of(position: Position) -> int:
+    return position if isinstance(position, int) else 0
+
+
+def _by_key(entries: pl.DataFrame) -> pl.DataFrame:
+    """Return entries sorted by key; of equal keys, the last record is last."""
+    if entries.height <= _SMALL:
+        keys = entries["key"].to_list()
+        if all(key <= following for key, following in pairwise(keys)):
+            return entries
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        columns = [(column, column.to_list()) for column in entries.get_columns()]
+        return pl.DataFrame(
+            [pl.Series(column.name, [values[row] for row in order], dtype=column.dtype) for column, values in columns]
+        )
+    return entries.sort("key", maintain_order=True)
+
+
+def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, insert: str, row: _Row) -> _Row:
+    """Return the selected row; insert it if it is missing. The usual case needs no write."""
+    found: _Row | None = connection.execute(SQL[select], key).fetchone()
+    if found is None:
+        connection.execute(SQL[insert], row)
+        found = connection.execute(SQL[select], key).fetchone()
+        if found is None:
+            raise LookupError(f"{insert} did not insert the row of {select}")
+    return found

@@ -1,0 +1,457 @@
+"""The end of a complete run: staged entries, vanished entries, resolved rejections, and the row hashes of a snapshot.
+
+Large work is split into pages, one transaction each. After a crash, the next reading of the partition completes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+
+import polars as pl
+from msgspec.structs import replace
+
+from ingestd.core.errors import RunNotHeld
+from ingestd.core.guard import RunEffect, hold_reasons
+from ingestd.core.record import NOTICE
+from ingestd.mirror.port import Amendment, HeldRun, Removal, RunSummary
+from ingestd.mirror.sqlite.entries.claimed_segments import ClaimedSegments
+from ingestd.mirror.sqlite.entries.entry_writer import pass_on, remove_entries
+from ingestd.mirror.sqlite.entries.ownership import disown, left_over
+from ingestd.mirror.sqlite.entries.repeated_keys import RepeatedKeys
+from ingestd.mirror.sqlite.entries.seen_hashes import SeenHashes
+from ingestd.mirror.sqlite.entries.shared_keys import drop_names, left_over_names
+from ingestd.mirror.sqlite.entries.snapshots import (
+    RUNS_APART,
+    drop_old_snapshots,
+    load_held_snapshot,
+    load_snapshot,
+    store_snapshot,
+)
+from ingestd.mirror.sqlite.pages import pages
+from ingestd.mirror.sqlite.rejections.rejected_rows import find_corrected, find_vanished
+from ingestd.mirror.sqlite.rejections.rejected_store import reopen
+from ingestd.mirror.sqlite.runs.amendment import find_unnamed, is_undecided
+from ingestd.mirror.sqlite.runs.held_runs import (
+    EndOfRun,
+    decision_about,
+    drop_content,
+    drop_hold,
+    hold,
+    hold_of,
+    read_hold,
+)
+from ingestd.mirror.sqlite.runs.run_effect import PAGE, STAGED, measure_effect
+from ingestd.mirror.sqlite.runs.run_writer import RunState, RunWriter
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.state_file.connection import StateFile
+
+_DEFERRED = (
+    "because a rejected record may name each of them: its key is not known. Correct it, or remove it from the source; "
+    "'ingestd rejected list' shows it."
+)
+
+_SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected", "notice")
+
+
+class RunFinisher:
+    """Ends complete runs. Thread-safe; the runs of one pipeline end one after the other."""
+
+    def __init__(
+        self,
+        state: StateFile,
+        writer: RunWriter,
+        *,
+        now: Callable[[], float],
+        claimed_segments: ClaimedSegments,
+        announce: Callable[[int], None],
+    ) -> None:
+        self._state = state
+        self._writer = writer
+        self._now = now
+        self._claimed = claimed_segments
+        self._announce = announce
+        self._finished: Counter[str] = Counter()
+        self._repeated: dict[int, RepeatedKeys] = {}
+        self._ending: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+
+    def ending(self, pipeline: str) -> AbstractContextManager[object]:
+        """Return the lock with which the runs of a pipeline end. A batch takes it first: it waits for nothing later."""
+        return self._ending[pipeline]
+
+    def repeated_keys(self, partition: int) -> RepeatedKeys:
+        """Return the repeated keys for a run that begins, with those of a collided run of the same content."""
+        return self._repeated.pop(partition, None) or RepeatedKeys(partition)
+
+    def finish(self, run: RunState, end: EndOfRun) -> RunSummary:
+        """End a complete run; see `Intake.finish_run`."""
+        with self._ending[run.pipeline]:
+            collides = run.outdated and not run.whole
+            if run.guard is not None and (end.seen is not None or end.partial) and not collides:
+                with self._state.reading() as reader:
+                    hashes = end.seen.reinterpret(signed=True) if end.seen is not None else None
+                    measured = measure_effect(reader, run, seen=hashes, deletes=end.deletes)
+                    known = hold_of(reader, run.partition)
+                    unnamed = find_unnamed(reader, run, end)
+                effect = replace(measured.effect, removed=measured.effect.removed + len(unnamed))
+                reasons = (*hold_reasons(run.guard, effect), *(end.reasons if effect.changed else ()))
+                # What a partial reading removes can't be held: a whole one decides.
+                collides = measured.collides or bool(reasons and unnamed)
+                reasons = () if collides else reasons
+                decision = decision_about(known, end.seen) if reasons else None
+                if decision in {"held", "discarded"}:
+                    return self._ignore(run, end)
+                if reasons and decision != "approved":
+                    return self._hold(run, end, effect, reasons)
+            return self._write(run, end, collides=collides)
+
+    def end_early(self, run: RunState) -> None:
+        """Write what a failed run has staged only for the guard, unless the guard would hold it."""
+        if run.guard is None or not run.only_guarded or run.outdated:
+            return
+        with self._ending[run.pipeline]:
+            with self._state.reading() as reader:
+                measured = measure_effect(reader, run, seen=None, deletes="keep")
+            if not measured.collides and not hold_reasons(run.guard, measured.effect):
+                self._apply_staged(run)
+
+    def approve(self, number: int, open_runs: Callable[[str], Iterable[RunState]]) -> RunSummary:
+        """Write a held run; see `Intake.approve`. ``open_runs`` returns the open runs of a pipeline."""
+        with self._state.writing() as connection:
+            held = read_hold(connection, number)
+        with self._ending[held.pipeline]:
+            with self._state.writing() as connection:
+                run, end = self._approved(connection, number)
+            summary = self._write(run, end, collides=False)
+            for other in open_runs(run.pipeline):
+                other.outdated = True
+        return summary
+
+    def discard(self, number: int) -> HeldRun:
+        """Delete the entries of a held run; see `Intake.discard`."""
+        with self._state.writing() as connection:
+            held = read_hold(connection, number)
+        with self._ending[held.pipeline], self._state.writing() as connection:
+            held = read_hold(connection, number)
+            if held.state != "held":
+                raise RunNotHeld(
+                    f"Run {number} was {held.state} already. "
+                    + (f"'ingestd approve {number}' writes the rest of it." if held.state == "approved" else "")
+                )
+            connection.execute(SQL["held_set_state"], ("discarded", number))
+            drop_content(connection, number)
+        return held
+
+    def _approved(self, connection: sqlite3.Connection, number: int) -> tuple[RunState, EndOfRun]:
+        """Mark a held run as approved, and return what its end needs."""
+        held = read_hold(connection, number)
+        if held.state == "discarded":
+            raise RunNotHeld(
+                f"Run {number} was discarded; its entries are deleted. Save the source again with a change to have it read."
+            )
+        row = connection.execute(SQL["held_context"], (number,)).fetchone()
+        partition, pipeline, sink, cursor, deletes, whole, partial, remapped, mapped, retries, current, same = row
+        if not same:
+            raise RunNotHeld(
+                f"Run {number} was read with another mapping or for another sink. Wait for the next reading of "
+                f"{held.partition}, which replaces it."
+            )
+        connection.execute(SQL["held_set_state"], ("approved", number))
+        run = RunState(
+            id=number,
+            partition=partition,
+            pipeline=pipeline,
+            sink=sink,
+            snapshot=True,
+            whole=bool(whole),
+            staged=True,
+            remapped=bool(remapped),
+            has_rejected=bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]),
+            retries=retries,
+            mapped=mapped,
+            repeated_keys=RepeatedKeys(partition),
+            stale=not current and not whole,
+            approved=True,
+        )
+        seen = None if partial else load_held_snapshot(connection, number)
+        return run, EndOfRun(cursor=json.loads(cursor), seen=seen, deletes=deletes, partial=bool(partial))
+
+    def _hold(self, run: RunState, end: EndOfRun, effect: RunEffect, reasons: tuple[str, ...]) -> RunSummary:
+        """Hold a staged run: nothing of it is written, and its partition's cursor does not move."""
+        with self._state.writing() as connection:
+            held = hold(connection, run, end, effect=effect, reasons=reasons, now=self._now())
+            return self._end_unwritten(connection, run, held)
+
+    def _ignore(self, run: RunState, end: EndOfRun) -> RunSummary:
+        """End a reading with the content of the held or discarded run."""
+        with self._state.writing() as connection:
+            known = hold_of(connection, run.partition)
+            if known is None:
+                raise LookupError(f"the held run of partition {run.partition} disappeared")
+            moved = {"cursor": json.dumps(end.cursor), "retries": run.retries, "run": known.run}
+            connection.execute(SQL["held_move"], moved)
+            connection.execute(SQL["staging_clear"], (run.id,))
+            return self._end_unwritten(connection, run, read_hold(connection, known.run))
+
+    def _end_unwritten(self, connection: sqlite3.Connection, run: RunState, withheld: HeldRun) -> RunSummary:
+        run.repeated_keys.store_notice(connection, run.id)
+        row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
+        return RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=False, withheld=withheld)
+
+    def _write(self, run: RunState, end: EndOfRun, *, collides: bool) -> RunSummary:
+        """Write what is staged, and end the run. ``collides``: it is known that the differences cannot be used."""
+        seen = end.seen
+        if run.staged and not collides:
+            self._apply_staged(run)
+        hashes = seen.reinterpret(signed=True) if seen is not None else None
+        repeats = _is_any_in(run.replaced, hashes)
+        collided = (
+            collides
+            or _lacks_location(run, hashes)
+            or (not run.whole and (run.took_over or repeats))
+            or is_undecided(run, end)
+        )
+        if hashes is not None and not collided:
+            self._remove_unnamed(run, hashes, end.deletes)
+        if run.has_rejected and not collided:
+            self._delete_rejections(run, seen, partial=end.partial)
+        if end.amendment is not None and not collided:
+            self._amend(run, end, end.amendment)
+        replaces = None
+        with self._state.writing() as connection:
+            if collided:
+                # The differences do not show which record owns a key: discard them and read the whole partition.
+                connection.execute(SQL["partition_doubted"], (run.partition,))
+                self._repeated[run.partition] = run.repeated_keys
+            else:
+                if seen is not None:
+                    self._end_snapshot(connection, run, seen, end, repeats=repeats)
+                connection.execute(SQL["rejected_partition"], (run.partition,)).fetchall()
+            if run.staged:
+                connection.execute(SQL["staging_clear"], (run.id,))
+            run.repeated_keys.store_notice(connection, run.id)
+            row = connection.execute(SQL["run_end"], (self._now(), "", run.id)).fetchone()
+            if not collided and (seen is not None or end.partial):
+                replaces = drop_hold(connection, run.partition)
+            summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided, replaces=replaces)
+            if not collided:
+                self._end_reading(connection, run, end, changed=summary.changed)
+            connection.execute(SQL["run_forget_idle"], (run.partition, run.id))
+        return summary
+
+    def _end_reading(self, connection: sqlite3.Connection, run: RunState, end: EndOfRun, *, changed: bool) -> None:
+        """Store the cursor of a complete reading."""
+        if end.partial and changed:
+            connection.execute(SQL["partition_amended"], (run.partition,))
+        if end.partial and (run.repeats or end.amendment is None or end.amendment.positions is None):
+            connection.execute(SQL["partition_positions"], (0, run.partition, 0))
+        ended = {
+            "changed": changed,
+            "cursor": json.dumps(end.cursor),
+            "run": run.id,
+            "partition": run.partition,
+        }
+        connection.execute(SQL["partition_end"], ended)
+        # Retries requested during this run are for the next one.
+        reopen(connection, run.partition, since=run.retries)
+        # Also at the first run after a start, for a daemon that often restarts.
+        if self._finished[run.pipeline] % RUNS_APART == 0:
+            drop_old_snapshots(connection, run.partition)
+        self._finished[run.pipeline] += 1
+
+    def _end_snapshot(
+        self,
+        connection: sqlite3.Connection,
+        run: RunState,
+        seen: pl.Series,
+        end: EndOfRun,
+        *,
+        repeats: bool,
+    ) -> None:
+        """Store the row hashes of a whole reading."""
+        if run.remapped and run.whole and end.deletes != "defer":
+            connection.execute(SQL["partition_mapped"], (run.partition,))
+        store_snapshot(connection, run.partition, seen, end.sections)
+        # Only a reading that maps all records shows whether the key of each rejected one is known.
+        changes = (
+            -1
+            if run.stale or end.deletes == "defer"
+            else connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
+        )
+        connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
+        exact = int(run.whole and not (run.repeats or repeats or run.moved))
+        connection.execute(SQL["partition_positions"], (exact, run.partition, exact))
+
+    def _apply_staged(self, run: RunState) -> None:
+        """Write the staged entries at the end of a run: the last value of each repeated key."""
+        after, staged = "", 0
+        while True:
+            with self._state.writing() as connection:
+                rows = connection.execute(SQL["staging_read"], (run.id, after, PAGE)).fetchall()
+                if not rows:
+                    break
+                page = pl.DataFrame(rows, schema=STAGED, orient="row", infer_schema_length=None)
+                written = self._writer.write(connection, run, page)
+                self._writer.count(connection, run, written)
+            self._writer.note_written(run, written)
+            after, staged = rows[-1][0], staged + len(rows)
+        run.repeats = staged < run.mapped
+
+    def _amend(self, run: RunState, end: EndOfRun, amendment: Amendment) -> None:
+        """Remove what the records of a partial reading do not produce any more: entries, and earlier rejections."""
+        with self._state.reading() as reader:
+            unnamed = find_unnamed(reader, run, end)
+            names = find_unnamed(reader, run, end, statement="also_named_at_positions")
+        self._drop_names(run, names)
+        self._remove(run, unnamed)
+        if run.has_rejected and amendment.positions is not None:
+            for page in pages(amendment.positions.to_list(), PAGE):
+                row = {"partition": run.partition, "run": run.id, "positions": json.dumps(page)}
+                with self._state.writing() as connection:
+                    connection.execute(SQL["rejected_at_positions"], row)
+
+    def _remove_unnamed(self, run: RunState, hashes: pl.Series, deletes: Removal) -> None:
+        """Remove or release the entries that a whole reading with these row hashes does not name."""
+        if deletes == "defer":
+            self._note_deferred(run, hashes)
+        elif run.remapped and run.whole:
+            self._remove_left_over(run, deletes)
+        elif deletes == "remove" or run.has_rejected:  # without removals, only a conflict has a name besides the entry
+            for page in self._vanished(run, hashes, "also_named_hashes"):
+                self._drop_names(run, page)
+            for page in self._vanished(run, hashes, "entries_of_partition") if deletes == "remove" else ():
+                self._remove(run, page)
+
+    def _note_deferred(self, run: RunState, hashes: pl.Series) -> None:
+        """State in the notice of the run how many entries stay although no record is known to name them."""
+        if run.remapped and run.whole:
+            with self._state.reading() as reader:
+                count = left_over(reader, sink=run.sink, partition=run.partition, run=run.id).height
+        else:
+            count = sum(map(len, self._vanished(run, hashes, "entries_of_partition")))
+        if count:
+            entries = (
+                "1 entry that no record names stays" if count == 1 else f"{count} entries that no record names stay"
+            )
+            row = {"run": run.id, "path": f'$."{NOTICE}"', "sentence": f"{entries}, {_DEFERRED}"}
+            with self._state.writing() as connection:
+                connection.execute(SQL["run_add_notice"], row)
+
+    def _delete_rejections(self, run: RunState, seen: pl.Series | None, *, partial: bool) -> None:
+        """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
+
+        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished
+        records that came back are mapped again.
+        """
+        if not run.snapshot:
+            # A record that this reading did not read again stays rejected: its source may not have it any more.
+            again = {"partition": run.partition, "run": run.id, "retries": run.retries, "last_row": run.last_row}
+            with self._state.writing() as connection:
+                connection.execute(SQL["rejected_unreadable_read_again"], again)
+            return
+        vanished: list[int] = []
+        with self._state.reading() as reader:
+            if seen is not None:
+                vanished = find_vanished(reader, run.partition, run.id, seen.reinterpret(signed=True))
+                whole = run.whole
+            else:
+                # A partial partition replaces its own rejections, unless a whole one had its name before.
+                whole = partial and not load_snapshot(reader, run.partition).len()
+                if not whole:
+                    return
+            corrected = find_corrected(reader, run.partition, run.id, run.retries, whole=whole)
+        if vanished or corrected:
+            with self._state.writing() as connection:
+                connection.execute(SQL["partition_reopen"], (run.partition,))
+                if seen is not None:
+                    before = load_snapshot(connection, run.partition)
+                    store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
+        for page in pages(vanished, PAGE):
+            with self._state.writing() as connection:
+                connection.execute(SQL["rejected_drop"], (json.dumps(page),))
+        for page in pages(corrected, PAGE):
+            with self._state.writing() as connection:
+                connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
+
+    def _vanished(self, run: RunState, hashes: pl.Series, statement: str) -> Iterator[list[str]]:
+        """Yield the sorted keys of the partition without a record, in pages. ``statement`` lists keys with their row hashes.
+
+        A read connection lists each page, because a sink may be large. After a crash the next reading continues with the rest.
+        """
+        seen, after = SeenHashes(hashes), ""
+        while True:
+            page = {"sink": run.sink, "partition": run.partition, "after": after, "limit": PAGE}
+            with self._state.reading() as reader:
+                rows = reader.execute(SQL[statement], page).fetchall()
+            known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
+            yield known.filter(seen.mask_absent(known["row_hash"]))["key"].to_list()
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
+
+    def _remove_left_over(self, run: RunState, deletes: Removal) -> None:
+        """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
+        with self._state.reading() as reader:
+            entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
+            names = left_over_names(reader, sink=run.sink, partition=run.partition, run=run.id)
+        self._drop_names(run, names)
+        if deletes == "remove":
+            self._remove(run, entries["key"].to_list())
+            return
+        keys = entries.filter(~pl.col("pending"))["key"].to_list()
+        for page in pages(keys, PAGE):
+            with self._state.writing() as connection:
+                passed, updated = pass_on(
+                    connection,
+                    page,
+                    sink=run.sink,
+                    partition=run.partition,
+                    ended_by=run.id,
+                    claimed_segments=self._claimed,
+                    at=self._now(),
+                )
+                self._writer.count(connection, run, None, updated=updated)
+                disown(connection, run.sink, sorted({*page}.difference(passed)))
+            if updated:
+                self._announce(run.sink)
+
+    def _drop_names(self, run: RunState, keys: list[str]) -> None:
+        """Delete names of the partition that its records do not produce any more."""
+        for page in pages(keys, PAGE):
+            with self._state.writing() as connection:
+                drop_names(connection, run.sink, run.partition, page)
+
+    def _remove(self, run: RunState, keys: list[str]) -> None:
+        """Queue removals in pages, so that other writers can run between two."""
+        for page in pages(keys, PAGE):
+            with self._state.writing() as connection:
+                removed = remove_entries(
+                    connection,
+                    page,
+                    sink=run.sink,
+                    partition=run.partition,
+                    run=run.id,
+                    claimed_segments=self._claimed,
+                    at=self._now(),
+                )
+                self._writer.count(connection, run, None, removed=removed.removed, updated=removed.updated)
+            if removed.removed or removed.updated:
+                self._announce(run.sink)
+
+
+def _is_any_in(replaced: list[pl.Series], hashes: pl.Series | None) -> bool:
+    """Return True if another record has replaced the entry of a record in this reading."""
+    # polars makes a table of the right side, and there are usually few replaced ones: a tenth of the time.
+    return hashes is not None and bool(replaced) and bool(hashes.is_in(pl.concat(replaced).implode()).any())
+
+
+def _lacks_location(run: RunState, hashes: pl.Series | None) -> bool:
+    """Return True if a key has different values in this reading, but the location of one of them is not known.
+
+    An equal entry keeps the location of an earlier run. A second reading of the partition is staged, so it has both locations.
+    """
+    return not run.staged and not run.repeated_keys and _is_any_in(run.replaced_before, hashes)

@@ -1,0 +1,430 @@
+-- The mirror: the desired and the confirmed content of each sink. Instants are seconds since the epoch.
+
+CREATE TABLE sink (
+  id           INTEGER PRIMARY KEY,
+  workspace    TEXT NOT NULL,
+  addressed_by TEXT NOT NULL,
+  name         TEXT NOT NULL,
+  workspace_id TEXT NOT NULL DEFAULT '',
+  sink_id      TEXT NOT NULL DEFAULT '',
+  adopted      INTEGER NOT NULL DEFAULT 0,
+  -- The sum of `live` over the sink's segments, maintained by triggers, because every wake-up of the delivery reads it.
+  pending      INTEGER NOT NULL DEFAULT 0,
+  -- The last adoption.
+  adopted_at   REAL,
+  -- 1: an earlier state file wrote the sink.
+  earlier      INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (workspace, addressed_by, name)
+);
+
+CREATE TABLE pipeline (
+  id      INTEGER PRIMARY KEY,
+  name    TEXT NOT NULL UNIQUE,
+  -- 1: the pipeline is configured.
+  active  INTEGER NOT NULL DEFAULT 1,
+  -- The number of commits that changed an entry: the snapshot of a partition is reliable only if no other partition of the
+  -- pipeline has changed entries since.
+  changes INTEGER NOT NULL DEFAULT 0,
+  -- Digest of the source and the sink of the pipeline, which identifies a renamed pipeline.
+  source  TEXT,
+  -- 1: all partitions of the last complete pass are snapshots with `deletes: remove`.
+  whole   INTEGER NOT NULL DEFAULT 0,
+  -- When the first complete pass after the adoption of the sink began; NULL: there was none.
+  read_at REAL
+);
+
+CREATE TABLE partition (
+  id              INTEGER PRIMARY KEY,
+  pipeline        INTEGER NOT NULL REFERENCES pipeline (id),
+  sink            INTEGER NOT NULL REFERENCES sink (id),
+  name            TEXT NOT NULL,
+  digest          TEXT NOT NULL,
+  -- JSON.
+  cursor          TEXT,
+  valid_through   INTEGER NOT NULL DEFAULT -1,
+  repeats         INTEGER NOT NULL DEFAULT 0,
+  -- 1: the partition was read to its end, and its connector has not been notified yet.
+  awaiting        INTEGER NOT NULL DEFAULT 0,
+  last_run        INTEGER,
+  -- The number of requested retries of records of the partition.
+  retries         INTEGER NOT NULL DEFAULT 0,
+  -- When the source was found to lack the partition; 0: the connector removed it; NULL: the source has it. A partition that is
+  -- gone and unreferenced is pruned.
+  gone            REAL,
+  -- 1: the mapping has changed; entries with keys that the next whole reading does not name are left over.
+  remapped        INTEGER NOT NULL DEFAULT 0,
+  -- 1: the pipeline now has another source, which has not named the partition yet.
+  retired         INTEGER NOT NULL DEFAULT 0,
+  -- 1: each entry has the position of the only record that produces it. A partial reading may then remove entries by position.
+  positions_exact INTEGER NOT NULL DEFAULT 0,
+  -- The kind of the partition, as its source listed it last.
+  snapshot        INTEGER NOT NULL DEFAULT 1,
+  deletes         TEXT NOT NULL DEFAULT 'keep',
+  small           INTEGER NOT NULL DEFAULT 0,
+  -- 0: the partition is never read from its start again. A retry maps the records that are stored with their rejections.
+  replayable      INTEGER NOT NULL DEFAULT 1,
+  -- The highest row number that an incremental partition has read: a reading from the start that ends before it misses rows.
+  last_row        INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (pipeline, name)
+);
+CREATE INDEX partition_by_run ON partition (pipeline, last_run);
+-- Partitions that are not acknowledged yet, in the order of their runs.
+CREATE INDEX partition_awaiting ON partition (pipeline, last_run) WHERE awaiting;
+CREATE INDEX partition_by_sink ON partition (sink, pipeline);
+CREATE INDEX partition_gone ON partition (gone) WHERE gone IS NOT NULL;
+
+-- The row hashes of a partition's last whole reading, in pieces.
+CREATE TABLE snapshot (
+  partition INTEGER NOT NULL REFERENCES partition (id),
+  piece     INTEGER NOT NULL,
+  -- Little-endian unsigned 64-bit integers.
+  hashes    BLOB NOT NULL,
+  -- In the first piece: the sections of the source to which the row hashes belong, in Arrow format. NULL: not known; the next
+  -- reading is then complete.
+  sections  BLOB,
+  PRIMARY KEY (partition, piece)
+) WITHOUT ROWID;
+
+CREATE TABLE run (
+  id        INTEGER PRIMARY KEY,
+  partition INTEGER NOT NULL REFERENCES partition (id),
+  started   REAL NOT NULL,
+  ended     REAL,
+  records   INTEGER NOT NULL DEFAULT 0,
+  created   INTEGER NOT NULL DEFAULT 0,
+  updated   INTEGER NOT NULL DEFAULT 0,
+  unchanged INTEGER NOT NULL DEFAULT 0,
+  removed   INTEGER NOT NULL DEFAULT 0,
+  rejected  INTEGER NOT NULL DEFAULT 0,
+  facts     TEXT NOT NULL DEFAULT '{}',
+  failure   TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX run_by_partition ON run (partition, id);
+-- Runs by the hash of their content, to recognise content that was read before.
+CREATE INDEX run_by_content ON run (json_extract(facts, '$."file.sha256"'));
+-- Runs that have not ended, and runs that changed nothing. Both are few.
+CREATE INDEX run_open ON run (partition) WHERE ended IS NULL;
+CREATE INDEX run_idle ON run (partition, id)
+  WHERE created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0;
+-- The runs with a notice, so that the status finds those of all partitions and reads no other run.
+CREATE INDEX run_noticed ON run (partition) WHERE json_extract(facts, '$."file.notice"') IS NOT NULL;
+
+-- The id of the run at which the next pruning is due.
+CREATE TABLE pruning (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  next_run INTEGER NOT NULL
+);
+INSERT INTO pruning (id, next_run) VALUES (1, 0);
+
+-- Runs that the guard held: their entries remain in `staging` until they are approved or discarded.
+CREATE TABLE held_run (
+  run       INTEGER PRIMARY KEY,
+  partition INTEGER NOT NULL UNIQUE REFERENCES partition (id) ON DELETE CASCADE,
+  -- held, approved (its entries are being written) or discarded.
+  state     TEXT NOT NULL,
+  -- When the hold of the partition began.
+  since     REAL NOT NULL,
+  -- JSON list.
+  reasons   TEXT NOT NULL,
+  -- That of the mapping.
+  digest    TEXT NOT NULL,
+  -- Digest of the row hashes; empty: a partial reading.
+  content   TEXT NOT NULL,
+  -- JSON.
+  cursor    TEXT NOT NULL,
+  deletes   TEXT NOT NULL,
+  whole     INTEGER NOT NULL,
+  partial   INTEGER NOT NULL,
+  remapped  INTEGER NOT NULL,
+  -- As in the run.
+  mapped    INTEGER NOT NULL,
+  retries   INTEGER NOT NULL,
+  -- `pipeline.changes` at the hold.
+  changes   INTEGER NOT NULL,
+  created   INTEGER NOT NULL,
+  updated   INTEGER NOT NULL,
+  removed   INTEGER NOT NULL
+);
+
+-- The row hashes of a held reading, as in `snapshot`.
+CREATE TABLE held_snapshot (
+  run    INTEGER NOT NULL,
+  piece  INTEGER NOT NULL,
+  hashes BLOB NOT NULL,
+  PRIMARY KEY (run, piece)
+) WITHOUT ROWID;
+
+-- Pending entries of one sink and one kind, at most one request. An acknowledged segment is deleted.
+CREATE TABLE segment (
+  id        INTEGER PRIMARY KEY AUTOINCREMENT,
+  sink      INTEGER NOT NULL REFERENCES sink (id),
+  partition INTEGER NOT NULL,
+  kind      TEXT NOT NULL,
+  items     INTEGER NOT NULL,
+  -- The number of entries that still refer to the segment.
+  live      INTEGER NOT NULL,
+  bytes     INTEGER NOT NULL,
+  -- JSON list of the segments with older values of these entries; this segment waits while one of them is claimed.
+  over      TEXT NOT NULL DEFAULT '[]',
+  -- All `items`, encoded for the request.
+  body      BLOB NOT NULL,
+  -- When the segment was created, which is the age of what waits for delivery.
+  queued_at REAL NOT NULL DEFAULT 0
+);
+CREATE INDEX segment_by_sink ON segment (sink, id);
+CREATE INDEX segment_by_partition ON segment (partition);
+CREATE TRIGGER segment_added AFTER INSERT ON segment BEGIN
+  UPDATE sink SET pending = pending + NEW.live WHERE id = NEW.sink;
+END;
+CREATE TRIGGER segment_lost AFTER UPDATE OF live ON segment BEGIN
+  UPDATE sink SET pending = pending + NEW.live - OLD.live WHERE id = NEW.sink;
+END;
+CREATE TRIGGER segment_gone AFTER DELETE ON segment BEGIN
+  UPDATE sink SET pending = pending - OLD.live WHERE id = OLD.sink;
+END;
+
+-- When a segment was acknowledged, and the request. An entry keeps the id of its segment, negative if the segment was
+-- acknowledged in parts.
+CREATE TABLE delivered (
+  segment   INTEGER PRIMARY KEY,
+  at        REAL NOT NULL,
+  operation TEXT NOT NULL,
+  status    INTEGER
+);
+
+-- A partition named a value that is already pending for another partition: it is acknowledged only after that segment.
+CREATE TABLE wait (
+  partition INTEGER NOT NULL REFERENCES partition (id),
+  segment   INTEGER NOT NULL,
+  PRIMARY KEY (partition, segment)
+) WITHOUT ROWID;
+CREATE INDEX wait_by_segment ON wait (segment);
+
+CREATE TABLE entry (
+  sink      INTEGER NOT NULL,
+  -- In the Unicode form NFC, as the service stores it.
+  key       TEXT NOT NULL,
+  value     TEXT,
+  data_type TEXT NOT NULL,
+  -- 0 or without a row: the entry is delivered (or rejected, see `rejected`).
+  segment   INTEGER NOT NULL,
+  removed   INTEGER NOT NULL DEFAULT 0,
+  -- 0: adopted from the service, no source has named it.
+  partition INTEGER NOT NULL,
+  -- `run`, `position`: the reading and the location of the present value.
+  run       INTEGER NOT NULL,
+  -- The record that now produces the entry.
+  row_hash  INTEGER NOT NULL,
+  position  BLOB,
+  -- The value of the last reading, if it was not sent because it is within the dead-band; NULL: it is `value`.
+  last_read TEXT,
+  PRIMARY KEY (sink, key)
+) WITHOUT ROWID;
+CREATE INDEX entry_last_read ON entry (partition) WHERE last_read IS NOT NULL;
+-- For partial readings of databases. Only keys of databases are text; row numbers of files are not in the index.
+CREATE INDEX entry_by_position ON entry (partition, position) WHERE typeof(position) = 'text';
+
+-- Keys that more than one partition names. `entry` has the value of one partition, and here are those of the others: what the
+-- entry becomes if its partition no longer names it. The columns are those of `entry`.
+CREATE TABLE also_named (
+  sink      INTEGER NOT NULL,
+  key       TEXT NOT NULL,
+  partition INTEGER NOT NULL,
+  run       INTEGER NOT NULL,
+  value     TEXT,
+  data_type TEXT NOT NULL,
+  row_hash  INTEGER NOT NULL,
+  position  BLOB,
+  PRIMARY KEY (sink, key, partition)
+) WITHOUT ROWID;
+CREATE INDEX also_named_by_partition ON also_named (partition, position);
+
+-- Entries of a reading in which records repeat keys: the last one is known only at the end.
+CREATE TABLE staging (
+  run       INTEGER NOT NULL,
+  key       TEXT NOT NULL,
+  value     TEXT,
+  data_type TEXT NOT NULL,
+  row_hash  INTEGER NOT NULL,
+  position  BLOB,
+  deadband  TEXT,
+  PRIMARY KEY (run, key)
+) WITHOUT ROWID;
+
+-- Former values of entries, for `ingestd trace`. `partition`, `run` and `position` are those of `entry`.
+CREATE TABLE former (
+  id           INTEGER PRIMARY KEY,
+  sink         INTEGER NOT NULL,
+  key          TEXT NOT NULL,
+  value        TEXT,
+  data_type    TEXT NOT NULL,
+  -- 0: found in the service.
+  partition    INTEGER NOT NULL,
+  run          INTEGER NOT NULL,
+  position     BLOB,
+  -- delivered, rejected by the service, sent (the response was not known), pending or found.
+  delivery     TEXT NOT NULL,
+  delivered_at REAL,
+  -- The entry had this value before.
+  ended_at     REAL NOT NULL,
+  -- The run that ended it; 0: none.
+  ended_by     INTEGER NOT NULL,
+  -- replaced, removed, approved (replaced by an approved run), adopted (the service's content is valid) or overwritten (found by
+  -- a drift check or an adoption).
+  ending       TEXT NOT NULL
+);
+CREATE INDEX former_by_key ON former (sink, key);
+
+-- Rejections.
+CREATE TABLE rejected (
+  -- Never reused, so that the ids of a printed list still refer to the same rejections a day later.
+  id        INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- A record of the source, an entry that the service refused, a conflict with another pipeline, or a partition that could not be
+  -- read.
+  subject   TEXT NOT NULL,
+  partition INTEGER NOT NULL,
+  run       INTEGER NOT NULL,
+  sink      INTEGER NOT NULL,
+  key       TEXT,
+  value     TEXT,
+  data_type TEXT,
+  -- 1: the entry was to be removed.
+  removed   INTEGER NOT NULL DEFAULT 0,
+  position  BLOB,
+  row_hash  INTEGER,
+  field     TEXT NOT NULL DEFAULT '',
+  reason    TEXT NOT NULL,
+  status    INTEGER,
+  record    TEXT NOT NULL DEFAULT '{}',
+  -- The first rejection, the last one, and their number.
+  at        REAL NOT NULL,
+  last_at   REAL NOT NULL,
+  times     INTEGER NOT NULL DEFAULT 1,
+  -- The partition's `retries` when the retry was requested.
+  retried   INTEGER
+);
+CREATE INDEX rejected_by_partition ON rejected (partition, row_hash, position);
+CREATE INDEX rejected_by_key ON rejected (sink, key) WHERE key IS NOT NULL;
+CREATE INDEX rejected_by_age ON rejected (last_at);
+-- Rejected partitions, and rejected records with a retry. Both are few among the rejections of a partition.
+CREATE INDEX rejected_whole ON rejected (partition) WHERE subject = 'partition';
+CREATE INDEX rejected_retried ON rejected (partition, retried) WHERE retried IS NOT NULL;
+-- As `entry_by_position`.
+CREATE INDEX rejected_by_position ON rejected (partition, position) WHERE typeof(position) = 'text';
+
+-- Permanent refusals of an entry, in the words of the service. They remain over retries, until the value of the entry changes.
+CREATE TABLE refusal (
+  id         INTEGER PRIMARY KEY,
+  sink       INTEGER NOT NULL,
+  key        TEXT NOT NULL,
+  value      TEXT,
+  data_type  TEXT NOT NULL,
+  at         REAL NOT NULL,
+  operation  TEXT NOT NULL,
+  status     INTEGER,
+  request_id TEXT NOT NULL,
+  words      TEXT NOT NULL
+);
+CREATE INDEX refusal_by_key ON refusal (sink, key);
+
+-- Refused entries with a dropped rejection: the service lacks them, which is not drift while they are unchanged (`segment`; 0 if
+-- the entry was to be removed and has no row).
+CREATE TABLE dropped (
+  sink    INTEGER NOT NULL,
+  key     TEXT NOT NULL,
+  segment INTEGER NOT NULL,
+  PRIMARY KEY (sink, key)
+) WITHOUT ROWID;
+
+-- The number of rejections deleted because of the configured limits, and the last time.
+CREATE TABLE bounded (
+  id        INTEGER PRIMARY KEY CHECK (id = 1),
+  forgotten INTEGER NOT NULL,
+  at        REAL NOT NULL
+);
+
+CREATE TABLE attempt (
+  id           INTEGER PRIMARY KEY AUTOINCREMENT,
+  sink         INTEGER NOT NULL,
+  at           REAL NOT NULL,
+  operation    TEXT NOT NULL,
+  items        INTEGER NOT NULL,
+  status       INTEGER,
+  milliseconds REAL NOT NULL,
+  outcome      TEXT NOT NULL,
+  sentence     TEXT NOT NULL
+);
+CREATE INDEX attempt_by_sink ON attempt (sink, id);
+
+-- The blocker of each sink, for `ingestd status`, also while the daemon does not run. `standing`: the status of the lane.
+CREATE TABLE trouble (
+  sink     INTEGER PRIMARY KEY,
+  standing TEXT NOT NULL,
+  sentence TEXT NOT NULL,
+  since    REAL NOT NULL,
+  until    REAL NOT NULL
+);
+
+-- Parts of the daemon (a source, a lane, a schedule) that failed and wait for their restart, for `ingestd status`.
+CREATE TABLE failed_part (
+  part     TEXT PRIMARY KEY,
+  sentence TEXT NOT NULL,
+  failures INTEGER NOT NULL,
+  since    REAL NOT NULL,
+  retry_at REAL NOT NULL
+) WITHOUT ROWID;
+
+-- The last drift check of each sink.
+CREATE TABLE drift_check (
+  sink        INTEGER PRIMARY KEY REFERENCES sink (id),
+  tried_at    REAL NOT NULL,
+  at          REAL,
+  entries     INTEGER NOT NULL DEFAULT 0,
+  added       INTEGER NOT NULL DEFAULT 0,
+  changed     INTEGER NOT NULL DEFAULT 0,
+  removed     INTEGER NOT NULL DEFAULT 0,
+  -- Why the last attempt, at `tried_at`, was incomplete.
+  failure     TEXT NOT NULL DEFAULT '',
+  -- The number of entries that no source explained at the last comparison.
+  unexplained INTEGER NOT NULL DEFAULT 0
+);
+
+-- The findings of the last drift check.
+CREATE TABLE drift (
+  sink        INTEGER NOT NULL,
+  key         TEXT NOT NULL,
+  what        TEXT NOT NULL,
+  partition   INTEGER NOT NULL,
+  -- That of the compared entry; a different one shows that the entry was written since.
+  segment     INTEGER NOT NULL,
+  wanted      TEXT,
+  wanted_type TEXT NOT NULL,
+  found       TEXT,
+  found_type  TEXT,
+  since       REAL NOT NULL,
+  -- The time of the last check that found it.
+  checked     REAL NOT NULL,
+  -- The reaction to the finding.
+  answer      TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (sink, key)
+) WITHOUT ROWID;
+
+-- Keys that the daemon removed during a drift check of their sink: the check may still have read them.
+CREATE TABLE gone (
+  sink INTEGER NOT NULL,
+  key  TEXT NOT NULL,
+  PRIMARY KEY (sink, key)
+) WITHOUT ROWID;
+
+-- The name of this state file; the sequence file contains the same name.
+CREATE TABLE identity (
+  id   INTEGER PRIMARY KEY CHECK (id = 1),
+  name TEXT NOT NULL
+);
+
+-- Sinks that may have content unknown to this state file, until they are compared and repaired.
+CREATE TABLE doubt (
+  sink   INTEGER PRIMARY KEY REFERENCES sink (id),
+  since  REAL NOT NULL,
+  reason TEXT NOT NULL
+);
