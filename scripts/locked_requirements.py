@@ -33,7 +33,7 @@ def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list
 def locked_requirements(lock: str, requirements: Iterable[str]) -> str:
     """Return the blocks of a lock file for what the requirements need, for ``pip install --require-hashes``.
 
-    The environment that runs this must have the locked packages (`make setup`).
+    The environment that runs this must have the locked packages (`make dev`).
 
     Raises:
         KeyError: a package is not in the lock file; run ``make lock``.

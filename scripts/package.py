@@ -124,7 +124,7 @@ def build_python(work: Path, into: Path) -> Iterator[Path]:
     stage_service(work / "service")
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into), cwd=work / "service")
     yield into / f"workspaced-{version}-py3-none-any.whl"
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
     for name, needs in (("ingestd", [everything()]), ("workspaced", service_dependencies())):
         path = into / f"requirements-{name}.txt"
         path.write_text(locked_requirements(lock, needs), encoding="utf-8")
@@ -172,7 +172,8 @@ def stage_service(folder: Path) -> None:
         'description = "Engineering data workspace service, without the daemon ingestd."',
         f'requires-python = "{common["requires-python"]}"', f'license = "{common["license"]}"',
         f"dependencies = {service_dependencies()!r}",
-        "[project.optional-dependencies]", f"postgres = {common['optional-dependencies']['postgres']!r}",
+        "[project.optional-dependencies]",
+        *(f"{extra} = {common['optional-dependencies'][extra]!r}" for extra in service_alone()["extras"]),
         "[project.scripts]", 'workspaced = "workspaced.cli:main"',
         "[tool.hatch.build.targets.wheel]", 'packages = ["ingestd", "workspaced"]',
     ]  # fmt: skip

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 UNRELEASED = "## Unreleased\n"
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 PROGRAMS = Path(sys.executable).parent
@@ -187,7 +187,7 @@ def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
     """
     environment = plan.work / f"python-{number}"
     uv, python = str(PROGRAMS / "uv"), str(environment / "bin" / "python")
-    lock = str(plan.source / "requirements.lock")
+    lock = str(plan.source / "requirements-dev.lock")
     run(uv, "venv", "--quiet", "--no-project", "--python", interpreter, str(environment))
     used = run(python, "--version").strip()
     if not used.startswith(f"Python {number}."):

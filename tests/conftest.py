@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ingestd.process import redaction
+from tests.support.needed_programs import missing_needs, skipped_tests
 from tests.support.plugins import Installer
 
 if TYPE_CHECKING:
@@ -49,6 +50,24 @@ def _no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Known secrets apply to a whole process, and one may equal a number in the output of the next test."""
     monkeypatch.setattr(redaction, "_known", set())
     monkeypatch.setattr(redaction, "_known_pattern", None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say before a run of all tests which of them will be skipped."""
+    _write_skipped(session.config)
+
+
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    """Repeat it at the end."""
+    _write_skipped(config)
+
+
+def _write_skipped(config: pytest.Config) -> None:
+    runs_all = config.args_source is config.ArgsSource.TESTPATHS and not hasattr(config, "workerinput")
+    needs = missing_needs() if runs_all else []
+    for line in skipped_tests(needs) if needs else ():
+        config.get_terminal_writer().line(line)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,10 +17,10 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
 
 import polars as pl
-from backports import zstd
 from msgspec.structs import replace
 
 from connectors.formats.names import expand_glob, holds_no_data, is_no_data_folder
+from connectors.formats.zstandard import zstd
 from ingestd.sdk import NOTICE, SourceBroken
 from ingestd.sdk.formats.format import Format
 from ingestd.sdk.formats.parser_process import Parsers

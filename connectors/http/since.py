@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from ingestd.sdk import parse_time
+
 Rank: TypeAlias = tuple[Decimal, str]
 """A value that can be compared: seconds since the epoch or the number itself; and its kind, ``time`` or ``number``."""
 
@@ -43,7 +45,7 @@ def read_change(text: str | None) -> ChangeMark:
     if _NUMBER.fullmatch(shown):
         return ChangeMark(shown, (Decimal(shown), "number"))
     try:
-        at = datetime.fromisoformat(shown)
+        at = parse_time(shown)
     except ValueError:
         raise NoRank(f"has the value {shown[:60]!r}, which is neither a time as in ISO 8601 nor a number") from None
     aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import ipaddress
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,13 +43,3 @@ class BodyCompression:
         body = await asyncio.to_thread(gzip.compress, request.body, _LEVEL, mtime=0)
         headers = {**request.headers, names.CONTENT_ENCODING: "gzip"}
         return msgspec.structs.replace(request, body=body, headers=headers)
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if a host name or address is of this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

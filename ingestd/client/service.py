@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ingestd.client import operations
 from ingestd.client.api_key import RenewableKey
 from ingestd.client.checks import check_count, check_indexes, check_key, check_listed
-from ingestd.client.compression import BodyCompression, is_loopback
+from ingestd.client.compression import BodyCompression
 from ingestd.client.exchange import AsyncExchange, Exchange, ResponseFailed
 from ingestd.client.fast_connection import IdleTimeouts
 from ingestd.client.fast_exchange import SMALL_BODY_BYTES, FastExchange
@@ -41,6 +41,7 @@ from ingestd.client.writer import RisingWriter
 from ingestd.core.clock import Now
 from ingestd.core.outcome import may_take_effect
 from ingestd.wire import names
+from ingestd.wire.hosts import is_loopback
 from ingestd.wire.writer import HEADER as WRITER
 
 T = TypeVar("T")

@@ -44,8 +44,9 @@ Guarantees of the runtime:
 """
 
 from ingestd.core.claims import FileClaim
-from ingestd.core.clock import moment
+from ingestd.core.clock import moment, parse_time
 from ingestd.core.errors import AcknowledgeLater, RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
+from ingestd.core.json_depth import require_depth
 from ingestd.core.phrases import counted
 from ingestd.core.record import (
     CHILD_OF,
@@ -144,5 +145,7 @@ __all__ = [
     "moment",
     "note_progress",
     "pack",
+    "parse_time",
     "reports_no_memory",
+    "require_depth",
 ]

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from ingestd.settings.part import SettingsPart
 from ingestd.settings.validation import problem
+from ingestd.wire.hosts import is_loopback
 
 _TOKEN = r"[!-~]{16,512}"  # noqa: S105 - a pattern
 _NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
@@ -86,7 +87,7 @@ class ListenSettings(SettingsPart):
             raise problem("Set either 'address' or 'socket'.")
         if self.address is not None and self.token is None:
             host, _ = split_address(self.address)
-            if not ipaddress.ip_address(host).is_loopback:
+            if not is_loopback(host):
                 raise problem(
                     f"Other machines can reach {host}. Set 'token' from a secret, such as ${{env:INGESTD_LISTEN_TOKEN}}, "
                     "or listen on 127.0.0.1."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -21,10 +20,9 @@ from ingestd.sdk import Connector, SourceContext
 from ingestd.sdk.testing import FaultConformance, FaultRig
 from tests.support.object_server import ObjectServer
 from tests.support.opcua_server import opcua_server
+from tests.support.postgres_server import server_of_tests
 from tests.support.rest_service import rest_service
 from tests.support.sftp_server import SftpServer
-
-POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
 ROWS = "part,mass\n" + "".join(f"P{number},0.10\n" for number in range(40))
 
@@ -87,8 +85,8 @@ class TestOpcua(FaultConformance):
 class TestPostgres(FaultConformance):
     @pytest.fixture
     def rig(self, tmp_path: Path) -> Iterator[FaultRig]:
-        table = f"t{uuid.uuid4().hex[:12]}"
-        with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        url, table = server_of_tests(), f"t{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
                 f"CREATE TABLE {table} AS SELECT n AS id, repeat('x', 200) AS value FROM generate_series(1, 50) n"
             )
@@ -97,9 +95,9 @@ class TestPostgres(FaultConformance):
                 yield ServerRig(
                     DatabaseConnector,
                     tmp_path,
-                    urlsplit(POSTGRES).port or 5432,
+                    urlsplit(url).port or 5432,
                     "url",
-                    url=POSTGRES,
+                    url=url,
                     table=table,
                     key="id",
                     **limits,

@@ -1,6 +1,5 @@
 """The database connector passes the conformance suite on every database and in both modes."""
 
-import os
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,10 +13,8 @@ from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.sdk import Connector, SourceContext
 from ingestd.sdk.testing import ConnectorConformance, Rig
 from ingestd.sdk.testing.source_reader import read
-from tests.support.postgres_server import PostgresServer, postgresql_server
+from tests.support.postgres_server import PostgresServer, postgresql_server, server_of_tests
 from tests.support.private_servers import mariadb_connection, mariadb_server
-
-POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
 
 class TableRig(Rig):
@@ -62,14 +59,10 @@ def in_sqlite(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
 
 @pytest.fixture
 def in_postgresql(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
-    try:
-        connection = psycopg.connect(POSTGRES, autocommit=True, connect_timeout=5)
-    except psycopg.OperationalError as error:
-        pytest.skip(f"no PostgreSQL to test with: install Debian's package postgresql or set its URL ({error})")
-    schema = f"t{uuid.uuid4().hex[:12]}"
-    with connection:
+    url, schema = server_of_tests(), f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-        yield lambda kind, **more: kind(POSTGRES, f"{schema}.parts", connection.execute, tmp_path, **more)
+        yield lambda kind, **more: kind(url, f"{schema}.parts", connection.execute, tmp_path, **more)
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 

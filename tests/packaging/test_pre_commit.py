@@ -14,7 +14,7 @@ CONFIGURATION = ROOT / ".pre-commit-config.yaml"
 
 
 def test_the_hooks_are_the_parts_of_make_check_without_the_tests() -> None:
-    found = re.search(r"^check: \$\(STAMP\) ([a-z ]+) test ##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    found = re.search(r"^check: \$\(DEV\) ([a-z ]+) test ##", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert found is not None
     (repository,) = YAML(typ="safe", pure=True).load(CONFIGURATION)["repos"]
     assert repository["repo"] == "local"

@@ -13,13 +13,13 @@ import zipfile
 from collections.abc import Mapping
 
 import pytest
-from backports import zstd
 
 from connectors.formats import resolve_format
 from connectors.formats.documents import Ini, Toml, Yaml
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.json import Json
 from connectors.formats.junit import JUnit
+from connectors.formats.zstandard import zstd
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import Format
 from ingestd.sdk.formats.record_chunk import RecordChunk

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
-import pytest
 
+from tests.support.postgres_server import server_of_tests
 from workspaced.storage import postgres_schema
 from workspaced.storage.address import postgres_address
-
-SERVER = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
 
 class Databases:
@@ -88,17 +85,13 @@ $$
 
 def url_of(name: str) -> str:
     """Return the server's URL with another database."""
-    return urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
+    return urlunsplit(urlsplit(server_of_tests())._replace(path=f"/{name}"))
 
 
 @contextmanager
 def databases() -> Iterator[Databases]:
-    """Use the server of INGESTD_TEST_POSTGRES_URL or of the standard local port; skip the test if there is none."""
-    try:
-        server = psycopg.connect(SERVER, autocommit=True, connect_timeout=5)
-    except psycopg.OperationalError:
-        pytest.skip("needs PostgreSQL on 127.0.0.1:5432 or in INGESTD_TEST_POSTGRES_URL (Debian: postgresql)")
-    with server:
+    """Use the server of the tests; skip the test if there is none."""
+    with psycopg.connect(server_of_tests(), autocommit=True) as server:
         made = Databases(server)
         try:
             yield made

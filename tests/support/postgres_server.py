@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import socket
@@ -9,7 +10,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,17 @@ def postgresql_server(*settings: str) -> Iterator[PostgresServer]:
             yield server
         finally:
             server.stop("immediate")
+
+
+@cache
+def server_of_tests() -> str:
+    """Return the URL of INGESTD_TEST_POSTGRES_URL, or of a server that ends with this process. Skips the test without both."""
+    given = os.environ.get("INGESTD_TEST_POSTGRES_URL")
+    if given:
+        return given
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(postgresql_server()).url
 
 
 @contextmanager

@@ -45,9 +45,9 @@ def decode(body: bytes) -> object:
         raise Invalid("body_required", "The request needs a JSON body.")
     try:
         value: object = _DECODER.decode(text)
+        reject_nul_character(text, value)
     except MALFORMED as error:
         raise Invalid("malformed_json", f"The body is not valid JSON ({error}).") from error
-    reject_nul_character(text, value)
     return value
 
 

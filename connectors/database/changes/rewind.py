@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from connectors.database.changes.server_version import RowChangeNumber
-from ingestd.sdk import Cursor, SourceBroken
+from ingestd.sdk import Cursor, SourceBroken, parse_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
 
 def _moment(to: str, bound: int) -> int:
     try:
-        moment = datetime.fromisoformat(to)
+        moment = parse_time(to)
     except ValueError:
         raise SourceBroken(f"'{to}' is no time. Write it as 2026-11-01T00:00:00Z.") from None
     at = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH

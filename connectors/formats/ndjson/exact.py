@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from connectors.formats.ndjson.repeated_names import NameRepeated, require_unique_names
+from ingestd.sdk import require_depth
 
 JsonRecord: TypeAlias = dict[str, str | None]
 
@@ -38,6 +39,7 @@ def parse_record(line: bytes) -> JsonRecord:
     """
     record: JsonRecord = {}
     try:
+        require_depth(line)
         require_unique_names(line, _add_fields(record, _object(line), ""))
     except NameRepeated as error:
         raise LineUnreadable(str(error)) from None

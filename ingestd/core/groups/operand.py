@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import polars as pl
 
+from ingestd.core.clock import parse_time
 from ingestd.core.groups.specification import Comparison
 from ingestd.core.mapping.conversion import fixed_text
 from ingestd.core.mapping.number import DECIMALS, read_numbers
@@ -57,7 +58,7 @@ def _microseconds(text: str, *, with_offset: bool) -> int | None:
     if not _DATE.fullmatch(text):
         return None
     try:
-        found = datetime.fromisoformat(text)
+        found = parse_time(text)
     except ValueError:
         return None
     if (found.tzinfo is not None) != with_offset:

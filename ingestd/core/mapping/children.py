@@ -11,6 +11,7 @@ from itertools import chain, repeat
 import msgspec
 import polars as pl
 
+from ingestd.core.json_depth import require_depth
 from ingestd.core.mapping.child_fields import OBJECT, ChildFields, read_fields
 from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.program import ORDER
@@ -152,6 +153,7 @@ def _items(text: str | None) -> tuple[Sequence[msgspec.Raw], str]:
     if text == OBJECT:
         return (), "is an object, and 'each' needs a list."
     try:
+        require_depth(text.encode())
         items = _ITEMS.decode(text)
     except RecursionError:
         return (), "is nested too deeply."

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from ingestd.core.clock import parse_time
 from ingestd.core.mapping.number import decimal_of
 from ingestd.core.mapping.unit import UnitError, unit_conversion
 from ingestd.core.phrases import shortened
@@ -196,7 +197,7 @@ def _plain(value: Fraction, text: str) -> str:
 
 def _date(text: str, rule: DateRule) -> str:
     try:
-        found = datetime.fromisoformat(text) if rule.form == "iso" else datetime.strptime(text, rule.form)  # noqa: DTZ007
+        found = parse_time(text) if rule.form == "iso" else datetime.strptime(text, rule.form)  # noqa: DTZ007
     except ValueError:
         raise ValueRefused(f"'{shortened(text)}' is no date of the form '{rule.form}'.") from None
     if found.tzinfo is None and rule.timezone is not None:

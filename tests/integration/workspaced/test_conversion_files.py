@@ -8,6 +8,7 @@ import io
 import json
 import os
 import struct
+import sys
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
-from workspaced.resources.cloud_storage import job
+from workspaced.resources.cloud_storage import child, job
 from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.settings.workers import ConversionSettings
@@ -319,3 +320,20 @@ async def test_a_cancelled_conversion_leaves_no_process_and_its_process_gets_no_
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not begun & conversion_processes()
+
+
+@pytest.mark.parametrize(("module", "library"), [("images", "PIL"), ("documents", "pypdfium2"), ("documents", "PIL")])
+def test_without_the_extra_of_previews_a_sentence_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, library: str
+) -> None:
+    source = tmp_path / "blob"
+    source.write_bytes(pdf("One page") if module == "documents" else b"")
+    monkeypatch.delitem(sys.modules, f"workspaced.resources.cloud_storage.converters.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    order = child.Order(
+        module=module, source=str(source), into=str(tmp_path), memory_bytes=1, cpu_seconds=1, output_bytes=1, parent=1
+    )
+    result = child._result(order)
+    assert result.error_class == "unsupported"
+    assert "without previews of images and PDF files" in result.sentence
+    assert "pip install 'workspaced[previews]'" in result.sentence

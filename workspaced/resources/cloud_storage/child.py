@@ -22,6 +22,11 @@ from workspaced.resources.cloud_storage.converters.results import ConversionRefu
 
 RESULT = "result.json"
 _PR_SET_PDEATHSIG = 1
+_OF_PREVIEWS = ("PIL", "pypdfium2")
+MISSING_PREVIEWS = (
+    "The service was installed without previews of images and PDF files. "
+    "Install the extra 'previews', such as pip install 'workspaced[previews]', and convert the file again."
+)
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +85,8 @@ def _classify(error: BaseException, order: Order) -> tuple[str, str]:
         return "unsupported", too_large_outputs(order.output_bytes)
     if isinstance(error, ConversionRefused):
         return error.error_class, str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name in _OF_PREVIEWS:
+        return "unsupported", MISSING_PREVIEWS
     if isinstance(error, MemoryError):
         return "unsupported", too_much_memory(order.memory_bytes)
     return "internal", f"The conversion failed ({type(error).__name__}: {str(error)[:500]})."

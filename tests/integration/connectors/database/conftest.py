@@ -12,9 +12,8 @@ import pytest
 
 from connectors.database import DatabaseConnector, DatabaseOptions
 from ingestd.sdk import SourceContext
+from tests.support.postgres_server import server_of_tests
 from tests.support.private_servers import MariadbServer, mariadb_connection, restartable_mariadb_server
-
-POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
 
 
 class Database:
@@ -44,14 +43,10 @@ def sqlite(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def postgresql(tmp_path: Path) -> Iterator[Database]:
-    try:
-        connection = psycopg.connect(POSTGRES, autocommit=True, connect_timeout=5)
-    except psycopg.OperationalError as error:
-        pytest.skip(f"no PostgreSQL to test with: install Debian's package postgresql or set its URL ({error})")
-    schema = f"t{uuid.uuid4().hex[:12]}"
-    with connection:
+    url, schema = server_of_tests(), f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-        yield Database("postgresql", POSTGRES, connection.execute, tmp_path, schema)
+        yield Database("postgresql", url, connection.execute, tmp_path, schema)
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 
 from connectors.formats import RecordChunk, resolve_format
 from connectors.formats.compression import Packed
+from connectors.formats.zstandard import zstd
 from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats import IsolatedFormat
 

@@ -3,9 +3,7 @@ from __future__ import annotations
 import gzip
 
 import httpx
-import pytest
 
-from ingestd.client.compression import is_loopback
 from ingestd.client.service import ServiceClient
 
 BODY = b"[" + b",".join(b'{"key":"K-%05d","value":"1","dataType":"scalar"}' % n for n in range(500)) + b"]"
@@ -53,10 +51,3 @@ async def test_bodies_are_not_compressed_without_an_announcement() -> None:
 
 async def test_a_service_that_rejects_compression_gets_one_compressed_request_only() -> None:
     assert await sent(Service(refuses=True)) == [False, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("host", "here"), [("localhost", True), ("127.8.0.1", True), ("::1", True), ("10.0.0.1", False), ("h.test", False)]
-)
-def test_names_of_this_machine_are_recognised(host: str, here: bool) -> None:
-    assert is_loopback(host) is here

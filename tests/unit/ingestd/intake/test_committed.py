@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ class Stream(Connector):
         if self.failures:
             raise self.failures.pop()
         # Another connection sees only what was committed.
-        with sqlite3.connect(self.context.base / "state.db") as state:
+        with closing(sqlite3.connect(self.context.base / "state.db")) as state, state:
             [(entries,)] = state.execute("SELECT count(*) FROM entry")
         self.committed_at.append((cursor["n"], entries, threading.get_ident()))
 

@@ -29,7 +29,7 @@ def test_another_text_is_no_address(text: str) -> None:
         ListenSettings(address=text)
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.7:1", "[::ffff:127.0.0.1]:1"])
+@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.7:1", "[::ffff:10.0.0.7]:1"])
 def test_an_address_that_other_machines_may_reach_needs_a_token(address: str) -> None:
     with pytest.raises(ValidationError, match="Set 'token' from a secret"):
         ListenSettings(address=address)

@@ -1,0 +1,86 @@
+"""Programs that tests start, and the one command that installs those that are missing.
+
+``python3 tests/support/needed_programs.py`` prints the command, or nothing. It needs no other package.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+_AZURITE = "azurite@3.35.0"
+
+
+class Need(NamedTuple):
+    """What a group of tests needs. ``programs``: names, or patterns of paths. ``debian`` and ``npm``: packages with them."""
+
+    tests: str
+    programs: tuple[str, ...]
+    debian: tuple[str, ...]
+    npm: str = ""
+
+    @property
+    def packages(self) -> str:
+        """Return the names of the packages, for people."""
+        return " ".join([*self.debian, *([f"npm:{self.npm}"] if self.npm else [])])
+
+
+NEEDS = (
+    Need("PostgreSQL: source, and store of the service", ("/usr/lib/postgresql/*/bin/postgres",), ("postgresql",)),
+    Need("PostgreSQL behind a pool of connections", ("pgbouncer",), ("pgbouncer",)),
+    Need("MariaDB: source", ("mariadbd",), ("mariadb-server",)),
+    Need("SFTP: source", ("sshd",), ("openssh-server",)),
+    Need("MQTT: source", ("mosquitto",), ("mosquitto",)),
+    Need("Azure Blob Storage: source", ("azurite-blob",), ("npm",), _AZURITE),
+    Need(
+        "pages in a browser",
+        ("/usr/bin/chromium", "/usr/bin/chromedriver", "/usr/share/fonts/truetype/dejavu/*.ttf"),
+        ("chromium", "chromium-driver", "fonts-dejavu-core"),
+    ),
+    Need("settings of the systemd units", ("systemd-analyze",), ("systemd",)),
+    Need("systemd units in a booted system", ("systemd-nspawn",), ("systemd-container",)),
+    Need("commands of the documentation", ("curl", "jq"), ("curl", "jq")),
+)
+
+
+def missing_needs() -> list[Need]:
+    """Return the needs of which a program is missing."""
+    return [need for need in NEEDS if not all(map(_exists, need.programs))]
+
+
+def install_command(needs: Sequence[Need]) -> str:
+    """Return the command that installs the packages of all needs; empty if there is none."""
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    debian = [name for need in needs for name in need.debian if name != "npm" or not _exists("npm")]
+    npm = [need.npm for need in needs if need.npm]
+    parts = []
+    if debian:
+        parts += [
+            f"{sudo}apt-get update -qq",
+            f"{sudo}apt-get install -qq --yes --no-install-recommends {' '.join(debian)}",
+        ]
+    if npm:
+        parts.append(f"{sudo}npm install --global --no-fund --no-audit --loglevel=error {' '.join(npm)}")
+    return " && ".join(parts)
+
+
+def skipped_tests(needs: Sequence[Need]) -> Iterator[str]:
+    """Yield the lines of a table of the tests that are skipped, and the command that installs what they need."""
+    width = max(len(need.tests) for need in needs)
+    yield "These tests are skipped, because a program is missing:"
+    for need in needs:
+        yield f"  {need.tests:{width}}  {need.packages}"
+    yield "To run all tests, install the packages of Debian and npm:"
+    yield f"  {install_command(needs)}"
+
+
+def _exists(program: str) -> bool:
+    return any(Path("/").glob(program[1:])) if "/" in program else shutil.which(program, path=_PATH) is not None
+
+
+if __name__ == "__main__":
+    print(install_command(missing_needs()))  # noqa: T201 - a program
