@@ -58,9 +58,9 @@ def schema(path: Path) -> int:
 def entries(url: str, key: str) -> dict[str, tuple[str | None, object]]:
     """Return value and time of the last change by key."""
     with Client(url, api_key=key) as client:
-        (workspace,) = client.iter_workspaces()
-        (sink,) = client.iter_sinks(workspace.id)
-        return {entry.key: (entry.value, entry.updated_at) for entry in client.iter_entries(workspace.id, sink.id)}
+        (workspace,) = client.list_workspaces()
+        (sink,) = client.list_sinks(workspace.id)
+        return {entry.key: (entry.value, entry.updated_at) for entry in client.get_sink(workspace.id, sink.id).entries}
 
 
 def test_an_older_state_loses_nothing_and_only_what_was_pending_is_sent(

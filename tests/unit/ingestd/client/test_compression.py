@@ -5,8 +5,7 @@ import gzip
 import httpx
 import pytest
 
-from ingestd.client.compression import is_loopback
-from ingestd.client.service import ServiceClient
+from ingestd.client.service import ServiceClient, is_loopback
 
 BODY = b"[" + b",".join(b'{"key":"K-%05d","value":"1","dataType":"scalar"}' % n for n in range(500)) + b"]"
 
