@@ -299,7 +299,7 @@ class ServiceClient:
 
 
 def _read_as(request: Request[Any], read: Read[T], check: Callable[[T], None] | None = None) -> Request[T]:
-    """Return a declared request whose response needs no more than the daemon reads."""
+    """Return a declared request with a reader that requires no more than the daemon needs."""
     return replace(request, read=read, check=check)
 
 
