@@ -13,16 +13,15 @@ import time
 import httpx
 import uvloop
 
-from ingestd.client.fast_connection import IdleTimeouts
-from ingestd.client.fast_transport import FastTransport
-from ingestd.client.server_address import ServerAddress
+from ingestd.client import Timeouts
+from ingestd.client.fast_transport import FastTransport, ServerAddress
 
 SECONDS = 2.0
 
 
 async def rate(address: str, in_flight: int) -> float:
     url = httpx.URL(address)
-    transport = FastTransport(ServerAddress.of(address), idle_timeouts=IdleTimeouts(None, None), connect_seconds=None)
+    transport = FastTransport(ServerAddress.of(address), Timeouts())
     head = b"POST %b HTTP/1.1\r\nHost: %b\r\nContent-Length: %%d\r\n\r\n%%b" % (url.raw_path, url.netloc)
     ends = time.monotonic() + SECONDS
     done = 0

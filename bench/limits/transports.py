@@ -15,9 +15,8 @@ import httpx
 import uvloop
 from httpx_aiohttp import AiohttpTransport
 
-from ingestd.client.fast_connection import IdleTimeouts
-from ingestd.client.fast_transport import FastTransport
-from ingestd.client.server_address import ServerAddress
+from ingestd.client import Timeouts
+from ingestd.client.fast_transport import FastTransport, ServerAddress
 
 IN_FLIGHT = 8
 REQUESTS = 4_000
@@ -59,9 +58,7 @@ async def rate_of_ours(address: str) -> float:
     url = httpx.URL(address)
     fields = b"".join([b"%b: %b\r\n" % (name.encode(), value.encode()) for name, value in HEADERS.items()])
     head = b"POST %b HTTP/1.1\r\nHost: %b\r\n%bContent-Length: " % (url.raw_path, url.netloc, fields)
-    transport = FastTransport(
-        ServerAddress.of(address), idle_timeouts=IdleTimeouts(write=30.0, read=30.0), connect_seconds=5.0
-    )
+    transport = FastTransport(ServerAddress.of(address), Timeouts(write_seconds=30.0, read_seconds=30.0))
 
     async def send(body: bytes) -> int:
         return (await transport.send(head + b"%d\r\n\r\n%b" % (len(body), body))).status

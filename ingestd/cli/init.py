@@ -217,7 +217,7 @@ def _workspaces(url: str, api_key: str) -> list[str]:
     """Return the labels of the workspaces that the key can read; this tests the connection."""
     try:
         with Client(url, api_key=api_key) as client:
-            labels = [one.label for one in client.iter_workspaces()]
+            labels = [one.label for one in client.list_workspaces()]
     except (ServiceError, UnusableCertificate, ValueError) as error:
         raise InitFailed(redact_text(f"The service {url} can't be used: {error}")) from error
     if not labels:

@@ -13,17 +13,12 @@ from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions
 
 if TYPE_CHECKING:
-    from ingestd.client.async_client import AsyncClient
-    from ingestd.client.blocking_client import Client
+    from ingestd.client.programs import AsyncClient, Client
 
 __all__ = ["AsyncClient", "Client", "ServiceClient", "ServiceResponse", "Timeouts", "TransportOptions"]
 
 
-# The daemon uses neither of them.
-_FOR_PROGRAMS = {"AsyncClient": "async_client", "Client": "blocking_client"}
-
-
 def __getattr__(name: str) -> Any:
-    if name in _FOR_PROGRAMS:
-        return getattr(importlib.import_module(f"ingestd.client.{_FOR_PROGRAMS[name]}"), name)
+    if name in {"AsyncClient", "Client"}:  # the daemon uses neither of them
+        return getattr(importlib.import_module("ingestd.client.programs"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,26 +1,5 @@
 """The errors that the methods of the clients raise: one class for each thing that a caller can do about it.
 
-::
-
-    ServiceError               everything below
-      Refused                  the response is not a success
-        NotModified       304  no error: the version that you have (if_none_match) is current
-        Redirected        3xx  give the client the service's own address
-        BadRequest        400  correct the request; ``errors`` say where
-        Unauthenticated   401  get a valid API key
-        Forbidden         403  ask the owner for permission; a missing file is Forbidden, too
-        NotFound     404, 410  it does not exist
-        Conflict          409  the state forbids it: look at ``code``
-        PreconditionFailed 412 it has changed (if_match): read it again
-        TooLarge          413  send less at once
-        UnsupportedMediaType 415
-        Unprocessable     422  well-formed, but impossible: look at ``code``
-        RateLimited       429  wait ``retry_after`` seconds, then send less often
-        Unavailable       503  wait ``retry_after`` seconds
-        ServerError       5xx  the service failed; its log has the ``request_id``
-      Unreachable              no response; ``may_have_happened`` says whether the request may have taken effect
-      UnreadableResponse       a success without the service's content: a proxy's page, half a document
-
 No message contains the API key or anything else of the request.
 """
 
@@ -28,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from ingestd.client.problem import ProblemDetails
-from ingestd.client.records.base import ProblemError
-from ingestd.client.response import ServiceResponse
+from ingestd.client.response import ProblemDetails, ServiceResponse
 from ingestd.core.outcome import NEVER_SENT, Fault
 
 T = TypeVar("T")
@@ -39,41 +16,26 @@ _BY_STATUS: dict[int, type[Refused]] = {}
 
 
 class ServiceError(Exception):
-    """A call failed. ``operation``: its name in the table of operations. ``status``: None without a response.
+    """A call failed. ``operation``: its name in the service. ``status``: None without a response.
 
-    ``retry_after``: how many seconds the service asks to wait, or None.
+    ``retry_after``: how many seconds the service asks to wait, or None. ``code``: for example ``duplicate_key``, or empty.
+    ``detail``: the service's words. ``errors``: every error in the request's body, with its JSON Pointer. ``request_id``: in
+    the service's log. ``response``: what ``send`` of a client returns.
     """
 
     def __init__(self, response: ServiceResponse[Any]) -> None:
+        self.response = response
         self.operation = response.operation
         self.status = response.status
-        self.problem = response.problem or ProblemDetails(status=response.status or 0)
         self.retry_after = response.outcome.retry_after_seconds
+        self.problem = problem = response.problem or ProblemDetails(status=response.status or 0)
+        self.code, self.detail = problem.code, problem.detail
+        self.errors, self.request_id = problem.errors, problem.request_id
         super().__init__(f"{self.operation}: {self._sentence(response)}")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # Pickle makes an exception from its arguments. The arguments of this one are a sentence, not a response.
-        return (_restored, (type(self), self.args, self.__dict__))
-
-    @property
-    def code(self) -> str:
-        """The error code, for example ``duplicate_key``; empty if the service gives none."""
-        return self.problem.code
-
-    @property
-    def detail(self) -> str:
-        """The error in the service's words."""
-        return self.problem.detail
-
-    @property
-    def errors(self) -> tuple[ProblemError, ...]:
-        """Every error in the request's body, with its JSON Pointer."""
-        return self.problem.errors
-
-    @property
-    def request_id(self) -> str:
-        """The id of this request in the service's log."""
-        return self.problem.request_id
+        # Pickle makes an exception from its arguments. The argument of this one is a sentence, not a response.
+        return (type(self), (self.response,))
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
         # The other sentences of the outcome are advice about the daemon's configuration.
@@ -84,10 +46,11 @@ class ServiceError(Exception):
 class Refused(ServiceError):
     """The response has another status than a success. ``sentence`` and ``statuses`` define each subclass."""
 
+    statuses: tuple[int, ...] = ()
     _sentence_of_class = "The service refuses the request as such"
 
     def __init_subclass__(cls, *, sentence: str, statuses: tuple[int, ...] = ()) -> None:
-        cls._sentence_of_class = sentence
+        cls._sentence_of_class, cls.statuses = sentence, statuses
         _BY_STATUS.update(dict.fromkeys(statuses, cls))
 
     def _sentence(self, response: ServiceResponse[Any]) -> str:
@@ -197,10 +160,3 @@ def value_of(response: ServiceResponse[T]) -> T:
     if not response.ok:
         raise error_of(response)
     return cast("T", response.value)  # a success has a value, which may be None
-
-
-def _restored(kind: type[ServiceError], args: tuple[Any, ...], state: dict[str, Any]) -> ServiceError:
-    error = kind.__new__(kind, *args)
-    error.args = args
-    error.__dict__.update(state)
-    return error

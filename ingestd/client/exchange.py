@@ -1,21 +1,20 @@
-"""Sending a request and reading its response, asynchronously and blocking, over httpx.
+"""Sending a request and reading its response over httpx, asynchronously and blocking.
 
-Nothing here raises for what a service or a network can do: the response says what happened. `FastExchange` is a third
+Sending raises nothing for what a service or a network can do: the response says what happened. `FastExchange` is a third
 implementation, for small requests.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
 
 import httpx
-import msgspec
 
-from ingestd.client.faults import CONTENT_ERRORS, transport_errors
-from ingestd.client.outcome_parser import OutcomeParser
+from ingestd.client.errors import error_of
+from ingestd.client.outcome_parser import CONTENT_ERRORS, OutcomeParser, transport_errors
 from ingestd.client.request import Request
 from ingestd.client.request_builder import RequestBuilder
 from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
@@ -25,61 +24,19 @@ T = TypeVar("T")
 _UNAUTHENTICATED = 401
 
 
-class Exchange(Protocol):
-    """Sends requests of one client."""
-
-    async def send(self, request: Request[T]) -> ServiceResponse[T]:
-        """Send a request and read its response to the end.
-
-        Raises:
-            Unaddressable: a name can't be a segment of a path. Nothing was sent.
-        """
-
-    async def close(self) -> None:
-        """Close the connections."""
-
-
-class ResponseFailed(Exception):
-    """A response that is read in chunks is a refusal, or failed before its end."""
-
-    def __init__(self, response: ServiceResponse[Any]) -> None:
-        self.response = response
-        super().__init__(response.outcome.sentence)
-
-
-class OpenResponse(msgspec.Struct, frozen=True):
-    """A success; its body is not read yet. ``started`` is a time of the parser's clock."""
-
-    response: httpx.Response
-    started: float
-
-
 class _HttpxExchange:
     """The common part of both exchanges over httpx."""
 
     def __init__(self, builder: RequestBuilder, parser: OutcomeParser) -> None:
         self._builder = builder
         self._parser = parser
+        self.client_id = builder.client_id
 
     def _parse(self, request: Request[T], response: httpx.Response, body: bytes, started: float) -> ServiceResponse[T]:
         status, headers = response.status_code, response.headers
         if status == _UNAUTHENTICATED:
             self._builder.key.reject()
         return self._parser.parse(request, status, headers.raw, body, started=started, headers=headers)
-
-    @contextmanager
-    def _failures(self, request: Request[Any], started: float) -> Iterator[None]:
-        """Convert an error in the block to a response.
-
-        Raises:
-            ResponseFailed: the block failed.
-        """
-        try:
-            yield
-        except transport_errors() as error:
-            raise ResponseFailed(self._parser.failed(request.operation, error, started)) from None
-        except CONTENT_ERRORS as error:
-            raise ResponseFailed(self._parser.failed(request.operation, error, started, status=200)) from None
 
 
 class AsyncExchange(_HttpxExchange):
@@ -93,7 +50,11 @@ class AsyncExchange(_HttpxExchange):
         self._bounded = bounded
 
     async def send(self, request: Request[T]) -> ServiceResponse[T]:
-        """See `Exchange.send`."""
+        """Send a request and read its response to the end.
+
+        Raises:
+            Unaddressable: a name can't be a segment of a path. Nothing was sent.
+        """
         message = self._builder.build(self._http, request)
         started = self._parser.clock()
         most = request.max_response_bytes if self._bounded else sys.maxsize
@@ -110,26 +71,37 @@ class AsyncExchange(_HttpxExchange):
         return self._parse(request, response, body, started)
 
     @asynccontextmanager
-    async def open(self, request: Request[Any]) -> AsyncIterator[OpenResponse]:
+    async def open(self, request: Request[Any]) -> AsyncIterator[httpx.Response]:
         """Send a request and yield a success before its body is read; it is closed at the end of the block.
 
         Raises:
-            ResponseFailed: the service refuses or does not respond, or the block fails because of the content.
+            ServiceError: the service refuses or does not respond, or the block fails because of the content.
+            Unaddressable: a name can't be a segment of a path. Nothing was sent.
         """
         message = self._builder.build(self._http, request)
         started = self._parser.clock()
-        with self._failures(request, started):
+        try:
             response = await self._http.send(message, stream=True)
             try:
                 if not response.is_success:
                     body = await _read(response, MAX_BODY_BYTES)
-                    raise ResponseFailed(self._parse(request, response, body, started))
-                yield OpenResponse(response, started)
+                    raise error_of(self._parse(request, response, body, started))
+                yield response
             finally:
                 await response.aclose()
+        except transport_errors() as error:
+            raise error_of(self._parser.failed(request.operation, error, started)) from None
+        except CONTENT_ERRORS as error:
+            raise error_of(self._parser.failed(request.operation, error, started, status=200)) from None
 
-    async def close(self) -> None:
-        """See `Exchange.close`."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
         await self._http.aclose()
 
 
@@ -151,8 +123,8 @@ class BlockingExchange(_HttpxExchange):
         self._http = http
 
     def send(self, request: Request[T]) -> ServiceResponse[T]:
-        """See `Exchange.send`."""
-        message = self._builder.build(self._http, request, blocking=True)
+        """See `AsyncExchange.send`."""
+        message = self._builder.build(self._http, request)
         started = self._parser.clock()
         try:
             response = self._http.send(message)
@@ -160,24 +132,11 @@ class BlockingExchange(_HttpxExchange):
             return self._parser.failed(request.operation, error, started)
         return self._parse(request, response, response.content, started)
 
-    @contextmanager
-    def open(self, request: Request[Any]) -> Iterator[OpenResponse]:
-        """See `AsyncExchange.open`."""
-        message = self._builder.build(self._http, request, blocking=True)
-        started = self._parser.clock()
-        with self._failures(request, started):
-            response = self._http.send(message, stream=True)
-            try:
-                if not response.is_success:
-                    body = bytearray()
-                    for part in response.iter_bytes():
-                        body += part
-                        if len(body) > MAX_BODY_BYTES:
-                            break
-                    raise ResponseFailed(self._parse(request, response, bytes(body), started))
-                yield OpenResponse(response, started)
-            finally:
-                response.close()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the connections."""

@@ -9,6 +9,7 @@ import httptools
 import httpx
 
 from ingestd.client.response import MAX_BODY_BYTES
+from ingestd.client.transport import Timeouts
 
 _MAX_HEAD_BYTES: Final = 131_072
 
@@ -21,13 +22,6 @@ class FastResponse(NamedTuple):
     body: bytes
 
 
-class IdleTimeouts(NamedTuple):
-    """How long a connection may transfer nothing while it sends or receives, in seconds; None: no limit."""
-
-    write: float | None
-    read: float | None
-
-
 class FastConnection(asyncio.Protocol):
     """Call `send` when no request is in flight, and `close` at the end. ``usable``: another request may follow."""
 
@@ -36,9 +30,9 @@ class FastConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Future[FastResponse] | None = None
         self._transport: asyncio.WriteTransport | None = None
-        self._timeouts = IdleTimeouts(None, None)
+        self._timeouts = Timeouts()
         self._max_body_bytes = MAX_BODY_BYTES
-        self._due: float | None = None
+        self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
         self._unsent: int | None = None
@@ -53,8 +47,6 @@ class FastConnection(asyncio.Protocol):
         self._size = 0
         self._headed = False
         self._framed = False
-
-    # ---------------------------------------------------------------------------- callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Mark the connection as usable."""
@@ -102,8 +94,6 @@ class FastConnection(asyncio.Protocol):
         if self._waiting is not None:
             self._watch()
 
-    # -------------------------------------------------------------------------- callbacks of httptools
-
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header of the response."""
         self._headers.append((name, value))
@@ -132,10 +122,8 @@ class FastConnection(asyncio.Protocol):
             return
         self._done()
 
-    # ------------------------------------------------------------------------- methods for the transport
-
     def send(
-        self, message: bytes, timeouts: IdleTimeouts, max_body_bytes: int = MAX_BODY_BYTES
+        self, message: bytes, timeouts: Timeouts, max_body_bytes: int = MAX_BODY_BYTES
     ) -> asyncio.Future[FastResponse]:
         """Send a request. The future gets the response, or an `httpx.TransportError`."""
         if self._transport is None:
@@ -171,14 +159,10 @@ class FastConnection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
 
-    # ------------------------------------------------------------------------------------ idle timeouts
-
     def _watch(self) -> None:
         """Set the deadline. A timer per request would cost more than reading its response, so one timer is reused."""
-        seconds = self._timeouts.read if self._unsent is None else self._timeouts.write
-        self._due = None if seconds is None else self._loop.time() + seconds
-        if self._due is None:
-            return
+        seconds = self._timeouts.read_seconds if self._unsent is None else self._timeouts.write_seconds
+        self._due = self._loop.time() + seconds
         if self._timer is not None:
             if self._timer.when() <= self._due:
                 return
@@ -187,7 +171,7 @@ class FastConnection(asyncio.Protocol):
 
     def _check(self) -> None:
         self._timer = None
-        if self._waiting is None or self._due is None:
+        if self._waiting is None:
             return
         if self._loop.time() < self._due:
             # The timer was set for an earlier request, which is complete.

@@ -13,12 +13,10 @@ from urllib.parse import urlencode
 import httpx
 
 from ingestd.client.fast_transport import FastTransport
-from ingestd.client.operations import fill_path
 from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request import Request
 from ingestd.client.request_builder import BASE_HEADERS, RequestBuilder
 from ingestd.client.response import ServiceResponse
-from ingestd.client.server_address import ServerAddress
 from ingestd.wire import names
 
 T = TypeVar("T")
@@ -30,20 +28,18 @@ _MAX_HEADS = 256
 
 
 class FastExchange:
-    """An `Exchange` for requests with responses that are read by the body alone, whole and into memory."""
+    """The exchange for requests with responses that are read by the body alone, whole and into memory."""
 
-    def __init__(
-        self, builder: RequestBuilder, parser: OutcomeParser, transport: FastTransport, address: ServerAddress
-    ) -> None:
+    def __init__(self, builder: RequestBuilder, parser: OutcomeParser, transport: FastTransport) -> None:
         self._builder = builder
         self._parser = parser
         self._transport = transport
-        self._address = address
         self._heads: OrderedDict[tuple[str, ...], bytes] = OrderedDict()
+        self._client_id = _line(names.CLIENT_ID, builder.client_id)
         self._use(builder.key.current())
 
     async def send(self, request: Request[T]) -> ServiceResponse[T]:
-        """See `Exchange.send`."""
+        """See `AsyncExchange.send`."""
         body = request.body or b""
         headers = b"".join([_line(name, value) for name, value in request.headers.items()])
         message = b"%b%bContent-Length: %d\r\n\r\n%b" % (self._head(request), headers, len(body), body)
@@ -56,8 +52,8 @@ class FastExchange:
             self._builder.key.reject()
         return self._parser.parse(request, response.status, response.headers, response.body, started=started)
 
-    async def close(self) -> None:
-        """See `Exchange.close`."""
+    async def aclose(self) -> None:
+        """See `AsyncExchange.aclose`."""
         self._transport.close()
 
     def _head(self, request: Request[Any]) -> bytes:
@@ -67,12 +63,13 @@ class FastExchange:
             self._use(api_key)
         operation = request.operation
         query = urlencode(request.query) if request.query else ""
-        which = (operation.name, *request.path.values(), query)
+        which = (operation.name, *request.names.values(), query)
         head = self._heads.get(which)
         if head is None:
-            path = fill_path(operation, request.path)
-            target = self._address.prefix + (f"{path}?{query}" if query else path).encode("ascii")
-            head = b"%b %b HTTP/1.1\r\n%b" % (operation.method.encode("ascii"), target, self._fields)
+            path = f"{request.path}?{query}" if query else request.path
+            target = self._transport.address.prefix + path.encode("ascii")
+            fields = self._fields if operation.method == "GET" else self._fields + self._client_id
+            head = b"%b %b HTTP/1.1\r\n%b" % (operation.method.encode("ascii"), target, fields)
             self._heads[which] = head
             if len(self._heads) > _MAX_HEADS:
                 self._heads.popitem(last=False)
@@ -81,11 +78,11 @@ class FastExchange:
     def _use(self, api_key: str | None) -> None:
         self._api_key = api_key
         self._heads.clear()
-        fields = {**BASE_HEADERS, names.CLIENT_ID: self._builder.client_id, "Content-Type": names.JSON}
+        fields = {**BASE_HEADERS, "Content-Type": names.JSON}
         if api_key is not None:
             fields[names.API_KEY] = api_key
         self._fields = b"Host: %b\r\n%b" % (
-            self._address.host_header,
+            self._transport.address.host_header,
             b"".join(_line(*field) for field in fields.items()),
         )
 

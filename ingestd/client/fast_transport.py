@@ -11,33 +11,72 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from typing import Self
+from urllib.parse import quote, urlsplit
 
 import httpx
+import msgspec
 
-from ingestd.client.fast_connection import FastConnection, FastResponse, IdleTimeouts
+from ingestd.client.fast_connection import FastConnection, FastResponse
 from ingestd.client.response import MAX_BODY_BYTES
-from ingestd.client.server_address import ServerAddress
+from ingestd.client.transport import Timeouts
+
+_PORTS = {"http": 80, "https": 443}
+_KEPT_IN_PATHS = "/%:@!$&'()*+,;=~"
+
+
+class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to connect, and what requests say of it.
+
+    ``host``: a name in ASCII, or an address without brackets. ``host_header``: with the port unless it is the scheme's own.
+    ``prefix``: the path below which the operations are, without a slash at its end.
+    """
+
+    tls: bool
+    host: str
+    port: int
+    host_header: bytes
+    prefix: bytes
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Return the address of an ``http://`` or ``https://`` URL; user and password are ignored.
+
+        Raises:
+            ValueError: it is no such URL.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ValueError("the address is no http:// or https:// URL with a host")
+        host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode("ascii")
+        port = parts.port or _PORTS[parts.scheme]
+        shown = f"[{host}]" if ":" in host else host
+        return cls(
+            tls=parts.scheme == "https",
+            host=host,
+            port=port,
+            host_header=(shown if port == _PORTS[parts.scheme] else f"{shown}:{port}").encode("ascii"),
+            prefix=quote(parts.path, safe=_KEPT_IN_PATHS).rstrip("/").encode("ascii"),
+        )
 
 
 class FastTransport:
     """Connections to one service.
 
-    ``verify``: True for the usual authorities, or a context, as httpx takes it.
-    ``connect_seconds`` None: no limit. ``keepalive_seconds``: how long a connection without a request is kept.
+    ``verify``: True for the usual authorities, or a context, as httpx takes it. ``keepalive_seconds``: how long a connection
+    without a request is kept.
     """
 
     def __init__(
         self,
         address: ServerAddress,
+        timeouts: Timeouts,
         *,
-        idle_timeouts: IdleTimeouts,
-        connect_seconds: float | None,
         verify: ssl.SSLContext | bool = True,
         keepalive_seconds: float = 3.0,
     ) -> None:
-        self._address = address
-        self._idle_timeouts = idle_timeouts
-        self._connect_seconds = connect_seconds
+        self.address = address
+        self._timeouts = timeouts
         self._context = verify if isinstance(verify, ssl.SSLContext) else None
         self._keepalive_seconds = keepalive_seconds
         self._kept: list[FastConnection] = []
@@ -50,7 +89,7 @@ class FastTransport:
         """
         connection = self._reused() or await self._connect()
         try:
-            response = await connection.send(message, self._idle_timeouts, max_response_bytes)
+            response = await connection.send(message, self._timeouts, max_response_bytes)
         except BaseException:
             connection.close()
             raise
@@ -80,16 +119,14 @@ class FastTransport:
         return None
 
     async def _connect(self) -> FastConnection:
-        if self._address.tls and self._context is None:
+        if self.address.tls and self._context is None:
             self._context = httpx.create_ssl_context(trust_env=False)
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with asyncio.timeout(self._timeouts.connect_seconds):
+                context = self._context if self.address.tls else None
                 _, connection = await loop.create_connection(
-                    FastConnection,
-                    self._address.host,
-                    self._address.port,
-                    ssl=self._context if self._address.tls else None,
+                    FastConnection, self.address.host, self.address.port, ssl=context
                 )
         except TimeoutError as error:
             raise httpx.ConnectTimeout("no connection in time") from error

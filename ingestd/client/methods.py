@@ -1,183 +1,168 @@
-"""Descriptors that make one declaration a method of both clients.
+"""Declared methods: the signature of a function defines the request of an operation, for both clients.
 
-Read from a blocking client, a `Method` returns a value, or a generator of records. Read from an asynchronous client, it
-returns a coroutine, or an asynchronous generator. The overloads give mypy and editors the parameters and the result of
-``client.get_sink`` in both. A blocking twin of each method would be more code, and another source to keep equal.
+- A parameter with a name of the operation's path goes into the path.
+- ``if_match``, ``if_none_match``, ``idempotency_key`` and ``client_id`` are headers.
+- All others are the query of GET and DELETE, and the members of the JSON body of the other methods, in camelCase.
+- A member with the value ``UNSET`` is not sent. A header or query parameter with the value None is not sent either.
+- The annotated result says how the body of a success is read.
+
+Read from a blocking client, a method returns a value. Read from an asynchronous client, it returns a coroutine. The
+overloads give mypy and editors the parameters and the result in both. `ingestd.client.operations` declares the methods.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Generic, ParamSpec, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from functools import cached_property, wraps
+from string import Formatter
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, get_type_hints, overload
 
-import httpx
+import msgspec
 from msgspec import UNSET
 
-from ingestd.client.pages import PagedList, PageReader
-from ingestd.client.request import RecordStream, Request
+from ingestd.client.errors import value_of
+from ingestd.client.exchange import AsyncExchange, BlockingExchange
+from ingestd.client.readers import reader
+from ingestd.client.request import NONE, ApiOperation, Read, Request
+from ingestd.wire import names
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S")
-A = TypeVar("A")
+
+Arguments: TypeAlias = Mapping[str, Any]
+"""The arguments of a call by name, with the defaults of the signature."""
+
+_HEADERS = {
+    "if_match": "If-Match",
+    "if_none_match": "If-None-Match",
+    "idempotency_key": names.IDEMPOTENCY_KEY,
+    "client_id": names.CLIENT_ID,
+}
 
 
-class BlockingSender(ABC):
-    """A client with methods that return when the response has arrived."""
+class Declaration(ApiOperation, frozen=True, kw_only=True):
+    """An operation, and how the signature of a method becomes its request: a decorator of a function without a body.
 
-    @abstractmethod
-    def send(self, request: Request[T]) -> T:
-        """Send a request and return its value.
+    ``read`` replaces the reader of the annotated result. ``check`` compares the value with the arguments. ``body``: the
+    parameter that is the whole body. ``also_in_body``: parameters of the path that the body repeats. ``query``: its constant
+    part. ``prefer``: the header Prefer. ``optional_body``: a body without members is not sent.
+    """
 
-        Raises:
-            ServiceError: the request did not succeed.
-            Unaddressable: a name can't be a segment of a path. Nothing was sent.
-        """
+    read: Read[Any] | None = None
+    check: Callable[[Any, Arguments], None] | None = None
+    body: str = ""
+    also_in_body: Collection[str] = ()
+    query: Mapping[str, str] = NONE
+    prefer: str = ""
+    optional_body: bool = False
 
-    @abstractmethod
-    def open(self, request: Request[Any]) -> AbstractContextManager[httpx.Response]:
-        """Send a request and yield a success before its body is read. Raises as `send`, also within the block."""
-
-
-class AsyncSender(ABC):
-    """A client with methods that are coroutines."""
-
-    @abstractmethod
-    async def send(self, request: Request[T]) -> T:
-        """See `BlockingSender.send`."""
-
-    @abstractmethod
-    def open(self, request: Request[Any]) -> AbstractAsyncContextManager[httpx.Response]:
-        """See `BlockingSender.open`."""
+    def __call__(self, function: Callable[Concatenate[Any, P], T]) -> Method[P, T]:
+        """Return the declared method."""
+        return Method(function, self)
 
 
-class Declaration:
-    """The signature of a declared function. ``result``: the annotated type that it returns."""
+class Method(Generic[P, T]):
+    """A method of both clients. `build` and `encoded` return its request."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        hints = get_type_hints(function)
-        self.result = hints["return"]
-        parameters: list[inspect.Parameter] = []
-        for parameter in list(inspect.signature(function).parameters.values())[1:]:
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-                parameters.append(parameter)
-                continue
-            (options,) = hints[parameter.name].__args__  # Unpack[…] of a TypedDict
-            parameters += [
-                inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, default=UNSET, annotation=annotation.__forward_arg__
-                )
-                for name, annotation in options.__annotations__.items()
-            ]
-        result = self.result
-        if get_origin(result) in {Request, RecordStream}:
-            (result,) = get_args(result)
-        self.signature = inspect.Signature(parameters, return_annotation=result)
-
-    def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the arguments of a call by name; those that are not given have their defaults.
-
-        Raises:
-            TypeError: an argument is missing or unknown.
-        """
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.arguments
-
-
-class Method(Generic[P, S, A]):
-    """A method of both clients: ``build`` makes its request, ``blocking`` and ``asynchronous`` send it."""
-
-    def __init__(
-        self,
-        declaration: Declaration,
-        build: Callable[P, Any],
-        blocking: Callable[[BlockingSender, Any], S],
-        asynchronous: Callable[[AsyncSender, Any], A],
-    ) -> None:
-        self.declaration = declaration
-        self.build = build
-        self._blocking = blocking
-        self._asynchronous = asynchronous
-        self.__doc__ = declaration.function.__doc__
+    def __init__(self, function: Callable[..., Any], operation: Declaration) -> None:
+        self.operation = operation
+        self.function, self.__doc__ = function, function.__doc__
+        self._path = [field for _, field, _, _ in Formatter().parse(operation.path) if field]
+        code = function.__code__
+        self._positional = code.co_varnames[1 : code.co_argcount]
+        self._named = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, client: BlockingSender, owner: type) -> Callable[P, S]: ...
+    def __get__(self, client: BlockingExchange, owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: AsyncSender, owner: type) -> Callable[P, A]: ...
+    def __get__(self, client: AsyncExchange, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
-    def __get__(self, client: BlockingSender | AsyncSender | None, owner: type) -> object:
+    def __get__(self, client: BlockingExchange | AsyncExchange | None, owner: type) -> object:
         """Return the method of one client."""
         if client is None:
             return self
-        build = self.build
-        if isinstance(client, BlockingSender):
-            blocking, run = client, self._blocking
 
-            def call(*args: P.args, **kwargs: P.kwargs) -> S:
-                return run(blocking, build(*args, **kwargs))
+        @wraps(self.function)
+        def call(client: BlockingExchange, *args: P.args, **kwargs: P.kwargs) -> T:
+            return value_of(client.send(self.build(*args, **kwargs)))
 
-            return _with_signature(call, self.declaration)
-        asynchronous, start = client, self._asynchronous
-        if not inspect.iscoroutinefunction(start):
-            return _with_signature(
-                lambda *args, **kwargs: start(asynchronous, build(*args, **kwargs)), self.declaration
-            )
+        @wraps(self.function)
+        async def call_async(client: AsyncExchange, *args: P.args, **kwargs: P.kwargs) -> T:
+            return value_of(await client.send(self.build(*args, **kwargs)))
 
-        async def call_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return await start(asynchronous, build(*args, **kwargs))
+        return MethodType(call if isinstance(client, BlockingExchange) else call_async, client)
 
-        return _with_signature(call_async, self.declaration)
+    @cached_property
+    def _read(self) -> Read[T]:
+        return self.operation.read or reader(get_type_hints(self.function)["return"])
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, str]]:
+        """The place of each parameter in a request, and the name that is sent."""
+        hints, path = get_type_hints(self.function), dict.fromkeys(self._path, "path")
+        options = hints["options"].__args__[0].__annotations__ if "options" in hints else ()  # Unpack[…] of a TypedDict
+        others = "query" if self.operation.method in {"GET", "DELETE"} else "body"
+        return {
+            name: ("header", _HEADERS[name]) if name in _HEADERS else (path.get(name, others), _camel_case(name))
+            for name in (*self._named, *options)
+        }
+
+    def build(self, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
+        """Return the request of a call.
+
+        Raises:
+            TypeError: an argument is missing or unknown.
+        """
+        self.function(
+            None, *args, **kwargs
+        )  # raises TypeError, as any function; `Signature.bind` takes ten times as long
+        given = {**(self.function.__kwdefaults__ or {}), **dict(zip(self._positional, args, strict=False)), **kwargs}
+        operation, places, check = self.operation, self._places, self.operation.check
+        parts: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}, "body": {}}
+        for name, value in given.items():
+            if name not in places:
+                raise TypeError(f"{self.function.__name__}() got an unexpected keyword argument {name!r}")
+            place, sent = places[name]
+            if value is not UNSET and (value is not None or place == "body"):
+                parts[place][sent] = _text(value) if place == "query" else value
+        for name in operation.also_in_body:
+            parts["body"][name] = given[name]
+        body = given[operation.body] if operation.body else parts["body"]
+        has_body = body or (operation.method in {"POST", "PUT", "PATCH"} and not operation.optional_body)
+        return Request(
+            operation=operation,
+            read=self._read,
+            names=parts["path"],
+            query={**parts["query"], **operation.query} or None,
+            body=msgspec.json.encode(body) if has_body else None,
+            headers=self._preferring(parts["header"]),
+            check=None if check is None else lambda value: check(value, given),
+        )
+
+    def encoded(self, body: bytes, *path: str, **headers: str) -> Request[T]:
+        """Return a request with a body that is encoded already, without its check. ``path``: the names in the path."""
+        return Request(
+            operation=self.operation,
+            read=self._read,
+            names=dict(zip(self._path, path, strict=True)),
+            query=self.operation.query or None,
+            body=body,
+            headers=self._preferring({_HEADERS[name]: value for name, value in headers.items()}),
+        )
+
+    def _preferring(self, headers: dict[str, str]) -> dict[str, str]:
+        return {**headers, names.PREFER: self.operation.prefer} if self.operation.prefer else headers
 
 
-def send(client: BlockingSender, request: Request[T]) -> T:
-    """Send one request and return its value."""
-    return client.send(request)
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
-async def send_async(client: AsyncSender, request: Request[T]) -> T:
-    """Send one request and return its value."""
-    return await client.send(request)
-
-
-def iterate(client: BlockingSender, source: PagedList[T] | RecordStream[T]) -> Generator[T]:
-    """Yield the records of a list, page by page, or of one response, chunk by chunk."""
-    if isinstance(source, RecordStream):
-        with client.open(source.request) as response:
-            for chunk in response.iter_bytes():
-                yield from source.feed(chunk)
-            source.finish()
-        return
-    pages = PageReader(source)
-    while pages.request is not None:
-        yield from pages.new_records(client.send(pages.request))
-
-
-async def iterate_async(client: AsyncSender, source: PagedList[T] | RecordStream[T]) -> AsyncGenerator[T]:
-    """Yield the records of a list, page by page, or of one response, chunk by chunk."""
-    if isinstance(source, RecordStream):
-        async with client.open(source.request) as response:
-            async for chunk in response.aiter_bytes():
-                for record in source.feed(chunk):
-                    yield record
-            source.finish()
-        return
-    pages = PageReader(source)
-    while pages.request is not None:
-        for record in pages.new_records(await client.send(pages.request)):
-            yield record
-
-
-def _with_signature(method: Callable[..., Any], declaration: Declaration) -> Callable[..., Any]:
-    """Give a method the name, parameters, documentation and result that ``help()`` shows."""
-    functools.update_wrapper(method, declaration.function, assigned=("__name__", "__qualname__", "__doc__"), updated=())
-    method.__signature__ = declaration.signature  # type: ignore[attr-defined]
-    del method.__wrapped__  # type: ignore[attr-defined]  # its signature is another one
-    return method
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return msgspec.json.encode(value).decode() if isinstance(value, Mapping) else str(value)

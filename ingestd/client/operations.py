@@ -1,147 +1,409 @@
-"""The table of operations: what the interface document and the service contract say of each, in one row.
+"""The operations of the interface document: each declares its address, its parameters and its record, for every client.
 
-Names and paths are those of the service's own table. `ingestd.client.requests` declares the parameters and the record of each.
+Names are those of the service's own table. Ids of sinks are UUIDs or visible ids (``SNK-1``). A parameter that is not given
+(``UNSET``) is not sent, and its member stays as it is; None unsets it. ``if_match`` makes a change only if the record has
+that version (its ``etag``). ``if_none_match`` raises ``NotModified`` if that version is current. If a request is repeated
+within a day with the same ``idempotency_key``, the service repeats its response and changes nothing. ``client_id`` replaces
+the client's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias
-from urllib.parse import quote
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+from ingestd.client.bodies import check_count, check_indexes, check_key
+from ingestd.client.methods import Arguments, Declaration
+from ingestd.client.readers import read_any, read_created_id
+from ingestd.client.records import (
+    Block,
+    BlockTypes,
+    BulkCounts,
+    Entry,
+    EntryChange,
+    Icon,
+    NewEntry,
+    Number,
+    OAuthConnection,
+    PartialResult,
+    Sink,
+    SinkInfo,
+    Webhook,
+    Workspace,
+)
+from ingestd.client.request import ApiOperation, HttpMethod, Request
+from ingestd.wire.names import RETURN_MINIMAL, RETURN_REPRESENTATION
 
-_WORKSPACES = "/v1/workspace"
-_WORKSPACE = f"{_WORKSPACES}/{{workspace}}"
+SortOrder: TypeAlias = Literal["ASC", "DESC"]
+
+_WORKSPACE = "/v1/workspace/{workspace}"
 _SINKS = f"{_WORKSPACE}/data-sink"
 _SINK = f"{_SINKS}/{{sink}}"
 _ENTRY = f"{_SINK}/{{key}}"
-_HISTORY = f"{_WORKSPACE}/data-sink-history/{{sink}}"
+_MASS = f"{_SINK}/mass"
 _BLOCKS = f"{_WORKSPACE}/blocks"
 _BLOCK = f"{_BLOCKS}/{{block}}"
-_WEBHOOKS = "/v1/webhooks"
-_WEBHOOK = f"{_WEBHOOKS}/{{webhook}}"
-_DELIVERIES = f"{_WEBHOOK}/deliveries"
-_DELIVERY = f"{_DELIVERIES}/{{delivery}}"
-_FILES = "/v1/cloud-storage"
-_FILE = f"{_FILES}/{{file}}"
-_KEYS = "/v1/api-keys"
-_KEY = f"{_KEYS}/{{key}}"
+_FILE = "/v1/cloud-storage/{file}"
+_METADATA = "/v1/cloud-storage/metadata/{file}"
+_WEBHOOK = "/v1/webhooks/{webhook}"
 
 
-class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of the HTTP API.
+class ListOptions(TypedDict, total=False):
+    """Parameters of a method that returns a list, or a part of it."""
 
-    ``row``: its row in the contract's conformance table; empty for an extension. ``client_id``: the interface document
-    requires the header ClientId.
+    sort_order: SortOrder | None
+    sorted_by: str | None
+    take: int | None
+    skip: int | None
+
+
+class WriteOptions(TypedDict, total=False):
+    """Headers of writes. ``idempotency_key`` is for requests that create or send, ``if_match`` for those that change."""
+
+    client_id: str | None
+    idempotency_key: str | None
+    if_match: str | None
+
+
+class MassEntryOptions(WriteOptions, total=False):
+    """If ``observed_at`` is older than the stored one, nothing is changed, and the stored entry is returned."""
+
+    data_type: str | UnsetType
+    observed_at: datetime | UnsetType
+
+
+class BlockMembers(WriteOptions, total=False):
+    """The members that a block is created with and that can be changed."""
+
+    label: str | UnsetType
+    description: str | UnsetType
+    part_number: str | UnsetType
+    parent_block: str | UnsetType | None
+    multiplicity: Number | UnsetType
+    pdm_enabled: bool | UnsetType
+    property_groups: Sequence[str] | UnsetType
+    instances: Sequence[str] | UnsetType
+    preview_custom_link: str | UnsetType
+    preview_source: str | UnsetType
+    figures: Sequence[str] | UnsetType
+    icon: str | UnsetType
+    type: Sequence[str] | UnsetType
+    attachments: Sequence[str] | UnsetType
+    external_links: Sequence[str] | UnsetType
+    pdm_thumbnail: str | UnsetType
+    block_statuses: Sequence[str] | UnsetType
+
+
+class WebhookMembers(WriteOptions, total=False):
+    """The members that a webhook is created with and that can be changed.
+
+    ``headers``: of each delivery, as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
     """
 
-    name: str
-    row: str
-    method: HttpMethod
-    path: str
-    client_id: bool = False
+    label: str | UnsetType | None
+    data_events: Sequence[str] | UnsetType
+    headers: Sequence[str] | UnsetType
+    oauth_connection: OAuthConnection | UnsetType | None
+    signing_secret: str | UnsetType
+    enabled: bool | UnsetType
+    workspace_ids: Sequence[str] | UnsetType
+    ignore_client_ids: Sequence[str] | UnsetType
+    coalesce: bool | UnsetType
+    in_order: bool | UnsetType
+    batch_entries: bool | UnsetType
 
 
-class Unaddressable(ValueError):
-    """A key that can't be a segment of a path: HTTP clients and proxies resolve dots and drop empty segments."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        super().__init__(
-            f"The key {key!r} can't be addressed in a URL: HTTP clients and proxies take it for a relative path. Give the "
-            "entry another key; only a service that announces bulk updates can be reached with this one."
-        )
+def _read_block_types(body: bytes, _headers: Mapping[str, str]) -> tuple[str, ...]:
+    return msgspec.json.decode(body, type=BlockTypes).type
 
 
-_TABLE: list[ApiOperation] = []
+def _read_metadata(body: bytes, _headers: Mapping[str, str]) -> dict[str, Any]:
+    # The interface document lists "no content" for this response, too.
+    return msgspec.json.decode(body, type=dict[str, Any]) if body.strip() else {}
 
 
-def _row(row: str, name: str, method: HttpMethod, path: str, *, client_id: bool = False) -> ApiOperation:
-    operation = ApiOperation(name=name, row=row, method=method, path=path, client_id=client_id)
-    _TABLE.append(operation)
-    return operation
+_BULK = Declaration(name="data_sinks.mass", method="POST", path=_MASS, body="items")
 
 
-GET_SINK = _row("DS1", "data_sinks.get", "GET", _SINK)
-GET_SINKS = _row("DS2", "data_sinks.list_whole", "GET", _SINKS)
-LIST_SINKS = _row("DS3", "data_sinks.list", "GET", f"{_SINKS}/list")
-GET_ENTRY = _row("DS4", "data_sinks.get_entry", "GET", _ENTRY)
-CREATE_SINK = _row("DS5", "data_sinks.create", "POST", _SINKS, client_id=True)
-UPDATE_SINK = _row("DS6", "data_sinks.update", "PATCH", _SINK, client_id=True)
-DELETE_SINK = _row("DS7", "data_sinks.delete", "DELETE", _SINK, client_id=True)
-CREATE_ENTRY = _row("DS8", "data_sinks.create_entry", "POST", _SINK, client_id=True)
-UPDATE_ENTRY = _row("DS9", "data_sinks.update_entry", "PATCH", _ENTRY, client_id=True)
-DELETE_ENTRY = _row("DS10", "data_sinks.delete_entry", "DELETE", _ENTRY, client_id=True)
-MASS = _row("DS11", "data_sinks.mass", "POST", f"{_SINK}/mass")
-MASS_BY_KEY = _row("", "data_sinks.mass_by_key", "POST", _ENTRY)
-GET_HISTORY = _row("", "data_sink_history.get", "GET", _HISTORY)
-UPDATE_HISTORY = _row("", "data_sink_history.update", "PATCH", _HISTORY)
-COMPARE_SINK = _row("", "data_sink_history.compare", "GET", f"{_HISTORY}/comparison")
-LIST_CHANGES = _row("", "data_sink_history.list_changes", "GET", f"{_HISTORY}/entry/{{key}}")
-
-LIST_BLOCKS = _row("BL1", "blocks.list", "GET", _BLOCKS)
-CREATE_BLOCK = _row("BL2", "blocks.create", "POST", _BLOCKS)
-GET_BLOCK = _row("BL3", "blocks.get", "GET", _BLOCK)
-DELETE_BLOCK = _row("BL4", "blocks.delete", "DELETE", _BLOCK)
-UPDATE_BLOCK = _row("BL5", "blocks.update", "PATCH", _BLOCK)
-
-LIST_WORKSPACES = _row("WS1", "workspaces.list", "GET", _WORKSPACES)
-CREATE_WORKSPACE = _row("WS2", "workspaces.create", "POST", _WORKSPACES)
-GET_WORKSPACE = _row("WS3", "workspaces.get", "GET", _WORKSPACE)
-DELETE_WORKSPACE = _row("WS4", "workspaces.delete", "DELETE", _WORKSPACE)
-UPDATE_WORKSPACE = _row("WS5", "workspaces.update", "PATCH", _WORKSPACE)
-
-DELETE_FILE = _row("CS1", "cloud_storage.delete", "DELETE", _FILE)
-UPDATE_FILE = _row("CS2", "cloud_storage.update", "PATCH", _FILE)
-GET_METADATA = _row("CS3", "cloud_storage.get_metadata", "GET", f"{_FILES}/metadata/{{file}}")
-REPLACE_METADATA = _row("CS4", "cloud_storage.replace_metadata", "PUT", f"{_FILES}/metadata/{{file}}")
-RETRY_CONVERSION = _row("CS5", "cloud_storage.retry_conversion", "POST", f"{_FILES}/retry-conversion/{{file}}")
-UPLOAD_LINK = _row("", "cloud_storage.upload_link", "POST", f"{_FILES}/upload-link")
-SEND_UPLOAD = _row("", "cloud_storage.receive", "PUT", f"{_FILES}/upload/{{upload}}")
-COMPLETE_UPLOAD = _row("", "cloud_storage.upload_complete", "POST", f"{_FILES}/upload-complete/{{file}}")
-UPLOAD_FILE = _row("", "cloud_storage.upload", "POST", _FILES)
-GET_FILE = _row("", "cloud_storage.get", "GET", _FILE)
-LIST_FILES = _row("", "cloud_storage.list", "GET", _FILES)
-DOWNLOAD_FILE = _row("", "cloud_storage.download", "GET", f"{_FILES}/download/{{file}}")
-LIST_FILE_VERSIONS = _row("", "cloud_storage.list_versions", "GET", f"{_FILES}/version-list/{{file}}")
-
-LIST_WEBHOOKS = _row("WH1", "webhooks.list", "GET", _WEBHOOKS)
-CREATE_WEBHOOK = _row("WH2", "webhooks.create", "POST", _WEBHOOKS)
-GET_WEBHOOK = _row("WH3", "webhooks.get", "GET", _WEBHOOK)
-DELETE_WEBHOOK = _row("WH4", "webhooks.delete", "DELETE", _WEBHOOK)
-UPDATE_WEBHOOK = _row("WH5", "webhooks.update", "PATCH", _WEBHOOK)
-ROTATE_SECRET = _row("WH6", "webhooks.rotate_secret", "POST", f"{_WEBHOOK}/rotate-secret")
-LIST_EVENT_TYPES = _row("", "webhooks.event_types", "GET", f"{_WEBHOOKS}/event-types")
-TEST_WEBHOOK = _row("", "webhooks.test", "POST", f"{_WEBHOOK}/test")
-LIST_DELIVERIES = _row("", "webhooks.list_deliveries", "GET", _DELIVERIES)
-GET_DELIVERY = _row("", "webhooks.get_delivery", "GET", _DELIVERY)
-REDELIVER = _row("", "webhooks.redeliver", "POST", f"{_DELIVERY}/redeliver")
-
-LIST_API_KEYS = _row("", "api_keys.list", "GET", _KEYS)
-CREATE_API_KEY = _row("", "api_keys.create", "POST", _KEYS)
-GET_API_KEY = _row("", "api_keys.get", "GET", _KEY)
-REVOKE_API_KEY = _row("", "api_keys.revoke", "DELETE", _KEY)
-ROTATE_API_KEY = _row("", "api_keys.rotate", "POST", f"{_KEY}/rotate")
-
-LIST_AUDIT_LOG = _row("", "audit.list", "GET", "/v1/audit-log")
-
-CHECK_LIVE = _row("", "health.live", "GET", "/healthz")
-CHECK_READY = _row("", "health.ready", "GET", "/readyz")
-
-OPERATIONS: tuple[ApiOperation, ...] = tuple(_TABLE)
-"""Every row, in the order above."""
+def _same_key(entry: Entry, given: Arguments) -> None:
+    check_key(entry.key, given["key"])
 
 
-def fill_path(operation: ApiOperation, names: Mapping[str, str]) -> str:
-    """Return the operation's path. Each name is percent-encoded whole, so ``/``, ``%`` and ``?`` stay part of it.
+def _each_index(found: PartialResult, given: Arguments) -> None:
+    check_indexes((one.index for one in found.results), len(given["items"]))
 
-    Raises:
-        Unaddressable: a name is empty, ``.`` or ``..``.
+
+class ServiceMethods:
+    """All methods that both clients have.
+
+    ``filters`` of workspaces: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
+    ``parent_block`` and ``type`` select the blocks below a block, or of a type. ``search`` selects webhooks by label and
+    address. The service announces with the header X-Bulk-Mass that it accepts bulk updates. A missing file is ``Forbidden``.
     """
-    for name in names.values():
-        if name in {"", ".", ".."}:
-            raise Unaddressable(name)
-    return operation.path.format_map({field: quote(name, safe="") for field, name in names.items()})
+
+    @Declaration(name="workspaces.list", method="GET", path="/v1/workspace")
+    def list_workspaces(
+        self, *, filters: str | Mapping[str, Any] | None = None, **options: Unpack[ListOptions]
+    ) -> tuple[Workspace, ...]:
+        """Return the workspaces that the key may read; with ``take`` or ``skip``, a part of them."""
+
+    @Declaration(name="workspaces.get", method="GET", path=_WORKSPACE)
+    def get_workspace(self, workspace: str, *, if_none_match: str | None = None) -> Workspace:
+        """Return one workspace."""
+
+    @Declaration(name="workspaces.create", method="POST", path="/v1/workspace")
+    def create_workspace(
+        self,
+        label: str,
+        *,
+        public_can_read_enabled: bool | UnsetType = UNSET,
+        current_workspace_version: str | UnsetType = UNSET,
+        exports_enabled: bool | UnsetType = UNSET,
+        guests_enabled: bool | UnsetType = UNSET,
+        statuses: Sequence[str] | UnsetType = UNSET,
+        id: str | UnsetType = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> Workspace:
+        """Create a workspace with its root block. Labels are not unique.
+
+        With an ``idempotency_key`` the request can be repeated safely.
+        """
+
+    @Declaration(name="workspaces.update", method="PATCH", path=_WORKSPACE)
+    def update_workspace(
+        self,
+        workspace: str,
+        *,
+        label: str | UnsetType = UNSET,
+        root_block: Mapping[str, Any] | UnsetType = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> Workspace:
+        """Change the label or the root block. A ``root_block`` with the id of another block makes that block the root."""
+
+    @Declaration(name="workspaces.delete", method="DELETE", path=_WORKSPACE)
+    def delete_workspace(self, workspace: str, **options: Unpack[WriteOptions]) -> Workspace:
+        """Remove a workspace with everything in it. Returns the removed workspace."""
+
+    @Declaration(name="blocks.list", method="GET", path=_BLOCKS)
+    def list_blocks(
+        self,
+        workspace: str,
+        *,
+        parent_block: str | None = None,
+        type: str | None = None,
+        **options: Unpack[ListOptions],
+    ) -> tuple[Block, ...]:
+        """Return the blocks of a workspace, the root first, then by depth and order.
+
+        With ``take`` or ``skip``, return a part of them.
+        """
+
+    @Declaration(name="blocks.get", method="GET", path=_BLOCK)
+    def get_block(self, workspace: str, block: str, *, if_none_match: str | None = None) -> Block:
+        """Return one block."""
+
+    @Declaration(name="blocks.create", method="POST", path=_BLOCKS, also_in_body=["workspace"])
+    def create_block(self, workspace: str, *, id: str | UnsetType = UNSET, **options: Unpack[BlockMembers]) -> Block:
+        """Create a block, by default below the root."""
+
+    @Declaration(name="blocks.delete", method="DELETE", path=_BLOCK)
+    def delete_block(
+        self, workspace: str, block: str, *, force: bool | None = None, **options: Unpack[WriteOptions]
+    ) -> Block:
+        """Remove a block, and with ``force`` its children. Return the block.
+
+        Without ``force``, the removal of a block with children raises ``Conflict``.
+        """
+
+    @Declaration(name="blocks.update", method="PATCH", path=_BLOCK, read=_read_block_types)
+    def update_block_types(
+        self, workspace: str, block: str, *, type: Sequence[str] | UnsetType = UNSET, **options: Unpack[WriteOptions]
+    ) -> tuple[str, ...]:
+        """Change and return a block's types, the only change of a block that the interface document has."""
+
+    @Declaration(name="blocks.update", method="PATCH", path=_BLOCK, prefer=RETURN_REPRESENTATION)
+    def update_block(
+        self, workspace: str, block: str, *, order_index: Number | UnsetType = UNSET, **options: Unpack[BlockMembers]
+    ) -> Block:
+        """Change the given members of a block and return it (contract B7). ``parent_block`` moves the block."""
+
+    @Declaration(name="data_sinks.get", method="GET", path=_SINK)
+    def get_sink(self, workspace: str, sink: str, *, if_none_match: str | None = None) -> Sink:
+        """Return a sink with all its entries in memory."""
+
+    @Declaration(name="data_sinks.list_whole", method="GET", path=_SINKS)
+    def get_sinks(self, workspace: str, **options: Unpack[ListOptions]) -> tuple[Sink, ...]:
+        """Return every sink of a workspace with all its entries.
+
+        With ``take`` or ``skip``, return a part of them.
+        """
+
+    @Declaration(name="data_sinks.list", method="GET", path=f"{_SINKS}/list")
+    def list_sinks(self, workspace: str, **options: Unpack[ListOptions]) -> tuple[SinkInfo, ...]:
+        """Return every sink of a workspace without entries, by default by serial.
+
+        With ``take`` or ``skip``, return a part of them.
+        """
+
+    @Declaration(name="data_sinks.create", method="POST", path=_SINKS)
+    def create_sink(
+        self,
+        workspace: str,
+        *,
+        label: str,
+        description: str | None = None,
+        tags: str | None = None,
+        icon: Icon | str | None = None,
+        entries: Sequence[NewEntry] = (),
+        id: str | UnsetType = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> Sink:
+        """Create a sink with its first entries, all or none."""
+
+    @Declaration(name="data_sinks.update", method="PATCH", path=_SINK)
+    def update_sink(
+        self,
+        workspace: str,
+        sink: str,
+        *,
+        label: str | UnsetType = UNSET,
+        description: str | UnsetType | None = UNSET,
+        tags: str | UnsetType | None = UNSET,
+        icon: Icon | str | UnsetType | None = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> None:
+        """Change the given members of a sink."""
+
+    @Declaration(name="data_sinks.delete", method="DELETE", path=_SINK)
+    def delete_sink(self, workspace: str, sink: str, **options: Unpack[WriteOptions]) -> None:
+        """Remove a sink with its entries."""
+
+    @Declaration(name="data_sinks.get_entry", method="GET", path=_ENTRY)
+    def get_entry(self, workspace: str, sink: str, key: str, *, if_none_match: str | None = None) -> Entry:
+        """Return one entry by its key; or by its id, if no entry has this key."""
+
+    @Declaration(name="data_sinks.create_entry", method="POST", path=_SINK, check=_same_key)
+    def create_entry(
+        self,
+        workspace: str,
+        sink: str,
+        *,
+        key: str,
+        data_type: str,
+        value: str | None = None,
+        id: str | UnsetType = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> Entry:
+        """Create an entry. An existing key raises ``Conflict``."""
+
+    @Declaration(name="data_sinks.update_entry", method="PATCH", path=_ENTRY)
+    def update_entry(
+        self,
+        workspace: str,
+        sink: str,
+        key: str,
+        *,
+        value: str | UnsetType | None = UNSET,
+        data_type: str | UnsetType = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> Entry:
+        """Change the value, the data type or both."""
+
+    @Declaration(name="data_sinks.delete_entry", method="DELETE", path=_ENTRY)
+    def delete_entry(self, workspace: str, sink: str, key: str, **options: Unpack[WriteOptions]) -> None:
+        """Remove an entry."""
+
+    @Declaration(name="data_sinks.mass", method="POST", path=_MASS, check=_same_key)
+    def mass_update_entry(
+        self, workspace: str, sink: str, *, key: str, value: str, **options: Unpack[MassEntryOptions]
+    ) -> Entry:
+        """Set an entry's value, and create the entry unless it exists."""
+
+    @replace(_BULK, check=lambda entries, given: check_count(len(entries), len(given["items"])))
+    def mass_update(
+        self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
+    ) -> tuple[Entry | None, ...]:
+        """Write and remove many entries, all or none. Returns the entry of each item, None if it is removed."""
+
+    @replace(_BULK, prefer=RETURN_MINIMAL, check=lambda found, given: check_count(found.accepted, len(given["items"])))
+    def mass_update_minimal(
+        self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
+    ) -> BulkCounts:
+        """Write and remove many entries, all or none. Returns counts only, which is several times faster."""
+
+    @replace(_BULK, query={"partial": "true"}, check=_each_index)
+    def mass_update_partial(
+        self, workspace: str, sink: str, items: Sequence[EntryChange], **options: Unpack[WriteOptions]
+    ) -> PartialResult:
+        """Write and remove the entries that are valid. Returns the result of each item."""
+
+    @Declaration(name="cloud_storage.update", method="PATCH", path=_FILE)
+    def update_file(
+        self,
+        file: str,
+        *,
+        file_name: str | UnsetType = UNSET,
+        content_type: str | UnsetType | None = UNSET,
+        description: str | UnsetType | None = UNSET,
+        tags: str | UnsetType | None = UNSET,
+        **options: Unpack[WriteOptions],
+    ) -> None:
+        """Change the given members of a file's storage information."""
+
+    @Declaration(name="cloud_storage.delete", method="DELETE", path=_FILE)
+    def delete_file(self, file: str, *, workspace_id: str, **options: Unpack[WriteOptions]) -> None:
+        """Remove a file of a workspace."""
+
+    @Declaration(name="cloud_storage.get_metadata", method="GET", path=_METADATA, read=_read_metadata)
+    def get_metadata(self, file: str, *, if_none_match: str | None = None) -> dict[str, Any]:
+        """Return the metadata of a file; its version is the file's."""
+
+    @Declaration(name="cloud_storage.replace_metadata", method="PUT", path=_METADATA, body="metadata")
+    def replace_metadata(self, file: str, metadata: Mapping[str, Any], **options: Unpack[WriteOptions]) -> None:
+        """Replace the whole metadata of a file."""
+
+    @Declaration(name="cloud_storage.retry_conversion", method="POST", path="/v1/cloud-storage/retry-conversion/{file}")
+    def retry_conversion(self, file: str, *, force: bool | UnsetType = UNSET, **options: Unpack[WriteOptions]) -> None:
+        """Convert a file again; while a conversion runs, only with ``force``."""
+
+    @Declaration(name="webhooks.list", method="GET", path="/v1/webhooks")
+    def list_webhooks(self, *, search: str | None = None, **options: Unpack[ListOptions]) -> tuple[Webhook, ...]:
+        """Return the newest ten webhooks by default, or the given part of the list."""
+
+    @Declaration(name="webhooks.get", method="GET", path=_WEBHOOK)
+    def get_webhook(self, webhook: str, *, if_none_match: str | None = None) -> Webhook:
+        """Return one webhook."""
+
+    @Declaration(name="webhooks.create", method="POST", path="/v1/webhooks", read=read_created_id)
+    def create_webhook(self, url: str, *, id: str | UnsetType = UNSET, **options: Unpack[WebhookMembers]) -> str | None:
+        """Create a webhook. Returns its id, or None if the service does not give it. ``get_webhook`` shows its secret."""
+
+    @Declaration(name="webhooks.update", method="PATCH", path=_WEBHOOK)
+    def update_webhook(
+        self, webhook: str, *, url: str | UnsetType = UNSET, **options: Unpack[WebhookMembers]
+    ) -> Webhook:
+        """Change the given members of a webhook. A given list replaces the stored one."""
+
+    @Declaration(name="webhooks.delete", method="DELETE", path=_WEBHOOK)
+    def delete_webhook(self, webhook: str, **options: Unpack[WriteOptions]) -> Webhook:
+        """Remove a webhook with its pending deliveries. Returns the removed webhook."""
+
+    @Declaration(name="webhooks.rotate_secret", method="POST", path=f"{_WEBHOOK}/rotate-secret", optional_body=True)
+    def rotate_webhook_secret(
+        self, webhook: str, *, grace_period_seconds: int | UnsetType = UNSET, **options: Unpack[WriteOptions]
+    ) -> Webhook:
+        """Replace the signing secret; the response contains the new one. By default the old one signs for another day."""
+
+
+def extension(method: HttpMethod, path: str, **parts: Any) -> Request[Any]:
+    """Return a request of an operation that has no method here, for ``send`` of a client. Its value is JSON, or None.
+
+    ``parts``: ``names`` of the placeholders in ``path``, ``query``, ``body`` and ``headers``, as in `Request`.
+    """
+    operation = ApiOperation(name=f"{method} {path}", method=method, path=path)
+    return Request(operation=operation, read=read_any, **parts)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 import httpx
+import msgspec
 
-from ingestd.client.faults import CONTENT_ERRORS, fault_of
-from ingestd.client.operations import ApiOperation
-from ingestd.client.problem import ProblemDetails, parse_problem
-from ingestd.client.records.summaries import BulkResult
-from ingestd.client.request import Request
-from ingestd.client.request_counts import RequestCounts
-from ingestd.client.response import ServiceResponse
+from ingestd.client.bodies import KeyChanged, ResponseMismatch, UnreadableBody
+from ingestd.client.records import BulkResult
+from ingestd.client.request import NONE, ApiOperation, Request
+from ingestd.client.response import ProblemDetails, ServiceResponse, parse_problem
 from ingestd.client.transport import TransportOptions
 from ingestd.core.clock import Now
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
+from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
 from ingestd.wire.bulk import parse_bulk_limits
@@ -32,21 +34,34 @@ T = TypeVar("T")
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Headers as they arrived."""
 
-_REPLAYED = b"idempotent-replayed"
-_ACCEPT_ENCODING, _BULK, _FENCE, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
-    name.lower().encode("ascii")
+CONTENT_ERRORS = (UnreadableBody, ResponseMismatch, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""The content of a success can't be used."""
+
+_FAULTS_BY_NUMBER = {
+    errno.EMFILE: Fault.NO_DESCRIPTORS,
+    errno.ENFILE: Fault.NO_DESCRIPTORS,
+    errno.EACCES: Fault.NOT_PERMITTED,
+    errno.EPERM: Fault.NOT_PERMITTED,
+    errno.ENETUNREACH: Fault.NO_ROUTE,
+    errno.EHOSTUNREACH: Fault.NO_ROUTE,
+    errno.ENETDOWN: Fault.NO_ROUTE,
+}
+"""The causes of a failed connection that are on this machine, whatever the service does."""
+
+
+_USED = {
+    name.lower().encode("ascii"): name
     for name in (
+        "Idempotent-Replayed",
         names.ACCEPT_ENCODING,
         BULK_HEADER,
         FENCE_HEADER,
         names.REQUEST_ID,
         names.RATE_LIMIT,
         names.RATE_LIMIT_POLICY,
+        WRITER_HEADER,
     )
-)
-_WRITER = WRITER_HEADER.lower().encode("ascii")
-_USED = frozenset({_REPLAYED, _ACCEPT_ENCODING, _BULK, _FENCE, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY, _WRITER})
-_NO_HEADERS: Mapping[str, str] = {}
+}
 
 
 class OutcomeParser:
@@ -80,7 +95,7 @@ class OutcomeParser:
         body: bytes,
         *,
         started: float,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: Mapping[str, str] = NONE,
     ) -> ServiceResponse[T]:
         """Return a response in parts. ``headers``: for a request with a value that depends on a header."""
         operation = request.operation
@@ -94,16 +109,10 @@ class OutcomeParser:
             return self.failed(operation, error, started, status=status)
         return self._classified(operation, _facts_of(status, value), started, raw, value=value)
 
-    def succeeded(
-        self, operation: ApiOperation, status: int, raw: RawHeaders, value: T, started: float
-    ) -> ServiceResponse[T]:
-        """Return a success with a known value."""
-        return self._classified(operation, _facts_of(status, value), started, raw, value=value)
-
     def failed(
         self, operation: ApiOperation, error: Exception, started: float, *, status: int | None = None
     ) -> ServiceResponse[Any]:
-        """Return the response for one of `faults.transport_errors` or `faults.CONTENT_ERRORS`."""
+        """Return the response for one of `transport_errors` or `CONTENT_ERRORS`."""
         fault = fault_of(error, by_proxy=self._by_proxy)
         words = str(error) if fault in {Fault.MISMATCH, Fault.KEY_CHANGED} else ""
         return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
@@ -143,7 +152,7 @@ class OutcomeParser:
         problem: ProblemDetails | None = None,
     ) -> ServiceResponse[Any]:
         # One pass over the headers costs as much as one lookup in httpx's, and most responses have none of these.
-        used = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _USED}
+        used = {_USED[name.lower()]: text.decode("latin-1") for name, text in raw if name.lower() in _USED}
         outcome = classify(facts)
         seconds = self.clock() - started
         self._counts.add(operation.name, outcome.word, seconds)
@@ -155,13 +164,13 @@ class OutcomeParser:
             problem=problem,
             facts=facts,
             milliseconds=seconds * 1000,
-            bulk=parse_bulk_limits(used[_BULK]) if _BULK in used else None,
-            replayed=_REPLAYED in used and used[_REPLAYED].lower() == "true",
-            request_id=(problem.request_id if problem else "") or used.get(_REQUEST_ID, ""),
-            takes_gzip=_ACCEPT_ENCODING in used and "gzip" in used[_ACCEPT_ENCODING].lower(),
-            rate=parse_rate_limit(used.get(_RATE_LIMIT_POLICY), used.get(_RATE_LIMIT)),
-            fenced=_FENCE in used,
-            writer=parse_writer(used[_WRITER]) if _WRITER in used else None,
+            bulk=parse_bulk_limits(used[BULK_HEADER]) if BULK_HEADER in used else None,
+            replayed=used.get("Idempotent-Replayed", "").lower() == "true",
+            request_id=(problem.request_id if problem else "") or used.get(names.REQUEST_ID, ""),
+            takes_gzip="gzip" in used.get(names.ACCEPT_ENCODING, "").lower(),
+            rate=parse_rate_limit(used.get(names.RATE_LIMIT_POLICY), used.get(names.RATE_LIMIT)),
+            fenced=FENCE_HEADER in used,
+            writer=parse_writer(used[WRITER_HEADER]) if WRITER_HEADER in used else None,
         )
 
 
@@ -184,3 +193,49 @@ def _without_credentials(location: str) -> str:
     except httpx.InvalidURL:
         return ""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None)) if location else ""
+
+
+def transport_errors() -> tuple[type[Exception], ...]:
+    """Return the errors after which no response arrived, or not all of it."""
+    return (httpx.HTTPError, httpx.InvalidURL)
+
+
+def _faults_by_type() -> tuple[tuple[type[Exception] | tuple[type[Exception], ...], Fault], ...]:
+    return (
+        (KeyChanged, Fault.KEY_CHANGED),
+        (ResponseMismatch, Fault.MISMATCH),
+        (CONTENT_ERRORS, Fault.UNREADABLE),
+        (httpx.ConnectTimeout, Fault.CONNECT_TIMEOUT),
+        (httpx.WriteTimeout, Fault.WRITE_TIMEOUT),
+        (httpx.ReadTimeout, Fault.READ_TIMEOUT),
+        (httpx.PoolTimeout, Fault.POOL_TIMEOUT),
+        (httpx.ConnectError, Fault.REFUSED),
+        (httpx.ProxyError, Fault.PROXY),
+        (httpx.NetworkError, Fault.BROKEN),
+        (httpx.RemoteProtocolError, Fault.BROKEN),
+        (httpx.DecodingError, Fault.UNREADABLE),
+    )
+
+
+def fault_of(error: Exception, *, by_proxy: bool = False) -> Fault:
+    """Return the fault of one of `transport_errors` or `CONTENT_ERRORS`. ``by_proxy``: the client connects to a proxy."""
+    if isinstance(error, httpx.ConnectError):
+        for cause in _causes(error):
+            if isinstance(cause, ssl.SSLError):
+                return Fault.TLS
+            if isinstance(cause, socket.gaierror):
+                if not by_proxy:
+                    return Fault.UNRESOLVED
+            elif isinstance(cause, OSError) and cause.errno in _FAULTS_BY_NUMBER:
+                return _FAULTS_BY_NUMBER[cause.errno]
+        if by_proxy:
+            return Fault.PROXY
+    return next((fault for kind, fault in _faults_by_type() if isinstance(error, kind)), Fault.PROTOCOL)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -2,51 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
-from ingestd.client.content import Outgoing
-from ingestd.client.operations import ApiOperation
 from ingestd.client.response import MAX_BODY_BYTES
 
 T = TypeVar("T")
 
+HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Read: TypeAlias = Callable[[bytes, Mapping[str, str]], T]
-"""Converts the body and the headers of a success to its value. Raises one of `faults.CONTENT_ERRORS`."""
+"""Converts the body and the headers of a success to its value. Raises one of `outcome_parser.CONTENT_ERRORS`."""
 
-_EMPTY: Mapping[str, str] = MappingProxyType({})
+NONE: Mapping[str, str] = MappingProxyType({})
+
+
+class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation of the HTTP API, by the name that the service has for it."""
+
+    name: str
+    method: HttpMethod
+    path: str
+
+
+class Unaddressable(ValueError):
+    """A key that can't be a segment of a path: HTTP clients and proxies resolve dots and drop empty segments."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"The key {key!r} can't be addressed in a URL: HTTP clients and proxies take it for a relative path. Give the "
+            "entry another key; only a service that announces bulk updates can be reached with this one."
+        )
 
 
 class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One call of the service.
 
-    ``path``: values of the names in the operation's path. ``url`` replaces the path, and gets no API key. ``body``: the
-    whole body. ``content``: a body that is sent in chunks. ``check`` raises `ResponseMismatch` if the value does not
+    ``names``: values of the placeholders in the operation's path. ``check`` raises `ResponseMismatch` if the value does not
     belong to this request. ``max_response_bytes``: a longer response is a broken one; responses in chunks have no limit.
-    ``repr`` shows the operation only, because bodies and addresses hold secrets.
+    ``repr`` shows the operation only, because bodies hold secrets.
     """
 
     operation: ApiOperation
     read: Read[T]
-    path: Mapping[str, str] = _EMPTY
-    url: str | None = None
+    names: Mapping[str, str] = NONE
     query: Mapping[str, str] | None = None
     body: bytes | None = None
-    content: Outgoing | None = None
-    headers: Mapping[str, str] = _EMPTY
+    headers: Mapping[str, str] = NONE
     check: Callable[[T], None] | None = None
     max_response_bytes: int = MAX_BODY_BYTES
 
     def __repr__(self) -> str:
         return f"Request({self.operation.name!r})"
 
+    @property
+    def path(self) -> str:
+        """The path. Each name is percent-encoded whole, so ``/``, ``%`` and ``?`` stay part of it.
 
-class RecordStream(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """A response that is read in chunks: ``feed`` returns the records of a chunk, ``finish`` checks the end."""
-
-    request: Request[Any]
-    feed: Callable[[bytes], Iterable[T]]
-    finish: Callable[[], None]
+        Raises:
+            Unaddressable: a name is empty, ``.`` or ``..``.
+        """
+        for name in self.names.values():
+            if name in {"", ".", ".."}:
+                raise Unaddressable(name)
+        return self.operation.path.format_map({field: quote(name, safe="") for field, name in self.names.items()})

@@ -1,20 +1,48 @@
-"""The builder of httpx messages from requests: path, headers and body. The API key is in one header only."""
+"""The builder of httpx messages from requests, and the API key, which is in one header only."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 
-from ingestd.client.api_key import RenewableKey
-from ingestd.client.operations import fill_path
 from ingestd.client.request import Request
 from ingestd.wire import names
 
+_VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _CLIENT_ID = re.compile(r"[\x21-\x7e]{1,128}")
 BASE_HEADERS = {"Accept": f"{names.JSON}, {names.PROBLEM_JSON}", "User-Agent": "ingestd"}
 """Headers of every request."""
+
+
+class RenewableKey:
+    """The API key of one client, which may be replaced while it is used. None: the client is anonymous.
+
+    ``read`` returns the key as it is stored now; None if it can't be read or never changes.
+
+    Raises:
+        ValueError: the key has characters that an HTTP header can't hold. The sentence does not repeat the key.
+    """
+
+    def __init__(self, api_key: str | None, *, read: Callable[[], str | None] = lambda: None) -> None:
+        if api_key is not None and not _VISIBLE_ASCII.fullmatch(api_key):
+            raise ValueError("The API key is empty or has characters that an HTTP header can't hold.")
+        self._api_key, self._read = api_key, read
+        self._rejected = False
+
+    def current(self) -> str | None:
+        """Return the key for the next request. After a 401 it is read again first."""
+        if self._rejected:
+            self._rejected = False
+            if (api_key := self._read()) is not None:
+                self._api_key = api_key
+        return self._api_key
+
+    def reject(self) -> None:
+        """Record that the service responded with 401."""
+        self._rejected = True
 
 
 class RequestBuilder:
@@ -30,9 +58,7 @@ class RequestBuilder:
         self.key = key
         self.client_id = client_id
 
-    def build(
-        self, http: httpx.AsyncClient | httpx.Client, request: Request[Any], *, blocking: bool = False
-    ) -> httpx.Request:
+    def build(self, http: httpx.AsyncClient | httpx.Client, request: Request[Any]) -> httpx.Request:
         """Return the message of a request.
 
         Raises:
@@ -40,22 +66,13 @@ class RequestBuilder:
         """
         operation = request.operation
         headers = dict(request.headers)
-        if request.url is None and (api_key := self.key.current()) is not None:
-            # `url` comes from a response. It contains all that its server needs, and that server must not get the key.
+        if (api_key := self.key.current()) is not None:
             headers[names.API_KEY] = api_key
         if operation.method != "GET":
             # The interface document requires the header for some operations; for the others, the audit log uses it.
             headers.setdefault(names.CLIENT_ID, self.client_id)
         if request.body is not None:
             headers.setdefault("Content-Type", names.JSON)
-        content: Any = request.body
-        if request.content is not None:
-            content = request.content.chunks() if blocking else request.content.async_chunks()
-        url = request.url or fill_path(operation, request.path)
-        return http.build_request(operation.method, url, params=request.query, content=content, headers=headers)
-
-
-def address_of(http: httpx.AsyncClient | httpx.Client) -> str:
-    """Return scheme, host and port of the service, without user and password."""
-    parts = http.base_url
-    return f"{parts.scheme}://{parts.netloc.decode('ascii')}"
+        return http.build_request(
+            operation.method, request.path, params=request.query, content=request.body, headers=headers
+        )

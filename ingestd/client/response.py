@@ -1,4 +1,4 @@
-"""The result of one request, with or without an HTTP response."""
+"""The result of one request, and the errors of the service in any of their forms."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ingestd.client.problem import ProblemDetails
+from ingestd.client.bodies import decode_json
+from ingestd.client.records import ProblemError
 from ingestd.core.outcome import Facts, Outcome
 from ingestd.core.rate import Announced
+from ingestd.wire import names
 from ingestd.wire.bulk import BulkLimits
 from ingestd.wire.writer import Writer
 
@@ -17,6 +19,33 @@ T = TypeVar("T")
 _NO_FACTS = Facts()
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest body of a response about few entries."""
+_MAX_CHARS = 500
+
+
+class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """A refusal; a text that the service omits is empty.
+
+    ``recognized``: the response has the form of the service's errors. It is a JSON object with the text ``error``, a problem
+    document (RFC 9457), or has the service's header with a code. A proxy's page is none of them.
+    """
+
+    status: int
+    recognized: bool = False
+    error: str = ""
+    title: str = ""
+    detail: str = ""
+    code: str = ""
+    request_id: str = ""
+    errors: tuple[ProblemError, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The service's own text in one line, at most 500 characters."""
+        own = self.detail or self.title or self.error
+        places = "; ".join(f"{error.pointer}: {error.detail or error.code}".strip(": ") for error in self.errors[:5])
+        said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
+        text = f"The service says: {said}" if said else ""
+        return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 
 class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -55,3 +84,39 @@ class ServiceResponse(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def ok(self) -> bool:
         """True if the service did what the request asked for, and the response matches it."""
         return self.outcome.remedy == "none"
+
+
+def _text(members: dict[str, object], name: str) -> str:
+    value = members.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def parse_problem(
+    status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = ""
+) -> ProblemDetails:
+    """Return the problem in a body. A body that can't be read (HTML of a proxy, half a document) gives the status only.
+
+    ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
+    """
+    try:
+        decoded = decode_json(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        decoded = None
+    members = decoded if isinstance(decoded, dict) else {}
+    listed = members.get("errors")
+    errors = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    media_type = content_type.partition(";")[0].strip().lower()
+    is_problem = isinstance(decoded, dict) and media_type == names.PROBLEM_JSON
+    return ProblemDetails(
+        status=status,
+        recognized=is_problem or bool(code or _text(members, "error")),
+        error=_text(members, "error"),
+        title=_text(members, "title"),
+        detail=_text(members, "detail"),
+        code=_text(members, "code") or code,
+        request_id=_text(members, "requestId") or request_id,
+        errors=tuple(
+            ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
+            for item in errors
+        ),
+    )

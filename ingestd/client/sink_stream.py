@@ -9,11 +9,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
-from ingestd.client.checks import UnreadableBody
-from ingestd.client.json_bodies import storable
+from ingestd.client.bodies import UnreadableBody
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCANNER = json.JSONDecoder(strict=False)
@@ -21,44 +20,6 @@ _ENDS = ",]} \t\r\n"
 _MAX_PENDING_CHARS = 32 * 1024 * 1024
 
 T = TypeVar("T")
-
-Row = tuple[str, str | None, str | None]
-"""Key, value and data type."""
-
-
-SignedRow = tuple[str, str | None, str | None, str | None]
-"""Key, value, data type, and the author if one author created the entry and wrote it last."""
-
-
-def _text(value: object) -> str | None:
-    # The interface document types both as strings. JSON of another type never equals a desired text.
-    if isinstance(value, str):
-        return storable(value)
-    return None if value is None else json.dumps(value)
-
-
-def row_of(entry: Mapping[str, Any]) -> Row:
-    """Return the members of an entry that the mirror stores.
-
-    Raises:
-        UnreadableBody: it has no key.
-    """
-    key = entry.get("key")
-    if not isinstance(key, str):
-        raise UnreadableBody("an entry has no key")
-    return (storable(key), _text(entry.get("value")), _text(entry.get("dataType")))
-
-
-def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
-    """Return `row_of` with the author: None if two authors wrote it, or if the service does not name one.
-
-    Raises:
-        UnreadableBody: it has no key.
-    """
-    key, value, data_type = row_of(entry)
-    author = entry.get("updatedBy")
-    one = isinstance(author, str) and bool(author) and entry.get("createdBy") == author
-    return (key, value, data_type, storable(author) if isinstance(author, str) and one else None)
 
 
 class SinkStream(Generic[T]):

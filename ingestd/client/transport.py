@@ -33,8 +33,7 @@ class TransportOptions:
 
     ``proxy``: ``http://…`` or ``https://…``, with user and password if it requires them. ``ca_file``: PEM, the only trusted
     authorities; None: those of certifi. ``client_certificate`` and ``client_key``: PEM; the certificate's file may contain
-    the key. ``from_environment``: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE and .netrc apply to what is not set
-    here.
+    the key. The environment of the process has no effect.
     """
 
     proxy: str | None = field(default=None, repr=False)
@@ -42,7 +41,6 @@ class TransportOptions:
     client_certificate: Path | None = None
     client_key: Path | None = None
     client_key_password: str | None = field(default=None, repr=False)
-    from_environment: bool = False
 
     def tls(self, url: str) -> ssl.SSLContext | bool:
         """Return what httpx takes as ``verify`` for requests to ``url``; True means its own context.
@@ -51,7 +49,7 @@ class TransportOptions:
             UnusableCertificate: a file can't be used.
         """
         if self.ca_file is None and self.client_certificate is None:
-            if urlsplit(url).scheme == "http" and self.proxy is None and not self.from_environment:
+            if urlsplit(url).scheme == "http" and self.proxy is None:
                 # Nothing is encrypted. Loading the trusted certificates takes longer than a request; this context trusts none.
                 return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             return True
@@ -70,7 +68,7 @@ class TransportOptions:
 
     def _trusting(self) -> ssl.SSLContext:
         if self.ca_file is None:
-            return httpx.create_ssl_context(trust_env=self.from_environment)
+            return httpx.create_ssl_context(trust_env=False)
         try:
             return ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ValueError) as error:
@@ -107,7 +105,7 @@ def httpx_settings(
         # A redirected request would carry the API key to another server.
         "follow_redirects": False,
         # Proxies and certificates come from the configuration, not from the environment of the process.
-        "trust_env": options.from_environment,
+        "trust_env": False,
         "proxy": options.proxy,
         "verify": options.tls(url) if verify is None else verify,
     }

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from ingestd.client.request_counts import RequestCounts
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
 from ingestd.client.writer import RisingWriter
@@ -64,6 +63,7 @@ from ingestd.telemetry.catalogue.daemon import (
 )
 from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
 from ingestd.telemetry.catalogue.intake import SourceNotice
+from ingestd.telemetry.request_counts import RequestCounts
 from ingestd.wire.writer import Writer
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ingestd.client.records.summaries import BulkItemResult, BulkResult
+from ingestd.client.records import BulkItemResult, BulkResult
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of

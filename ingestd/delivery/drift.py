@@ -10,10 +10,10 @@ import msgspec
 import polars as pl
 
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import SignedRow, signed_row_of
 from ingestd.core.address import SinkAddress
 from ingestd.delivery.delivery_limits import MissingSink
 from ingestd.delivery.lost_sink import is_lost, stopped_by
+from ingestd.delivery.sink_rows import SignedRow, signed_row_of
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import Deliverable, LaneState
 from ingestd.settings.drift import Mode

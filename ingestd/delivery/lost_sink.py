@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress

@@ -10,15 +10,15 @@ import unicodedata
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from ingestd.client.operations import Unaddressable
+from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import Row, row_of
 from ingestd.core.outcome import may_take_effect
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item
 from ingestd.delivery.resolved_sink import ResolvedSink
+from ingestd.delivery.sink_rows import Row, row_of
 from ingestd.mirror.port import LaneState
 
 

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ingestd.client.operations import Unaddressable
-from ingestd.client.records.summaries import EntrySummary
+from ingestd.client.records import EntrySummary
+from ingestd.client.request import Unaddressable
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress

@@ -13,10 +13,9 @@ from typing import TypeVar
 import polars as pl
 from msgspec.structs import replace
 
-from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.records import SinkSummary
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import Row, row_of
 from ingestd.core.address import SinkAddress
 from ingestd.core.normal_form import nfc
 from ingestd.delivery.blocker import Blocker, blocker_of
@@ -28,6 +27,7 @@ from ingestd.delivery.lost_sink import find_sink, is_lost, stopped_by
 from ingestd.delivery.read_back import ReadBack
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.sink_creation import SinkCreation
+from ingestd.delivery.sink_rows import Row, row_of
 from ingestd.mirror.port import Deliverable, LaneState
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkFound, SinkLost
 from ingestd.telemetry.event import Emit

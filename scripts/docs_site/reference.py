@@ -19,6 +19,7 @@ import ingestd.cli
 import ingestd.telemetry.catalogue
 import workspaced.cli
 from ingestd.client import errors as client_errors
+from ingestd.client.errors import ServiceError
 from ingestd.core import errors as daemon_errors
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.web.metrics import METRICS
@@ -224,14 +225,19 @@ def _errors() -> Iterator[str]:
     yield "# Exit codes and errors"
     yield from ("", "## Exit codes of ingestd")
     yield from _table(("code", "meaning"), sorted(_exit_codes(), key=lambda row: int(row[0])))
-    for title, module in (
-        ("Errors of the daemon", daemon_errors),
-        ("Errors of `ingestd.client`", client_errors),
-        ("Problems of the service", problems),
-    ):
+    yield from ("", "## Errors of `ingestd.client`", "", (client_errors.__doc__ or "").partition("\n\n")[0])
+    yield from _table(("class", "status", "meaning"), _client_errors())
+    for title, module in (("Errors of the daemon", daemon_errors), ("Problems of the service", problems)):
         head, _, rest = (module.__doc__ or "").partition("\n\n")
         tree = [line for line in rest.splitlines() if line.startswith(" ")]
         yield from ("", f"## {title}", "", head, "", "```text", textwrap.dedent("\n".join(tree)), "```")
+
+
+def _client_errors() -> Iterator[tuple[str, str, str]]:
+    for kind in vars(client_errors).values():
+        if inspect.isclass(kind) and issubclass(kind, ServiceError):
+            statuses = ", ".join(map(str, getattr(kind, "statuses", ())))
+            yield f"`{kind.__name__}`", statuses, (inspect.getdoc(kind) or "").partition("\n\n")[0]
 
 
 def _exit_codes() -> Iterator[tuple[str, str]]:

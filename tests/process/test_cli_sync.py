@@ -47,7 +47,7 @@ ONLY_FOR_CHANGES = (
     "connectors.formats.fixed_width.reader", "connectors.formats.junit.reader", "numpy", "h5py", "nptdms", "asammdf", "scipy",
 )  # fmt: skip
 
-ONLY_FOR_REQUESTS = ("httpx.", "httpcore", "rich", "ingestd.client.async_client", "ingestd.client.blocking_client")
+ONLY_FOR_REQUESTS = ("httpx.", "httpcore", "rich", "ingestd.client.programs")
 
 
 def modules_of(config: Path, *verb: str) -> list[str]:

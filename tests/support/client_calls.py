@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import Awaitable
 from typing import TypeAlias, TypeVar
 
 from ingestd.client import AsyncClient, Client
@@ -16,10 +16,3 @@ AnyClient: TypeAlias = Client | AsyncClient
 async def done(response: T | Awaitable[T]) -> T:
     """Return the value of a call; await it if the client is asynchronous."""
     return await response if inspect.isawaitable(response) else response
-
-
-async def collected(records: Iterator[T] | AsyncIterator[T]) -> list[T]:
-    """Return all records of an iterator."""
-    if isinstance(records, AsyncIterator):
-        return [record async for record in records]
-    return list(records)

@@ -10,7 +10,6 @@ from copy import deepcopy
 
 import msgspec
 
-from ingestd.client.request_counts import Durations
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, EntriesDelivered, EntriesParked
@@ -21,6 +20,7 @@ from ingestd.telemetry.catalogue.intake import (
     RecordsParked,
     RunHeld,
 )
+from ingestd.telemetry.request_counts import Durations
 
 RUN_SECONDS = (0.1, 1.0, 10.0, 60.0, 600.0)
 """Upper bounds of the classes of run durations."""

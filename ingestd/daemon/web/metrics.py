@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ingestd.client.request_counts import RequestCounts
 from ingestd.daemon.source_passes import SourcePasses
 from ingestd.daemon.web.event_counts import EventTotals
 from ingestd.delivery.report import LaneReport
@@ -27,6 +26,7 @@ from ingestd.mirror.port import HeldRun, SinkBacklog
 from ingestd.process.logs import dropped_lines
 from ingestd.process.metric_format import encode_metrics
 from ingestd.telemetry.export import DROPPED
+from ingestd.telemetry.request_counts import RequestCounts
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 

@@ -5,8 +5,9 @@ import uuid
 import pytest
 
 from ingestd.client.errors import BadRequest, Conflict, NotFound, NotModified, PreconditionFailed
+from ingestd.client.operations import extension
 from ingestd.client.records import EntryChange, Icon, NewEntry, Sink, SinkInfo, Workspace
-from tests.support.client_calls import AnyClient, collected, done
+from tests.support.client_calls import AnyClient, done
 
 
 async def test_a_sink_is_created_with_its_entries_and_read_back_equal(client: AnyClient, workspace: Workspace) -> None:
@@ -33,18 +34,14 @@ async def test_a_sink_is_created_with_its_entries_and_read_back_equal(client: An
     assert caught.value.code == "id_in_use"
 
 
-async def test_sinks_are_listed_with_and_without_entries_and_page_by_page(
-    client: AnyClient, workspace: Workspace
-) -> None:
+async def test_sinks_are_listed_with_and_without_entries_and_in_part(client: AnyClient, workspace: Workspace) -> None:
     made = [await done(client.create_sink(workspace.id, label=f"S{number}")) for number in range(5)]
     assert list(await done(client.get_sinks(workspace.id))) == made
     assert list(await done(client.get_sinks(workspace.id, take=1, skip=1, sorted_by="label"))) == made[1:2]
     bare = await done(client.list_sinks(workspace.id, sort_order="DESC"))
     assert [sink.id for sink in bare] == [sink.id for sink in reversed(made)]
     assert all(type(sink) is SinkInfo for sink in bare)
-    for page_length in (1, 2, 5, 6):
-        paged = await collected(client.iter_sinks(workspace.id, page_length=page_length, sort_order="DESC"))
-        assert paged == list(bare)
+    assert await done(client.list_sinks(workspace.id, sort_order="DESC", take=2, skip=1)) == bare[1:3]
 
 
 async def test_a_patch_of_a_sink_changes_only_the_given_members(
@@ -86,7 +83,7 @@ async def test_a_mass_update_sets_a_value_of_new_and_existing_entries(
     client: AnyClient, workspace: Workspace, sink: Sink
 ) -> None:
     made = await done(client.mass_update_entry(workspace.id, sink.id, key="k", value="1", data_type="text"))
-    changed = await done(client.mass_update_by_key(workspace.id, sink.id, "k", value="2"))
+    changed = await done(client.mass_update_entry(workspace.id, sink.id, key="k", value="2"))
     assert (changed.id, changed.value, changed.data_type) == (made.id, "2", "text")
     late = await done(
         client.mass_update_entry(workspace.id, sink.id, key="late", value="new", observed_at=made.updated_at)
@@ -95,8 +92,6 @@ async def test_a_mass_update_sets_a_value_of_new_and_existing_entries(
         client.mass_update_entry(workspace.id, sink.id, key="late", value="old", observed_at=workspace.created_at)
     )
     assert old.value == late.value == "new"
-    with pytest.raises(NotFound):
-        await done(client.mass_update_entry(workspace.id, sink.id, key="absent", value="1", create=False))
 
 
 async def test_a_bulk_result_is_entries_counts_or_results_by_item(
@@ -124,15 +119,6 @@ async def test_a_bulk_result_is_entries_counts_or_results_by_item(
     assert partly.results[1].entry.value == "4"
 
 
-async def test_the_entries_of_a_large_sink_are_streamed(client: AnyClient, workspace: Workspace, sink: Sink) -> None:
-    items = [EntryChange(key=f"k{number:05d}", value=str(number)) for number in range(3_000)]
-    await done(client.mass_update_minimal(workspace.id, sink.id, items))
-    whole = await done(client.get_sink(workspace.id, sink.id))
-    assert await collected(client.iter_entries(workspace.id, sink.id)) == list(whole.entries)
-    with pytest.raises(NotFound):
-        await collected(client.iter_entries(workspace.id, "SNK-9"))
-
-
 async def test_a_repeated_request_with_its_idempotency_key_is_applied_once(
     client: AnyClient, workspace: Workspace
 ) -> None:
@@ -142,5 +128,5 @@ async def test_a_repeated_request_with_its_idempotency_key_is_applied_once(
     ]
     assert twice[0] == twice[1]
     assert len(await done(client.list_sinks(workspace.id))) == 1
-    noted = await done(client.list_audit_log(workspace_id=workspace.id, action="data_sink.created"))
-    assert [row.client_id for row in noted] == ["other"]
+    noted = await done(client.send(extension("GET", "/v1/audit-log", query={"workspaceId": workspace.id})))
+    assert [row["clientId"] for row in noted.value or () if row["action"] == "data_sink.created"] == ["other"]

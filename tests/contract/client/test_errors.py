@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ingestd.client import AsyncClient, Client, Timeouts
@@ -19,7 +20,9 @@ from ingestd.client.errors import (
     RateLimited,
     Unauthenticated,
     Unreachable,
+    value_of,
 )
+from ingestd.client.operations import extension
 from ingestd.client.records import NewEntry, Sink, Workspace
 from ingestd.core.outcome import Fault
 from tests.support.client_calls import AnyClient, done
@@ -60,8 +63,9 @@ async def test_each_error_status_raises_its_exception_class(
         unknown.list_workspaces()
     with Client(service.url) as anonymous, pytest.raises(Unauthenticated):
         anonymous.get_workspace(workspace.id)
-    issued = await done(client.create_api_key(str(uuid.uuid4()), role="reader", workspace_id=workspace.id))
-    async with AsyncClient(service.url, api_key=issued.key) as reader:
+    body = msgspec.json.encode({"name": str(uuid.uuid4()), "role": "reader", "workspaceId": workspace.id})
+    issued = value_of(await done(client.send(extension("POST", "/v1/api-keys", body=body))))
+    async with AsyncClient(service.url, api_key=issued["key"]) as reader:
         with pytest.raises(Forbidden):
             await reader.delete_sink(workspace.id, sink.id)
 

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 import uuid
 
 import pytest
 
 from ingestd.client.errors import NotFound, NotModified, PreconditionFailed, Unprocessable
-from ingestd.client.records import DeliveryDetail, OAuthConnection
-from tests.support.client_calls import AnyClient, collected, done
-from tests.support.webhook_receiver import DEADLINE_SECONDS, WebhookReceiver
+from ingestd.client.records import OAuthConnection
+from tests.support.client_calls import AnyClient, done
 
 _URL = "https://hooks.example.com/in"
 
@@ -24,7 +22,7 @@ async def test_a_webhook_is_created_read_changed_and_deleted(client: AnyClient) 
             id=wanted,
             label="Hook",
             data_events=["data_sink.*", "nonsense"],
-            headers_sent=["Authorization: hidden-two"],
+            headers=["Authorization: hidden-two"],
             oauth_connection=connection,
             ignore_client_ids=["me"],
             coalesce=True,
@@ -61,47 +59,10 @@ async def test_a_forbidden_address_of_a_webhook_is_rejected(client: AnyClient) -
     assert "hidden" not in str(caught.value)
 
 
-async def test_webhooks_are_listed_and_paged(client: AnyClient) -> None:
+async def test_webhooks_are_listed_in_part(client: AnyClient) -> None:
     label = uuid.uuid4().hex
     made = [await done(client.create_webhook(_URL, label=f"{label} {number}", enabled=False)) for number in range(5)]
     page = await done(client.list_webhooks(search=label, take=2, skip=1, sorted_by="label", sort_order="ASC"))
     assert [webhook.id for webhook in page] == made[1:3]
-    for page_length in (2, 5, 100):
-        paged = await collected(client.iter_webhooks(search=label, sorted_by="label", page_length=page_length))
-        assert [webhook.id for webhook in paged] == made[::-1]
     for webhook_id in made:
         await done(client.delete_webhook(webhook_id or ""))
-
-
-async def test_event_types_are_listed_with_their_schemas(client: AnyClient) -> None:
-    types = {kind.type: kind for kind in await done(client.list_event_types())}
-    assert types["data_sink.created"].schema["type"] == "object"
-    assert types["webhook.test"].description
-
-
-async def _attempted(client: AnyClient, webhook: str, delivery: str, count: int) -> DeliveryDetail:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        # The service does not notify callers of an attempt.
-        while (found := await done(client.get_delivery(webhook, delivery))).attempt_count < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-    return found
-
-
-async def test_a_delivery_is_read_and_sent_again(client: AnyClient) -> None:
-    with WebhookReceiver(200) as receiver:
-        webhook = await done(client.create_webhook(receiver.url, data_events=["webhook.test"])) or ""
-        queued = [await done(client.send_test_event(webhook)) for _ in range(3)]
-        assert [delivery.type for delivery in queued] == ["webhook.test"] * 3
-        for delivery in queued:
-            detail = await _attempted(client, webhook, delivery.id, 1)
-            assert (detail.status, detail.attempts[0].status_code, detail.attempts[0].error) == ("succeeded", 200, None)
-            assert detail.event is not None
-            assert detail.event["type"] == "webhook.test"
-        assert (await done(client.redeliver(webhook, queued[0].id))).id == queued[0].id
-        assert len((await _attempted(client, webhook, queued[0].id, 2)).attempts) == 2
-        listed = await done(client.list_deliveries(webhook, status="succeeded"))
-        assert {delivery.id for delivery in listed} == {delivery.id for delivery in queued}
-        assert await collected(client.iter_deliveries(webhook, page_length=2)) == list(listed)
-        assert await done(client.list_deliveries(webhook, take=1, skip=1)) == listed[1:2]
-        assert await done(client.list_deliveries(webhook, status="dead")) == ()
-        await done(client.delete_webhook(webhook))

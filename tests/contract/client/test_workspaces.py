@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import uuid
 
+import msgspec
 import pytest
 
-from ingestd.client.errors import BadRequest, NotFound, NotModified, PreconditionFailed, Unprocessable
+from ingestd.client.errors import BadRequest, NotFound, NotModified, PreconditionFailed, Unprocessable, value_of
+from ingestd.client.operations import extension
 from ingestd.client.records import Workspace
-from tests.support.client_calls import AnyClient, collected, done
+from tests.support.client_calls import AnyClient, done
 
 
 async def test_a_workspace_is_created_and_read_back_equal(client: AnyClient) -> None:
@@ -31,14 +33,13 @@ async def test_a_workspace_is_created_and_read_back_equal(client: AnyClient) -> 
     assert read.etag == made.etag == '"1"'
 
 
-async def test_workspaces_are_filtered_and_paged(client: AnyClient) -> None:
+async def test_workspaces_are_filtered_and_listed_in_part(client: AnyClient) -> None:
     label = uuid.uuid4().hex
     made = [await done(client.create_workspace(f"{label} {number}")) for number in range(5)]
     assert list(await done(client.list_workspaces(filters=label))) == made
     assert list(await done(client.list_workspaces(filters={"label": {"eq": f"{label} 3"}}))) == [made[3]]
     assert list(await done(client.list_workspaces(filters=label, take=2, skip=1, sort_order="DESC"))) == made[3:1:-1]
-    assert await collected(client.iter_workspaces(filters=label, page_length=2)) == made
-    assert made[0] in await collected(client.iter_workspaces())
+    assert made[0] in await done(client.list_workspaces())
     with pytest.raises(BadRequest, match="sortedBy"):
         await done(client.list_workspaces(sorted_by="colour"))
 
@@ -70,6 +71,18 @@ async def test_deleting_a_workspace_returns_it(client: AnyClient, workspace: Wor
         await done(client.get_workspace(workspace.id))
 
 
-async def test_the_service_reports_its_health(client: AnyClient) -> None:
-    assert (await done(client.check_live())).status == "ok"
-    assert (await done(client.check_ready())).status == "ok"
+async def test_an_extension_of_the_interface_is_reached_with_names_query_and_body(
+    client: AnyClient, workspace: Workspace
+) -> None:
+    health = await done(client.send(extension("GET", "/healthz")))
+    assert (health.value, health.operation) == ({"status": "ok"}, "GET /healthz")
+    body = msgspec.json.encode({"name": "svc:a b", "role": "reader", "workspaceId": workspace.id})
+    key = value_of(await done(client.send(extension("POST", "/v1/api-keys", body=body))))
+    listed = value_of(await done(client.send(extension("GET", "/v1/api-keys", query={"take": "500"}))))
+    assert key["id"] in {one["id"] for one in listed}
+    gone = await done(client.send(extension("DELETE", "/v1/api-keys/{key}", names={"key": key["id"]})))
+    assert value_of(gone)["revokedAt"]
+    absent = await done(client.send(extension("DELETE", "/v1/api-keys/{key}", names={"key": "a/b"})))
+    assert (absent.ok, absent.status, absent.value) == (False, 404, None)
+    with pytest.raises(NotFound):
+        value_of(absent)

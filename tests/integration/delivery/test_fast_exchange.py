@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ingestd.client.fast_exchange import SMALL_BODY_BYTES
 from ingestd.client.response import ServiceResponse
@@ -65,6 +69,106 @@ async def test_both_transports_send_and_read_the_same(call: str, response: str) 
         fast, usual = (as_acted_on(request) for request in server.requests)
     assert fast == usual
     assert understood(responses[0]) == understood(responses[1])
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
+    lambda key: key not in {".", ".."}
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+LATIN = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=12)
+HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "Retry-After": st.integers(0, 90).map(str) | LATIN,
+        "Location": LATIN,
+        "X-Request-Id": LATIN,
+        "X-Error-Code": LATIN,
+        "X-Bulk-Mass": st.just("max-items=5, max-bytes=500") | LATIN,
+        "X-Writer": st.just("tester;1;42") | LATIN,
+        "X-Writer-Fence": LATIN,
+        "Accept-Encoding": st.sampled_from(["gzip", "identity"]),
+        "Idempotent-Replayed": st.sampled_from(["true", "false"]),
+        "RateLimit": st.just('"a";r=3;t=9') | LATIN,
+        "Content-Type": st.sampled_from(["application/json", "application/problem+json", "text/html"]),
+    },
+)
+
+
+def bodies(key: str) -> st.SearchStrategy[bytes]:
+    """Return bodies that are right, nearly right or anything."""
+    members: dict[str, st.SearchStrategy[Any]] = {
+        "key": st.just(key) | st.just(key.upper()) | TEXTS,
+        "value": TEXTS | st.none() | st.integers(),
+        "dataType": TEXTS,
+        "accepted": st.integers(0, 3),
+        "results": st.lists(st.fixed_dictionaries({"index": st.integers(0, 2), "status": st.sampled_from([200, 422])})),
+        "error": TEXTS,
+        "detail": TEXTS,
+        "code": TEXTS,
+        "errors": st.lists(st.fixed_dictionaries({"pointer": TEXTS, "code": TEXTS, "detail": TEXTS}), max_size=2),
+    }
+    record = st.fixed_dictionaries({}, optional=members)
+    return (record | st.lists(record, max_size=2)).map(lambda found: json.dumps(found).encode()) | st.binary(
+        max_size=20
+    )
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[tuple[DocumentServer, list[Fault]]]:
+    """Run a server that responds to each request with the last of a list."""
+    responses: list[Fault] = [Refuse(status=500)]
+    with DocumentServer(fault_of=lambda _: responses[-1]) as server:
+        yield server, responses
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_both_transports_are_equal_for_any_call_and_any_response(
+    scripted: tuple[DocumentServer, list[Fault]], data: st.DataObject
+) -> None:
+    server, responses = scripted
+    key, value = data.draw(KEYS), data.draw(TEXTS)
+    token = data.draw(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=20))
+    items = json.dumps([{"key": key, "value": value}, {"key": key}]).encode()
+    call: Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]] = data.draw(
+        st.sampled_from(
+            [
+                lambda client: client.list_workspaces(),
+                lambda client: client.list_sinks(WORKSPACE),
+                lambda client: client.fence(WORKSPACE),
+                lambda client: client.get_entry(WORKSPACE, SINK, key=key),
+                lambda client: client.create_entry(
+                    WORKSPACE, SINK, key=key, body=json.dumps({"key": key}).encode(), idempotency_key=token
+                ),
+                lambda client: client.mass_update_entry(WORKSPACE, SINK, key=key, value=value, idempotency_key=token),
+                lambda client: client.patch_entry(WORKSPACE, SINK, key=key, value=value or None, data_type=None),
+                lambda client: client.delete_entry(WORKSPACE, SINK, key=key),
+                lambda client: client.mass_update(WORKSPACE, SINK, body=items, items=2, idempotency_key=token),
+                lambda client: client.mass_update(
+                    WORKSPACE, SINK, body=items, items=2, idempotency_key=token, partial=True
+                ),
+                lambda client: client.create_sink(WORKSPACE, body=items, keys=[key], idempotency_key=token),
+            ]
+        )
+    )
+    status = data.draw(
+        st.sampled_from([200, 201, 204, 304, 307, 400, 401, 403, 404, 409, 410, 412, 413, 415, 422, 429, 503])
+    )
+    body = b"" if status in {204, 304} else data.draw(bodies(key))
+    responses.append(Refuse(status=status, headers=data.draw(HEADERS), body=body))
+    server.forget_requests()
+
+    async def both() -> list[ServiceResponse[Any]]:
+        found = []
+        for transport in (None, httpx.AsyncHTTPTransport()):
+            url = f"{server.url}/below/here/"
+            async with ServiceClient(url=url, api_key="key", client_id="tester", transport=transport) as client:
+                found.append(await call(client))
+        return found
+
+    fast, usual = asyncio.run(both())
+    assert understood(fast) == understood(usual)
+    assert as_acted_on(server.requests[0]) == as_acted_on(server.requests[1])
 
 
 @pytest.mark.parametrize(("size", "is_fast"), [(SMALL_BODY_BYTES, True), (SMALL_BODY_BYTES + 1, False)])

@@ -17,13 +17,12 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
-from ingestd.client import Client
+from ingestd.client import Client, Timeouts
 from ingestd.client.errors import Unreachable
-from ingestd.client.fast_connection import FastResponse, IdleTimeouts
-from ingestd.client.fast_transport import FastTransport
-from ingestd.client.faults import fault_of
+from ingestd.client.fast_connection import FastResponse
+from ingestd.client.fast_transport import FastTransport, ServerAddress
+from ingestd.client.outcome_parser import fault_of
 from ingestd.client.response import MAX_BODY_BYTES
-from ingestd.client.server_address import ServerAddress
 from ingestd.core.outcome import Fault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -83,9 +82,8 @@ async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> Asyn
 
 
 def transport_to(url: str, **options: Any) -> FastTransport:
-    return FastTransport(
-        ServerAddress.of(url), idle_timeouts=IdleTimeouts(write=1.0, read=READ_SECONDS), connect_seconds=60.0, **options
-    )
+    timeouts = Timeouts(write_seconds=1.0, read_seconds=READ_SECONDS, connect_seconds=60.0)
+    return FastTransport(ServerAddress.of(url), timeouts, **options)
 
 
 async def ask(transport: FastTransport, body: bytes = b'{"key":"a"}') -> FastResponse:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ingestd.client.json_bodies import decode_json
-from ingestd.client.problem import parse_problem
-from ingestd.client.readers import one_or_many
-from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.bodies import decode_json
+from ingestd.client.readers import reader
+from ingestd.client.records import SinkSummary
+from ingestd.client.response import parse_problem
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_a_rejection_with_a_cut_message_is_one_of_the_service() -> None:
 
 
 def test_the_label_of_another_sink_does_not_make_a_list_unreadable() -> None:
-    sinks = one_or_many(SinkSummary)(rb'[{"id": "a", "label": "mass"}, {"id": "b", "label": "\ud83d"}]', {})
+    sinks = reader(tuple[SinkSummary, ...])(rb'[{"id": "a", "label": "mass"}, {"id": "b", "label": "\ud83d"}]', {})
     assert [sink.label for sink in sinks] == ["mass", "\ufffd"]

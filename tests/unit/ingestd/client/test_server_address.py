@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from ingestd.client.server_address import ServerAddress
+from ingestd.client.fast_transport import ServerAddress
 
 URLS = (
     "http://127.0.0.1:8400",

@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from ingestd.client.operations import DELETE_ENTRY, Unaddressable, fill_path
-from ingestd.client.records.summaries import EntrySummary, SinkSummary, WorkspaceSummary
+from ingestd.client.operations import ServiceMethods
+from ingestd.client.records import EntrySummary, SinkSummary, WorkspaceSummary
+from ingestd.client.request import Unaddressable
 from ingestd.client.response import MAX_BODY_BYTES, ServiceResponse
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import row_of
+from ingestd.delivery.sink_rows import row_of
 from ingestd.wire.bulk import BulkLimits
 
 SECRET = "edw_very-secret-key"
@@ -65,7 +66,7 @@ async def test_a_key_is_percent_encoded_in_a_path(key: str, segment: str) -> Non
 @pytest.mark.parametrize("key", ["", ".", ".."])
 def test_a_key_that_no_path_can_contain_is_rejected_with_a_sentence(key: str) -> None:
     with pytest.raises(Unaddressable, match="can't be addressed in a URL"):
-        fill_path(DELETE_ENTRY, {"workspace": "w", "sink": "s", "key": key})
+        _ = ServiceMethods.delete_entry.build("w", "s", key).path
 
 
 @pytest.mark.parametrize(

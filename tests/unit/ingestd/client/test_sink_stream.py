@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.client.checks import UnreadableBody
-from ingestd.client.sink_stream import Row, SinkStream, row_of
+from ingestd.client.bodies import UnreadableBody
+from ingestd.client.sink_stream import SinkStream
+from ingestd.delivery.sink_rows import Row, row_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 EXTRAS = st.recursive(

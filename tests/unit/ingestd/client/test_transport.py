@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from ingestd.client import AsyncClient, Client, ServiceClient, TransportOptions
-from ingestd.client.errors import Unreachable
+from ingestd.client.errors import Unreachable, value_of
+from ingestd.client.operations import extension
 from ingestd.client.transport import UnusableCertificate
 from ingestd.core.outcome import Fault
 from tests.support.certificates import self_signed
+
+_HEALTH = extension("GET", "/healthz")
 
 
 class _Healthy(BaseHTTPRequestHandler):
@@ -62,14 +65,14 @@ async def test_only_configured_authorities_are_trusted_and_the_client_certificat
     )
     assert "hidden" not in repr(options)
     with Client(url, options=options) as client:
-        assert client.check_live().status == "ok"
+        assert client.send(_HEALTH).value == {"status": "ok"}
     async with AsyncClient(url, options=options) as awaiting:
-        assert (await awaiting.check_live()).status == "ok"
+        assert (await awaiting.send(_HEALTH)).value == {"status": "ok"}
     with Client(url) as untrusting, pytest.raises(Unreachable) as caught:
-        untrusting.check_live()
+        value_of(untrusting.send(_HEALTH))
     assert caught.value.fault is Fault.TLS
     with Client(url, options=TransportOptions(ca_file=serving[0])) as anonymous, pytest.raises(Unreachable):
-        anonymous.check_live()
+        value_of(anonymous.send(_HEALTH))
 
 
 async def test_requests_use_only_the_configured_proxy(server: _Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,15 +80,13 @@ async def test_requests_use_only_the_configured_proxy(server: _Quiet, monkeypatc
     options = TransportOptions(proxy=proxy)
     assert "hidden" not in repr(options)
     with Client("http://nowhere.invalid", options=options) as client:
-        assert client.check_live().status == "ok"
+        assert client.send(_HEALTH).value == {"status": "ok"}
     async with AsyncClient("http://nowhere.invalid", options=options) as awaiting:
-        assert (await awaiting.check_live()).status == "ok"
+        assert (await awaiting.send(_HEALTH)).value == {"status": "ok"}
     monkeypatch.setenv("HTTP_PROXY", proxy)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with Client("http://nowhere.invalid") as direct, pytest.raises(Unreachable):
-        direct.check_live()
-    with Client("http://nowhere.invalid", options=TransportOptions(from_environment=True)) as inheriting:
-        assert inheriting.check_live().status == "ok"
+        value_of(direct.send(_HEALTH))
 
 
 def test_files_that_are_no_certificates_are_rejected_with_a_sentence(tmp_path: Path) -> None:

@@ -1,11 +1,42 @@
-"""Checks that a response belongs to its request, and the errors for a success with the wrong content."""
+"""Bodies of responses: JSON, and checks that a response belongs to its request."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
 
 from ingestd.core.normal_form import nfc
+
+T = TypeVar("T")
+
+_ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+
+
+def lenient(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Return the decoder, which reads half of a surrogate pair as U+FFFD instead of failing at the whole body.
+
+    Otherwise the label of another sink, or the message of a rejection, would make every response with it unreadable.
+    """
+
+    def decode_leniently(body: bytes) -> T:
+        try:
+            return decode(body)
+        except msgspec.DecodeError:
+            repaired = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
+            if repaired == body:
+                raise
+            return decode(repaired)
+
+    return decode_leniently
+
+
+decode_json: Callable[[bytes], Any] = lenient(msgspec.json.decode)
 
 
 class UnreadableBody(ValueError):
@@ -69,13 +100,3 @@ def check_listed(listed: Iterable[str], keys: Sequence[str]) -> None:
 def _folded(key: str) -> str:
     """Return what is left of a key when case, compatible forms and the space around it do not count."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold()).strip()
-
-
-def check_sha256(sha256: str | None, sent: str) -> None:
-    """Compare the digest of a stored file with the digest of the bytes that were sent.
-
-    Raises:
-        ResponseMismatch: the digests differ.
-    """
-    if sha256 != sent:
-        raise ResponseMismatch("It has bytes of another SHA-256 than were sent.")
