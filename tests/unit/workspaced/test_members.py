@@ -56,7 +56,7 @@ def test_an_empty_body_lacks_exactly_the_required_members_of_its_schema(body_typ
 
 @pytest.mark.parametrize("body_type", CHANGED)
 def test_an_update_requires_no_member(body_type: type) -> None:
-    assert "required" not in body_schema(body_type, Limits(), changes=True)
+    assert "required" not in body_schema(body_type, Limits())
     assert read_changes(body_type, {}, Limits()) == ({}, ())
 
 
@@ -74,7 +74,7 @@ def test_null_is_accepted_exactly_where_the_schema_permits_it(read: Any, body_ty
 @pytest.mark.parametrize("body_type", [*CREATED, *OPTIONAL, *CHANGED])
 def test_a_value_of_another_json_type_than_in_the_schema_is_a_mistake(body_type: type) -> None:
     schema = body_schema(body_type, Limits())
-    assert _wrong(read_body, body_type, 7) == {"": "wrong_type", **_wrong(read_body, body_type, {})}
+    assert _wrong(read_body, body_type, 7) == {"": "wrong_type"}
     wrong = _wrong(read_body, body_type, {name: [7] for name in schema["properties"]})
     assert wrong.keys() >= {f"/{name}" for name in schema["properties"]} - {"/entries", "/expiresAt"}
 

@@ -102,12 +102,12 @@ def test_a_header_consists_of_name_and_value() -> None:
 
 def test_the_client_secret_is_kept_unless_the_target_changes() -> None:
     # contract H5
-    stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
-    given = OAuth(token_url=URL, client_id="d", client_secret="", scope="", audience="x")
+    stored = OAuth.model_construct(token_url=URL, client_id="c", client_secret="hidden", scope="a")
+    given = OAuth.model_construct(token_url=URL, client_id="d", client_secret="", scope="", audience="x")
     merged = merged_oauth(stored, given)
-    assert merged == OAuth(token_url=URL, client_id="d", client_secret="hidden", audience="x")
+    assert merged == OAuth.model_construct(token_url=URL, client_id="d", client_secret="hidden", audience="x")
     assert merged_oauth(stored, None) is None
-    elsewhere = OAuth(token_url=URL + "2", client_id="c", client_secret="", scope="", audience="")
+    elsewhere = OAuth.model_construct(token_url=URL + "2", client_id="c", client_secret="", scope="", audience="")
     with pytest.raises(Invalid, match="clientSecret"):
         merged_oauth(stored, elsewhere)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from workspaced.core.json_schema import OBJECT, STRING, UUID, described, record_schemas, ref
-from workspaced.core.members import body_schema, body_schemas
+from workspaced.core.members import body_schemas
 from workspaced.http.openapi.description import (
     ApiSection,
     Body,
@@ -65,8 +65,7 @@ def api_section(limits: Limits) -> ApiSection:
         },
         schemas={
             **record_schemas(FileRecord, FileVersionRecord, UploadLinkRecord, UploadRecord),
-            **body_schemas(limits, NewUpload, UploadCompletion, ConversionRetry),
-            "FileChanges": body_schema(FileChanges, limits, changes=True),
+            **body_schemas(limits, NewUpload, UploadCompletion, ConversionRetry, FileChanges),
             "Metadata": described(OBJECT, about),
         },
     )

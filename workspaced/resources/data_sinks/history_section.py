@@ -80,6 +80,6 @@ def api_section(limits: Limits) -> ApiSection:
         },
         schemas={
             **record_schemas(DataSinkHistoryRecord, DataSinkComparisonRecord, EntryChangeRecord),
-            "DataSinkHistoryChanges": body_schema(DataSinkHistoryChanges, limits, changes=True),
+            "DataSinkHistoryChanges": body_schema(DataSinkHistoryChanges, limits),
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from workspaced.core.json_schema import STRING, UUID, array, choice, record_schemas, ref
-from workspaced.core.members import body_schema, body_schemas
+from workspaced.core.members import body_schemas
 from workspaced.http.openapi.description import (
     ApiSection,
     Body,
@@ -65,8 +65,7 @@ def api_section(limits: Limits) -> ApiSection:
                 records.DeliveryWithAttemptsRecord,
                 records.EventTypeRecord,
             ),
-            **body_schemas(limits, NewWebhook, SecretRotation),
-            "WebhookChanges": body_schema(WebhookChanges, limits, changes=True),
+            **body_schemas(limits, NewWebhook, SecretRotation, WebhookChanges),
         },
     )
 

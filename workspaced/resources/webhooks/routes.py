@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 import uuid
 from typing import Final
@@ -115,7 +114,7 @@ class _WebhookOperations:
                 given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
             if given.get("label") == "":
                 given["label"] = default_label(given.get("url", webhook.definition.url), egress)
-            definition = dataclasses.replace(webhook.definition, **given)
+            definition = webhook.definition.model_copy(update=given)
             if definition != webhook.definition:
                 store.update_webhook(tx, self._secret_box, webhook, definition, actor=call.actor, now=call.now)
                 action = AuditAction(action="webhook.updated", resource_id=webhook.id, changed=tuple(sorted(given)))

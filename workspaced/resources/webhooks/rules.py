@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-from workspaced.core.fields import Fields
-from workspaced.core.members import read_body, read_given
+from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import Invalid, UnprocessableProblem
 from workspaced.resources.webhooks.values import NewWebhook, OAuth, WebhookChanges
 from workspaced.security.egress.rules import EgressRules, UnsafeTarget
@@ -23,7 +21,7 @@ def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple
     new, ignored = read_body(NewWebhook, body, limits)
     require_safe(new.url, new.oauth, egress)
     label = new.label or default_label(new.url, egress)
-    return dataclasses.replace(new, oauth=merged_oauth(None, new.oauth), label=label), ignored
+    return new.model_copy(update={"oauth": merged_oauth(None, new.oauth), "label": label}), ignored
 
 
 def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -35,12 +33,9 @@ def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> t
         Invalid: the body has at least one mistake.
         UnprocessableProblem: deliveries may not be sent to one of its URLs.
     """
-    fields = Fields(body)
-    given = read_given(WebhookChanges, fields, limits)
-    fields.raw("id")
-    ignored = fields.finish()
+    given, ignored = read_changes(WebhookChanges, body, limits)
     require_safe(given.get("url"), given.get("oauth"), egress)
-    return given, ignored
+    return given, tuple(name for name in ignored if name != "id")
 
 
 def require_safe(url: str | None, oauth: OAuth | None, egress: EgressRules) -> None:
@@ -75,4 +70,4 @@ def merged_oauth(stored: OAuth | None, given: OAuth | None) -> OAuth | None:
     if stored is None or stored.token_url != given.token_url:
         why = "is required if none is stored, or if tokenUrl changes"
         raise Invalid.at("/oauthConnection/clientSecret", "required", f"/oauthConnection/clientSecret {why}.")
-    return dataclasses.replace(given, client_secret=stored.client_secret)
+    return given.model_copy(update={"client_secret": stored.client_secret})

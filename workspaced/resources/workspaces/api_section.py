@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from workspaced.core.json_schema import STRING, UUID, record_schemas, ref
-from workspaced.core.members import body_schema, body_schemas
+from workspaced.core.members import body_schemas
 from workspaced.http.openapi.description import (
     ApiSection,
     Body,
@@ -52,8 +52,7 @@ def api_section(limits: Limits) -> ApiSection:
         path={"workspace": Parameter("id", "The workspace.", UUID)},
         schemas={
             **record_schemas(WorkspaceRecord),
-            **body_schemas(limits, NewWorkspace),
-            "WorkspaceChanges": body_schema(WorkspaceChanges, limits, changes=True),
+            **body_schemas(limits, NewWorkspace, WorkspaceChanges),
         },
         operations=(
             OperationDescription(

@@ -100,6 +100,8 @@ def update_workspace(call: Call) -> Work:
     """Update a workspace (contract WS5). Without a body, nothing changes (contract W5)."""
     given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
     root = given.pop("root", None)
+    root_changes = root.given() if root is not None else {}
+    promoted = root_changes.pop("id", None)
     if root is not None:
         call.require(BLOCKS_WRITE, to="change the root block")
 
@@ -109,7 +111,7 @@ def update_workspace(call: Call) -> Work:
         changed = {name: value for name, value in given.items() if getattr(before, name) != value}
         _require_ownership(call, changed)
         if root is not None:
-            change_root(tx, call, before.root_block, promoted=root.id, changes=root.changes)
+            change_root(tx, call, before.root_block, promoted=promoted, changes=root_changes)
         after = store.get_workspace(tx, call.workspace_id)
         if changed or after.root_block != before.root_block:
             store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
