@@ -308,13 +308,15 @@ class Body(BaseModel):
                 values[name] = UNSET
                 omitted.add(field)
         made = handler(values)
-        made.model_fields_set.update(nulls)
-        made.model_fields_set.difference_update(omitted)
+        if nulls or omitted:
+            made.model_fields_set.update(nulls)
+            made.model_fields_set.difference_update(omitted)
         return made
 
     def given(self) -> dict[str, Any]:
         """Return the given fields; null gives the default of a field."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+        given = self.model_fields_set
+        return {name: value for name, value in vars(self).items() if name in given}
 
 
 BodyT = TypeVar("BodyT", bound=Body)
@@ -372,8 +374,10 @@ def read_body(
         made = body_type.model_validate(body, context=Context(limits, now))
     except ValidationError as error:
         raise Invalid.because([one for found in error.errors() for one in _field_errors(found, pointer)]) from None
+    if not (ignored := set(_ignored(body_type, body, ""))):
+        return made, ()
     prefix = "".join(f"{part}." for part in pointer.split("/") if part and not part.isdigit())
-    return made, tuple(sorted(set(_ignored(body_type, body, prefix))))
+    return made, tuple(sorted(prefix + name for name in ignored))
 
 
 def read_changes(body_type: type[Body], body: object, limits: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
