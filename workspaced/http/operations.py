@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -14,6 +15,7 @@ from workspaced.core.json_body import decode
 from workspaced.core.problems import ForbiddenProblem, Invalid
 from workspaced.http import conditions
 from workspaced.http.bodies import StreamedBody
+from workspaced.http.description import DONE, Parameter, RequestBody, Success
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.responses import Response
@@ -172,6 +174,10 @@ class Operation:
     ``scope`` None: no key is needed. ``anywhere``: the scope on any one workspace suffices. ``anonymous``: callers without a key
     are allowed, and the read itself shows them only what is public. ``client_id``: the header ClientId is required (contract A8).
     ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
+
+    The last fields, and the docstring of the handler, are for the API description only. ``etag``: If-None-Match on a read,
+    If-Match on a write. ``headers`` are further optional request headers, by their names in `workspaced.http.openapi.shared`.
+    ``partial`` is the response with status 206.
     """
 
     name: str
@@ -186,6 +192,21 @@ class Operation:
     client_id: bool = False
     document_form: bool = False
     body_bytes: int = 0
+    success: Success = DONE
+    partial: Success | None = None
+    body: RequestBody | None = None
+    query: tuple[Parameter, ...] = ()
+    etag: bool = False
+    headers: tuple[str, ...] = ()
+
+    def described(self, **api: Any) -> Operation:
+        """Return the operation with fields for the API description."""
+        return dataclasses.replace(self, **api)
+
+    @property
+    def handler(self) -> object:
+        """The one of ``read``, ``prepare`` and ``take`` that is set."""
+        return self.read or self.prepare or self.take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from workspaced.core.problems import (
     UnprocessableProblem,
     UnsupportedMediaTypeProblem,
 )
-from workspaced.http.openapi.description import Parameter
+from workspaced.http.description import Parameter
 from workspaced.http.pagination import CURSOR_LENGTH
 from workspaced.settings.model import Limits
 
@@ -152,12 +152,6 @@ def paging(
     if sortable:
         shown.append(Parameter("sortedBy", "The member to sort by.", choice(*sorted(sortable))))
     return tuple(shown)
-
-
-WALKED: Final = (
-    "A page examines at most {} records: with a filter it may have fewer than `take`, or none, and still a Link rel=next. "
-    "The first page has X-Total-Count if there are no more records than that."
-)
 
 
 def _always(name: str, description: str, schema: Schema = STRING) -> tuple[str, dict[str, Any]]:

@@ -20,13 +20,23 @@ from workspaced.storage.port import ReadTransaction, Transaction
 
 
 async def get_entry(call: Call) -> Response:
-    """Get an entry (contract DS4)."""
+    """Get an entry (contract DS4).
+
+    One entry by its key.
+    200: The entry.
+    """
     sink, entry = await call.store.read_brief(lambda reader: _get_by_path(reader, call))
     return versioned_response(call, entry_record(entry, sink.id), entry.version)
 
 
 def create_entry(call: Call) -> Work:
-    """Create an entry (contract DS8)."""
+    """Create an entry (contract DS8).
+
+    A new entry; a key that exists in the sink is a conflict. `mass` overwrites instead.
+    201: The entry.
+    409: `duplicate_key`: `existingId` has the key. `id_in_use`: the id is in use. `quota_exceeded`: the workspace or
+        sink holds as many as it may.
+    """
     new, ignored = read_body(NewDataSinkEntry, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -42,7 +52,11 @@ def create_entry(call: Call) -> Work:
 
 
 def update_entry(call: Call) -> Work:
-    """Update an entry (contract DS9)."""
+    """Change an entry (contract DS9).
+
+    Only the given members change; a null value clears it. The key can't change.
+    200: The entry.
+    """
     changes, ignored = read_changes(DataSinkEntryChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -58,7 +72,11 @@ def update_entry(call: Call) -> Work:
 
 
 def delete_entry(call: Call) -> Work:
-    """Delete an entry (contract DS10)."""
+    """Delete an entry (contract DS10).
+
+    One entry.
+    200: It is deleted.
+    """
 
     def act(tx: Transaction) -> Response:
         sink, entry = _get_by_path(tx, call)

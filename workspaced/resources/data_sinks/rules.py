@@ -257,35 +257,3 @@ class NewDataSink(DataSinkChanges):
 
     id: Annotated[str | None, Identifier()] = None
     entries: Annotated[Sequence[NewDataSinkEntry], Entries(body=NewDataSinkEntry, is_list=True)] = ()
-
-
-def request_schemas(limits: Limits) -> dict[str, Schema]:
-    """Return the schemas of bodies, with the rules of mass updates that types can't express."""
-    setting = body_schema(MassSetting, limits)
-    setting["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
-    removal = body_schema(MassRemoval, limits)
-    removal["properties"]["delete"] = {"const": True}
-    removal["required"].append("delete")
-    keyed = {name: schema for name, schema in setting["properties"].items() if name != "key"}
-    bulk = array(ref("MassItem"), least=1, most=limits.bulk_items)
-    return {
-        "NewDataSink": body_schema(NewDataSink, limits),
-        "DataSinkChanges": body_schema(DataSinkChanges, limits),
-        "NewDataSinkEntry": body_schema(NewDataSinkEntry, limits),
-        "DataSinkEntryChanges": body_schema(DataSinkEntryChanges, limits),
-        "MassItem": {"anyOf": [setting, removal]},
-        "MassSingle": {**setting, "not": {"required": ["entries"]}},
-        "MassBulk": {
-            "type": "object",
-            "properties": {"entries": bulk},
-            "required": ["entries"],
-            "not": {"required": ["key"]},
-        },
-        "Mass": {"anyOf": [ref("MassSingle"), bulk, ref("MassBulk")]},
-        "KeyedValue": {
-            "type": "object",
-            "properties": keyed,
-            "required": ["value"],
-            "not": {"anyOf": [{"required": ["entries"]}, {"required": ["key"]}]},
-        },
-    }

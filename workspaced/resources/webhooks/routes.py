@@ -7,10 +7,13 @@ import uuid
 from typing import Final
 
 from workspaced.core.json_body import decode
+from workspaced.core.json_schema import STRING
 from workspaced.core.members import read_body
 from workspaced.core.text import as_uuid, normalised
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
+from workspaced.http.description import Parameter, RequestBody, Success, links, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Headers, Response, etag, json_response
@@ -19,7 +22,13 @@ from workspaced.resources.read_responses import list_headers, versioned_response
 from workspaced.resources.webhooks import store
 from workspaced.resources.webhooks.records import EventTypeRecord, WebhookRecord, webhook_record
 from workspaced.resources.webhooks.rules import default_label, merged_oauth, read_new_webhook, read_webhook_changes
-from workspaced.resources.webhooks.values import DEFAULT_GRACE, SecretRotation, StoredWebhook
+from workspaced.resources.webhooks.values import (
+    DEFAULT_GRACE,
+    NewWebhook,
+    SecretRotation,
+    StoredWebhook,
+    WebhookChanges,
+)
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import ADMIN, WEBHOOKS_READ, WEBHOOKS_WRITE
 from workspaced.security.secret_box import SecretBox
@@ -51,7 +60,11 @@ class _WebhookOperations:
         self._secret_box = secret_box
 
     async def list_webhooks(self, call: Call) -> Response:
-        """List webhooks (contract WH1): those of the caller; for an administrator, all."""
+        """List webhooks (contract WH1).
+
+        The caller's webhooks, the newest first. An administrator of the service gets all webhooks.
+        200: The webhooks.
+        """
         query = {**_DEFAULTS, **{name: text for name, text in call.query.items() if text or name == "search"}}
         page = read_page(query, longest=call.settings.limits.page_length, sortable=SORTABLE)
         text = normalised(call.query.get("search", "")).casefold()
@@ -69,7 +82,13 @@ class _WebhookOperations:
         return json_response(page.of(records), headers=(*list_headers(call, page, len(records)), *_NO_STORE))
 
     def create_webhook(self, call: Call) -> Work:
-        """Create a webhook (contract WH2)."""
+        """Create a webhook (contract WH2).
+
+        A receiver; only its URL is required. `Location` has its path.
+        201: It is created.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the owner has as many as one may have.
+        422: `unsafe_url`: deliveries may not be sent to the address of a URL.
+        """
         limits = call.settings.limits
         new, ignored = read_new_webhook(call.json(), limits, call.settings.egress)
         webhook_id = new.id or str(uuid.uuid4())
@@ -84,12 +103,20 @@ class _WebhookOperations:
         return Work(act=act, ignored=ignored)
 
     async def get_webhook(self, call: Call) -> Response:
-        """Get a webhook (contract WH3)."""
+        """Get a webhook (contract WH3).
+
+        One webhook.
+        200: The webhook.
+        """
         webhook = await call.store.read(lambda reader: self._get_by_path(reader, call))
         return versioned_response(call, _visible_record(webhook, call), webhook.version, *_NO_STORE)
 
     def delete_webhook(self, call: Call) -> Work:
-        """Delete a webhook and its queued deliveries (contract WH4)."""
+        """Delete a webhook (contract WH4).
+
+        Deletes the webhook. Deliveries that wait are not sent.
+        200: The webhook before it was deleted.
+        """
 
         def act(tx: Transaction) -> Response:
             webhook = self._get_by_path(tx, call)
@@ -101,7 +128,12 @@ class _WebhookOperations:
         return Work(act=act)
 
     def update_webhook(self, call: Call) -> Work:
-        """Update a webhook (contract WH5)."""
+        """Change a webhook (contract WH5).
+
+        Only the given members change; a list is replaced as a whole.
+        200: The webhook.
+        422: `unsafe_url`: deliveries may not be sent to the address of a URL.
+        """
         egress = call.settings.egress
         changes, ignored = read_webhook_changes(call.json(), call.settings.limits, egress)
         secret = changes.pop("secret", None)
@@ -126,7 +158,11 @@ class _WebhookOperations:
         return Work(act=act, ignored=ignored, secret_box=self._secret_box)
 
     def rotate_secret(self, call: Call) -> Work:
-        """Rotate the secret of a webhook (contract WH6)."""
+        """Rotate a webhook's secret (contract WH6).
+
+        A new secret. The old ones still sign for 24 hours, or as long as the body says.
+        200: The webhook.
+        """
         body = decode(call.body) if call.body.strip() else {}
         rotation, ignored = read_body(SecretRotation, body, call.settings.limits)
 
@@ -149,7 +185,11 @@ class _WebhookOperations:
 
 
 async def list_event_types(_call: Call) -> Response:
-    """List the event types, with the schemas of their bodies (contract H6)."""
+    """List event types (contract H6).
+
+    Every event type, with the JSON Schema of the body that is sent.
+    200: The types.
+    """
     return json_response(
         [
             EventTypeRecord(type=kind.name, description=kind.description, schema=schema_of(kind))
@@ -179,26 +219,40 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
 
     The paths have no workspace, so a scope on any workspace suffices; the owner decides (contract H2).
     """
-    size = limits.body_bytes
     handlers = _WebhookOperations(secret_box)
+    write = {"anywhere": True, "body_bytes": limits.body_bytes}
+    shown = Success(WebhookRecord, ("ETag", "Cache"))
+    search = Parameter("search", "A part of the label or of the URL, in any case.", STRING)
+    following = links(
+        {"id": "$request.body#/id"},
+        get="webhooks.get",
+        update="webhooks.update",
+        delete="webhooks.delete",
+        rotateSecret="webhooks.rotate_secret",
+        test="webhooks.test",
+        listDeliveries="webhooks.list_deliveries",
+    )
     return (
-        read_operation("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True),
-        write_operation(
-            "webhooks.create", "POST", ALL, WEBHOOKS_WRITE, handlers.create_webhook, anywhere=True, body_bytes=size
+        read_operation("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True).described(
+            success=listed(WebhookRecord, "Cache"), query=(search, *paging(limits, SORTABLE, take="10", order="DESC"))
         ),
-        read_operation("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True),
-        write_operation("webhooks.delete", "DELETE", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True),
-        write_operation(
-            "webhooks.update", "PATCH", ONE, WEBHOOKS_WRITE, handlers.update_webhook, anywhere=True, body_bytes=size
+        write_operation("webhooks.create", "POST", ALL, WEBHOOKS_WRITE, handlers.create_webhook, **write).described(
+            body=RequestBody(NewWebhook, {"url": "https://example.com/hook", "dataEvents": ["data_sink.*"]}),
+            success=Success(None, ("ETag", "Location"), status=201, links=following),
+        ),
+        read_operation("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True).described(
+            success=shown, etag=True
         ),
         write_operation(
-            "webhooks.rotate_secret",
-            "POST",
-            f"{ONE}/rotate-secret",
-            WEBHOOKS_WRITE,
-            handlers.rotate_secret,
-            anywhere=True,
-            body_bytes=size,
+            "webhooks.delete", "DELETE", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True
+        ).described(success=Success(WebhookRecord, ("Cache",)), etag=True),
+        write_operation("webhooks.update", "PATCH", ONE, WEBHOOKS_WRITE, handlers.update_webhook, **write).described(
+            body=RequestBody(WebhookChanges, {"enabled": True}), success=shown, etag=True
         ),
-        read_operation("webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True),
+        write_operation(
+            "webhooks.rotate_secret", "POST", f"{ONE}/rotate-secret", WEBHOOKS_WRITE, handlers.rotate_secret, **write
+        ).described(body=RequestBody(SecretRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown),
+        read_operation(
+            "webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True
+        ).described(success=Success(list[EventTypeRecord])),
     )
