@@ -149,6 +149,7 @@ class Application:
         self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
         self._pages = Pages(
             respond=self._dispatch.respond,
+            schema_of=self.publication.schema_of,
             sessions=self._sessions,
             proxies=settings.proxies,
             live=LiveLimits(

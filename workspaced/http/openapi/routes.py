@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from workspaced.core.json_body import encode
-from workspaced.core.json_schema import OBJECT, STRING
+from workspaced.core.json_schema import OBJECT, STRING, Schema
 from workspaced.http.description import Success
 from workspaced.http.openapi.pages import ReferencePage, policy
 from workspaced.http.operations import Call, Operation
@@ -29,6 +29,11 @@ class Publication:
     def document(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
         return self._build()
+
+    def schema_of(self, name: str) -> Schema:
+        """Return a schema of the document's components."""
+        schema: Schema = self.document["components"]["schemas"][name]
+        return schema
 
     def operations(self, *, pages: bool) -> tuple[Operation, ...]:
         """Return the operations; ``pages``: including /docs."""
