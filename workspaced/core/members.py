@@ -373,7 +373,8 @@ def read_body(
     try:
         made = body_type.model_validate(body, context=Context(limits, now))
     except ValidationError as error:
-        raise Invalid.because([one for found in error.errors() for one in _field_errors(found, pointer)]) from None
+        found = error.errors(include_url=False, include_input=False)
+        raise Invalid.because([one for details in found for one in _field_errors(details, pointer)]) from None
     if not (ignored := set(_ignored(body_type, body, ""))):
         return made, ()
     prefix = "".join(f"{part}." for part in pointer.split("/") if part and not part.isdigit())
@@ -417,8 +418,3 @@ def body_schema(body_type: type[Body], limits: Any) -> Schema:
         if is_required and not body_type.is_update:
             required.append(name)
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
-
-
-def body_schemas(limits: Any, *body_types: type[Body]) -> Mapping[str, Schema]:
-    """Return the schemas of bodies by the names of their classes."""
-    return {body_type.__name__: body_schema(body_type, limits) for body_type in body_types}

@@ -13,7 +13,7 @@ from typing import Any, Final, get_args, get_origin
 
 from ingestd.wire import names
 from workspaced.core.json_schema import Schema, array, is_record, public_name, record_schemas, ref
-from workspaced.core.members import body_schemas
+from workspaced.core.members import body_schema
 from workspaced.http.description import ApiSection, Parameter, Success
 from workspaced.http.openapi import shared
 from workspaced.http.openapi.events import webhooks
@@ -119,8 +119,8 @@ def _types(operations: Iterable[Operation], limits: Limits) -> dict[str, Schema]
     successes = [success.content for operation in operations for success in _successes(operation)]
     records = [kind for content in successes for kind in (*get_args(content), content) if is_record(kind)]
     bodies = [operation.body.content for operation in operations if operation.body]
-    bodies = [content for content in bodies if isinstance(content, type)]
-    return {**record_schemas(*dict.fromkeys(records)), **body_schemas(limits, *bodies)}
+    schemas = {body.__name__: body_schema(body, limits) for body in bodies if isinstance(body, type)}
+    return {**record_schemas(*dict.fromkeys(records)), **schemas}
 
 
 def _schema(content: Any) -> Schema:

@@ -14,7 +14,7 @@ from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.api_keys.records import ApiKeyRecord, KeyT, ShownApiKeyRecord, key_record
 from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey, read_new_key
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, post
 from workspaced.resources.read_responses import list_response, read_list_page, select_page
 from workspaced.security import key_store
 from workspaced.security.audit_log import AuditAction
@@ -167,16 +167,16 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         {"id": "$response.body#/id"}, get="api_keys.get", rotate="api_keys.rotate", revoke="api_keys.revoke"
     )
     return (
-        read_operation("api_keys.list", _ALL, ADMIN, list_keys).described(
+        get("api_keys.list", _ALL, ADMIN, list_keys).described(
             success=listed(ApiKeyRecord), query=paging(limits, SORTABLE)
         ),
-        write_operation("api_keys.create", "POST", _ALL, ADMIN, create_key, body_bytes=size).described(
+        post("api_keys.create", _ALL, ADMIN, create_key, body_bytes=size).described(
             body=RequestBody(NewApiKey, {"name": "svc:ingest", "role": "pusher"}),
             success=Success(ShownApiKeyRecord, ("Location", "Cache"), status=201, links=following),
         ),
-        read_operation("api_keys.get", _ONE, ADMIN, get_key).described(success=key),
-        write_operation("api_keys.revoke", "DELETE", _ONE, ADMIN, revoke_key).described(success=key),
-        write_operation("api_keys.rotate", "POST", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size).described(
+        get("api_keys.get", _ONE, ADMIN, get_key).described(success=key),
+        delete("api_keys.revoke", _ONE, ADMIN, revoke_key).described(success=key),
+        post("api_keys.rotate", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size).described(
             body=RequestBody(KeyRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown
         ),
     )

@@ -17,7 +17,7 @@ from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.operation_rows import read_operation
+from workspaced.resources.operation_rows import get
 from workspaced.security import audit_log
 from workspaced.security.audit_log import AuditPosition, AuditQuery, StoredAuditRow
 from workspaced.security.permissions import AUDIT_READ
@@ -149,7 +149,5 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     )
     success = listed(AuditRowRecord, counted=False)
     return (
-        read_operation("audit.list", "/v1/audit-log", AUDIT_READ, read_log, anywhere=True).described(
-            success=success, query=query
-        ),
+        get("audit.list", "/v1/audit-log", AUDIT_READ, read_log, anywhere=True).described(success=success, query=query),
     )

@@ -23,7 +23,7 @@ from workspaced.resources.blocks import changes, events, store
 from workspaced.resources.blocks.records import BlockRecord, BlockTypesRecord, block_record
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges, NewBlock, PlacedBlock
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_headers, read_list_page, select_page, versioned_response
 from workspaced.security.permissions import BLOCKS_READ, BLOCKS_WRITE
 from workspaced.settings.model import Limits
@@ -182,7 +182,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     following = {"workspaceId": "$request.path.workspaceId", "id": "$response.body#/id"}
     new = {"workspace": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "label": "Tank", "type": ["part"]}
     return (
-        read_operation("blocks.list", _ALL, BLOCKS_READ, list_blocks).described(
+        get("blocks.list", _ALL, BLOCKS_READ, list_blocks).described(
             success=listed(BlockRecord),
             query=(
                 Parameter("parentBlock", "Only the children of this block.", UUID),
@@ -190,7 +190,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
                 *paging(limits, SORTABLE),
             ),
         ),
-        write_operation("blocks.create", "POST", _ALL, BLOCKS_WRITE, create_block, body_bytes=size).described(
+        post("blocks.create", _ALL, BLOCKS_WRITE, create_block, body_bytes=size).described(
             body=RequestBody(NewBlock, new),
             success=Success(
                 BlockRecord,
@@ -199,15 +199,13 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
                 links=links(following, get="blocks.get", update="blocks.update", delete="blocks.delete"),
             ),
         ),
-        read_operation("blocks.get", _ONE, BLOCKS_READ, get_block).described(
-            success=Success(BlockRecord, ("ETag",)), etag=True
-        ),
-        write_operation("blocks.delete", "DELETE", _ONE, BLOCKS_WRITE, delete_block).described(
+        get("blocks.get", _ONE, BLOCKS_READ, get_block).described(success=Success(BlockRecord, ("ETag",)), etag=True),
+        delete("blocks.delete", _ONE, BLOCKS_WRITE, delete_block).described(
             success=Success(BlockRecord),
             query=(Parameter("force", "true: blocks below it are deleted, too.", FLAG),),
             etag=True,
         ),
-        write_operation("blocks.update", "PATCH", _ONE, BLOCKS_WRITE, update_block, body_bytes=size).described(
+        patch("blocks.update", _ONE, BLOCKS_WRITE, update_block, body_bytes=size).described(
             body=RequestBody(BlockChanges, {"type": ["part", "purchased"]}),
             success=Success(BlockRecord | BlockTypesRecord, ("ETag", "Applied")),
             etag=True,

@@ -16,7 +16,7 @@ from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.ranges import select_range
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredVersion
-from workspaced.resources.operation_rows import read_operation
+from workspaced.resources.operation_rows import get
 from workspaced.security.permissions import FILES_READ
 from workspaced.storage.blobs.port import Blobs
 from workspaced.storage.port import ReadTransaction
@@ -124,7 +124,7 @@ def operations(blobs: Blobs) -> tuple[Operation, ...]:
     """Return the row of the table of operations."""
     headers = ("Disposition", "Ranges")
     return (
-        read_operation(
+        get(
             "cloud_storage.download",
             f"{COLLECTION}/download/{{file}}",
             FILES_READ,

@@ -23,7 +23,7 @@ from workspaced.resources.cloud_storage.rules import (
     type_of,
 )
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION, OF_WORKSPACE
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post, put
 from workspaced.resources.read_responses import list_response, read_list_page, select_page, versioned_response
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.settings.model import Limits
@@ -197,28 +197,26 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     read = {"anywhere": True, "anonymous": True}
     retry, versions = f"{COLLECTION}/retry-conversion/{{file}}", f"{COLLECTION}/version-list/{{file}}"
     return (
-        write_operation("cloud_storage.delete", "DELETE", _ONE, FILES_WRITE, delete_file, anywhere=True).described(
+        delete("cloud_storage.delete", _ONE, FILES_WRITE, delete_file, anywhere=True).described(
             query=(OF_WORKSPACE,), etag=True
         ),
-        write_operation("cloud_storage.update", "PATCH", _ONE, FILES_WRITE, update_file, **write).described(
+        patch("cloud_storage.update", _ONE, FILES_WRITE, update_file, **write).described(
             body=RequestBody(FileChanges, {"description": "As measured"}, required=False), etag=True
         ),
-        read_operation("cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, **read).described(
+        get("cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, **read).described(
             success=Success(OBJECT), etag=True
         ),
-        write_operation(
-            "cloud_storage.replace_metadata", "PUT", _METADATA, FILES_WRITE, replace_metadata, **write
-        ).described(body=RequestBody(ref("Metadata"), {"material": "AlSi10Mg"}, required=False), etag=True),
-        read_operation("cloud_storage.get", _ONE, FILES_READ, get_file, **read).described(
-            success=Success(FileRecord), etag=True
+        put("cloud_storage.replace_metadata", _METADATA, FILES_WRITE, replace_metadata, **write).described(
+            body=RequestBody(ref("Metadata"), {"material": "AlSi10Mg"}, required=False), etag=True
         ),
-        read_operation("cloud_storage.list", COLLECTION, FILES_READ, list_files, **read).described(
+        get("cloud_storage.get", _ONE, FILES_READ, get_file, **read).described(success=Success(FileRecord), etag=True),
+        get("cloud_storage.list", COLLECTION, FILES_READ, list_files, **read).described(
             success=listed(FileRecord), query=(OF_WORKSPACE, *paging(limits, SORTABLE))
         ),
-        read_operation("cloud_storage.list_versions", versions, FILES_READ, list_versions, **read).described(
+        get("cloud_storage.list_versions", versions, FILES_READ, list_versions, **read).described(
             success=listed(FileVersionRecord), query=paging(limits, SORTABLE_VERSIONS, order="DESC")
         ),
-        write_operation(
-            "cloud_storage.retry_conversion", "POST", retry, FILES_WRITE, retry_conversion, **write
-        ).described(body=RequestBody(ConversionRetry, {"force": True}, required=False)),
+        post("cloud_storage.retry_conversion", retry, FILES_WRITE, retry_conversion, **write).described(
+            body=RequestBody(ConversionRetry, {"force": True}, required=False)
+        ),
     )

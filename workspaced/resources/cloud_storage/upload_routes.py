@@ -30,7 +30,7 @@ from workspaced.resources.cloud_storage.rules import (
     read_upload_link,
 )
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredUpload
-from workspaced.resources.operation_rows import write_operation
+from workspaced.resources.operation_rows import post
 from workspaced.security.permissions import FILES_WRITE, Principal
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
@@ -261,9 +261,8 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
     announced = {"workspaceId": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "fileName": "masses.csv"}
     raw = RequestBody({}, None, media="application/octet-stream")
     return (
-        write_operation(
+        post(
             "cloud_storage.upload_link",
-            "POST",
             f"{COLLECTION}/upload-link",
             FILES_WRITE,
             uploads.offer_link,
@@ -272,10 +271,7 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
         ).described(
             body=RequestBody(NewUpload, announced),
             success=Success(
-                UploadLinkRecord,
-                ("Location", "Cache"),
-                status=201,
-                links=links(_OF_FILE, get="cloud_storage.get"),
+                UploadLinkRecord, ("Location", "Cache"), status=201, links=links(_OF_FILE, get="cloud_storage.get")
             ),
         ),
         Operation(
@@ -292,9 +288,8 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
                 Parameter("signature", "As in the link.", STRING, required=True),
             ),
         ),
-        write_operation(
+        post(
             "cloud_storage.upload_complete",
-            "POST",
             f"{COLLECTION}/upload-complete/{{file}}",
             FILES_WRITE,
             uploads.complete,

@@ -28,7 +28,7 @@ from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges
 from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference, origin_of
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import get, patch
 from workspaced.resources.read_responses import versioned_response
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
@@ -160,17 +160,15 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     pages = tuple(one for one in paging(limits, (), take="100", cursors=True) if one.name in {"take", "cursor"})
     settings = Success(DataSinkHistoryRecord)
     return (
-        read_operation("data_sink_history.get", _ONE, DATA_SINKS_READ, get_history).described(
-            success=settings, etag=True
-        ),
-        write_operation(
-            "data_sink_history.update", "PATCH", _ONE, DATA_SINKS_WRITE, update_history, body_bytes=limits.body_bytes
+        get("data_sink_history.get", _ONE, DATA_SINKS_READ, get_history).described(success=settings, etag=True),
+        patch(
+            "data_sink_history.update", _ONE, DATA_SINKS_WRITE, update_history, body_bytes=limits.body_bytes
         ).described(
             body=RequestBody(DataSinkHistoryChanges, {"changes": 100, "days": 90}),
             success=Success(DataSinkHistoryRecord, ("ETag",)),
             etag=True,
         ),
-        read_operation("data_sink_history.compare", f"{_ONE}/comparison", DATA_SINKS_READ, compare).described(
+        get("data_sink_history.compare", f"{_ONE}/comparison", DATA_SINKS_READ, compare).described(
             success=Success(DataSinkComparisonRecord, ("Links",)),
             query=(
                 Parameter("from", "The earlier instant.", TIMESTAMP, required=True),
@@ -178,9 +176,9 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
                 *pages,
             ),
         ),
-        read_operation(
-            "data_sink_history.list_changes", f"{_ONE}/entry/{{key}}", DATA_SINKS_READ, list_changes
-        ).described(success=listed(EntryChangeRecord, counted=False), query=pages),
+        get("data_sink_history.list_changes", f"{_ONE}/entry/{{key}}", DATA_SINKS_READ, list_changes).described(
+            success=listed(EntryChangeRecord, counted=False), query=pages
+        ),
     )
 
 

@@ -14,14 +14,9 @@ from workspaced.resources.data_sinks import entry_routes, mass_routes, sink_rout
 from workspaced.resources.data_sinks.entry_pages import FORMATS, SEARCHED
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
 from workspaced.resources.data_sinks.records import DataSinkEntryRecord, DataSinkOnlyRecord
-from workspaced.resources.data_sinks.rules import (
-    DataSinkChanges,
-    DataSinkEntryChanges,
-    NewDataSink,
-    NewDataSinkEntry,
-)
+from workspaced.resources.data_sinks.rules import DataSinkChanges, DataSinkEntryChanges, NewDataSink, NewDataSinkEntry
 from workspaced.resources.data_sinks.sink_routes import SORTABLE as SINK_SORTABLE
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.security.permissions import DATA_SINKS_PUSH as PUSH
 from workspaced.security.permissions import DATA_SINKS_READ as READ
 from workspaced.security.permissions import DATA_SINKS_WRITE as WRITE
@@ -62,7 +57,7 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
         "dryRun", "true: write nothing; report the effect of each item of a bulk on the present entry.", FLAG
     )
     return (
-        read_operation("data_sinks.get", _ONE, READ, sink_routes.get_sink).described(
+        get("data_sinks.get", _ONE, READ, sink_routes.get_sink).described(
             success=Success(ref("DataSink"), ("PartCount", "Links"), also={"text/csv": STRING}),
             query=(
                 Parameter(
@@ -82,26 +77,23 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             ),
             etag=True,
         ),
-        read_operation("data_sinks.list_whole", _ALL, READ, sink_routes.list_whole_sinks, document_form=True).described(
+        get("data_sinks.list_whole", _ALL, READ, sink_routes.list_whole_sinks, document_form=True).described(
             success=Success(array(ref("DataSink")), ("Count", "Links")), query=paging(limits, SINK_SORTABLE)
         ),
-        read_operation("data_sinks.list", f"{_ALL}/list", READ, sink_routes.list_sinks, document_form=True).described(
+        get("data_sinks.list", f"{_ALL}/list", READ, sink_routes.list_sinks, document_form=True).described(
             success=listed(DataSinkOnlyRecord), query=paging(limits, SINK_SORTABLE)
         ),
-        read_operation("data_sinks.get_entry", _ENTRY, READ, entry_routes.get_entry).described(
+        get("data_sinks.get_entry", _ENTRY, READ, entry_routes.get_entry).described(
             success=Success(DataSinkEntryRecord), etag=True
         ),
-        write_operation(
-            "data_sinks.create", "POST", _ALL, WRITE, sink_routes.create_sink, client_id=True, body_bytes=large
-        ).described(
+        post("data_sinks.create", _ALL, WRITE, sink_routes.create_sink, client_id=True, body_bytes=large).described(
             body=RequestBody(
                 NewDataSink, {"label": "Mass budget", "description": "From the CAD export", "entries": [_TANK]}
             ),
             success=Success(ref("DataSink"), ("ETag", "Location"), status=201, links=_SINK_LINKS),
         ),
-        write_operation(
+        patch(
             "data_sinks.update",
-            "PATCH",
             _ONE,
             WRITE,
             sink_routes.update_sink,
@@ -109,49 +101,29 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             document_form=True,
             body_bytes=small,
         ).described(body=RequestBody(DataSinkChanges, {"label": "Mass budget, flight model"}), etag=True),
-        write_operation("data_sinks.delete", "DELETE", _ONE, WRITE, sink_routes.delete_sink, client_id=True).described(
-            etag=True
-        ),
-        write_operation(
-            "data_sinks.create_entry", "POST", _ONE, PUSH, entry_routes.create_entry, client_id=True, body_bytes=small
+        delete("data_sinks.delete", _ONE, WRITE, sink_routes.delete_sink, client_id=True).described(etag=True),
+        post(
+            "data_sinks.create_entry", _ONE, PUSH, entry_routes.create_entry, client_id=True, body_bytes=small
         ).described(
             body=RequestBody(NewDataSinkEntry, _TANK),
             success=Success(DataSinkEntryRecord, ("ETag", "Location"), status=201, links=_ENTRY_LINKS),
         ),
-        write_operation(
-            "data_sinks.update_entry",
-            "PATCH",
-            _ENTRY,
-            PUSH,
-            entry_routes.update_entry,
-            client_id=True,
-            body_bytes=small,
+        patch(
+            "data_sinks.update_entry", _ENTRY, PUSH, entry_routes.update_entry, client_id=True, body_bytes=small
         ).described(body=RequestBody(DataSinkEntryChanges, {"value": "14.2 kg"}), success=entry, etag=True),
-        write_operation(
-            "data_sinks.delete_entry", "DELETE", _ENTRY, WRITE, entry_routes.delete_entry, client_id=True
-        ).described(etag=True),
-        write_operation(
-            "data_sinks.mass",
-            "POST",
-            f"{_ONE}/mass",
-            PUSH,
-            mass_routes.update_mass,
-            document_form=True,
-            body_bytes=large,
+        delete("data_sinks.delete_entry", _ENTRY, WRITE, entry_routes.delete_entry, client_id=True).described(
+            etag=True
+        ),
+        post(
+            "data_sinks.mass", f"{_ONE}/mass", PUSH, mass_routes.update_mass, document_form=True, body_bytes=large
         ).described(
             body=RequestBody(ref("Mass"), {"key": "tank.mass", "value": "15 kg"}),
             success=Success(ref("MassResponse"), ("SingleETag", "Stale", "Applied")),
             query=(create, partial, dry_run),
             headers=("PreferMinimal",),
         ),
-        write_operation(
-            "data_sinks.mass_by_key",
-            "POST",
-            _ENTRY,
-            PUSH,
-            mass_routes.update_mass_by_key,
-            document_form=True,
-            body_bytes=large,
+        post(
+            "data_sinks.mass_by_key", _ENTRY, PUSH, mass_routes.update_mass_by_key, document_form=True, body_bytes=large
         ).described(
             body=RequestBody(ref("KeyedValue"), {"value": "15 kg"}),
             success=Success(DataSinkEntryRecord, ("SingleETag", "Stale")),

@@ -8,7 +8,7 @@ from workspaced.core.json_schema import choice, response
 from workspaced.http.description import Success
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.operation_rows import read_operation
+from workspaced.resources.operation_rows import get
 
 
 def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
@@ -37,6 +37,6 @@ def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation,
 
     success = Success(response({"status": choice("ok")}))
     return (
-        read_operation("health.live", "/healthz", None, healthy).described(success=success),
-        read_operation("health.ready", "/readyz", None, ready).described(success=success),
+        get("health.live", "/healthz", None, healthy).described(success=success),
+        get("health.ready", "/readyz", None, ready).described(success=success),
     )

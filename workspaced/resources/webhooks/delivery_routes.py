@@ -17,7 +17,7 @@ from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import get, post
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.delivery_store import DeliveryPage, StoredDelivery
 from workspaced.resources.webhooks.records import (
@@ -167,19 +167,17 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
     following = links({"id": "$request.path.id", "deliveryId": "$response.body#/id"}, get="webhooks.get_delivery")
     queued = Success(DeliveryRecord, ("Location",), status=202, links=following)
     return (
-        read_operation(
-            "webhooks.list_deliveries", _ALL, WEBHOOKS_READ, handlers.list_deliveries, anywhere=True
-        ).described(
+        get("webhooks.list_deliveries", _ALL, WEBHOOKS_READ, handlers.list_deliveries, anywhere=True).described(
             success=listed(DeliveryRecord, counted=False),
             query=(status, *paging(limits, (), take="100", most_skipped=limits.walked_rows, cursors=True)),
         ),
-        read_operation("webhooks.get_delivery", one, WEBHOOKS_READ, handlers.get_delivery, anywhere=True).described(
+        get("webhooks.get_delivery", one, WEBHOOKS_READ, handlers.get_delivery, anywhere=True).described(
             success=Success(DeliveryWithAttemptsRecord)
         ),
-        write_operation(
-            "webhooks.redeliver", "POST", f"{one}/redeliver", WEBHOOKS_WRITE, handlers.redeliver, anywhere=True
-        ).described(success=queued),
-        write_operation(
-            "webhooks.test", "POST", f"{ONE}/test", WEBHOOKS_WRITE, handlers.test_webhook, anywhere=True
-        ).described(success=queued),
+        post("webhooks.redeliver", f"{one}/redeliver", WEBHOOKS_WRITE, handlers.redeliver, anywhere=True).described(
+            success=queued
+        ),
+        post("webhooks.test", f"{ONE}/test", WEBHOOKS_WRITE, handlers.test_webhook, anywhere=True).described(
+            success=queued
+        ),
     )

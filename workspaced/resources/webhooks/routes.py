@@ -17,7 +17,7 @@ from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Headers, Response, etag, json_response
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_headers, versioned_response
 from workspaced.resources.webhooks import store
 from workspaced.resources.webhooks.records import EventTypeRecord, WebhookRecord, webhook_record
@@ -233,26 +233,26 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
         listDeliveries="webhooks.list_deliveries",
     )
     return (
-        read_operation("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True).described(
+        get("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True).described(
             success=listed(WebhookRecord, "Cache"), query=(search, *paging(limits, SORTABLE, take="10", order="DESC"))
         ),
-        write_operation("webhooks.create", "POST", ALL, WEBHOOKS_WRITE, handlers.create_webhook, **write).described(
+        post("webhooks.create", ALL, WEBHOOKS_WRITE, handlers.create_webhook, **write).described(
             body=RequestBody(NewWebhook, {"url": "https://example.com/hook", "dataEvents": ["data_sink.*"]}),
             success=Success(None, ("ETag", "Location"), status=201, links=following),
         ),
-        read_operation("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True).described(
+        get("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True).described(
             success=shown, etag=True
         ),
-        write_operation(
-            "webhooks.delete", "DELETE", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True
-        ).described(success=Success(WebhookRecord, ("Cache",)), etag=True),
-        write_operation("webhooks.update", "PATCH", ONE, WEBHOOKS_WRITE, handlers.update_webhook, **write).described(
+        delete("webhooks.delete", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True).described(
+            success=Success(WebhookRecord, ("Cache",)), etag=True
+        ),
+        patch("webhooks.update", ONE, WEBHOOKS_WRITE, handlers.update_webhook, **write).described(
             body=RequestBody(WebhookChanges, {"enabled": True}), success=shown, etag=True
         ),
-        write_operation(
-            "webhooks.rotate_secret", "POST", f"{ONE}/rotate-secret", WEBHOOKS_WRITE, handlers.rotate_secret, **write
+        post(
+            "webhooks.rotate_secret", f"{ONE}/rotate-secret", WEBHOOKS_WRITE, handlers.rotate_secret, **write
         ).described(body=RequestBody(SecretRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown),
-        read_operation(
-            "webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True
-        ).described(success=Success(list[EventTypeRecord])),
+        get("webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True).described(
+            success=Success(list[EventTypeRecord])
+        ),
     )

@@ -15,7 +15,7 @@ from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.blocks.changes import change_root
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_response, read_list_page, select_page, versioned_response
 from workspaced.resources.workspaces import events, store
 from workspaced.resources.workspaces.filters import FIELDS, FILTERS, read_filters
@@ -186,22 +186,18 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     size = limits.body_bytes
     shown = Success(WorkspaceRecord, ("ETag",))
     return (
-        read_operation("workspaces.list", _ALL, WORKSPACES_READ, list_workspaces, anywhere=True).described(
+        get("workspaces.list", _ALL, WORKSPACES_READ, list_workspaces, anywhere=True).described(
             success=listed(WorkspaceRecord), query=(Parameter("filters", FILTERS, STRING), *paging(limits, FIELDS))
         ),
-        write_operation(
-            "workspaces.create", "POST", _ALL, WORKSPACES_CREATE, create_workspace, body_bytes=size
-        ).described(
+        post("workspaces.create", _ALL, WORKSPACES_CREATE, create_workspace, body_bytes=size).described(
             body=RequestBody(NewWorkspace, {"label": "Rocket"}),
             success=Success(WorkspaceRecord, ("ETag", "Location"), status=201, links=_LINKS),
         ),
-        read_operation("workspaces.get", _ONE, WORKSPACES_READ, get_workspace).described(success=shown, etag=True),
-        write_operation("workspaces.delete", "DELETE", _ONE, WORKSPACES_DELETE, delete_workspace).described(
+        get("workspaces.get", _ONE, WORKSPACES_READ, get_workspace).described(success=shown, etag=True),
+        delete("workspaces.delete", _ONE, WORKSPACES_DELETE, delete_workspace).described(
             success=Success(WorkspaceRecord), etag=True
         ),
-        write_operation(
-            "workspaces.update", "PATCH", _ONE, WORKSPACES_WRITE, update_workspace, body_bytes=size
-        ).described(
+        patch("workspaces.update", _ONE, WORKSPACES_WRITE, update_workspace, body_bytes=size).described(
             body=RequestBody(WorkspaceChanges, {"label": "Rocket, block 2"}, required=False), success=shown, etag=True
         ),
     )
