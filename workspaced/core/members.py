@@ -289,6 +289,8 @@ class Body(BaseModel):
 
     is_update: ClassVar[bool] = False
     """Whether members without a default may be absent. They can't be null."""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Names of members that have no effect, but are not reported as ignored."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -381,16 +383,6 @@ def read_body(
     return made, tuple(sorted(prefix + name for name in ignored))
 
 
-def read_changes(body_type: type[Body], body: object, limits: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the given fields of an update body, and the names of its ignored members.
-
-    Raises:
-        Invalid: there are mistakes; it has all of them.
-    """
-    made, ignored = read_body(body_type, body, limits)
-    return made.given(), ignored
-
-
 def _field_errors(found: ErrorDetails, pointer: str) -> Iterator[FieldError]:
     pointer += "".join(f"/{part}" for part in found["loc"])
     for must in found["ctx"]["musts"]:
@@ -400,9 +392,9 @@ def _field_errors(found: ErrorDetails, pointer: str) -> Iterator[FieldError]:
 def _ignored(body_type: type[Body], given: Any, prefix: str) -> Iterator[str]:
     members = members_of(body_type)
     for name, value in given.items():
-        if name not in members:
+        if name not in members and name not in body_type.unused:
             yield prefix + name
-        elif isinstance(nested := members[name].member, Nested):
+        elif name in members and isinstance(nested := members[name].member, Nested):
             parsed = nested.parsed(value)
             for inner in parsed if isinstance(parsed, list) else [parsed]:
                 if isinstance(inner, dict):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.core.members import Body, Number, read_body, read_changes
+from workspaced.core.members import Body, Number, read_body
 from workspaced.core.problems import Invalid
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges
@@ -53,7 +53,8 @@ def test_a_tree_lists_every_block_once_by_depth_then_order(drawn: list[tuple[int
 
 
 def test_an_empty_body_changes_nothing() -> None:
-    assert read_changes(BlockChanges, {}, Limits()) == ({}, ())
+    changes, ignored = read_body(BlockChanges, {}, Limits())
+    assert (changes.given(), ignored) == ({}, ())
 
 
 @pytest.mark.parametrize("number", [0, 7, Decimal("0.10"), Decimal("-1e300"), 10**63])

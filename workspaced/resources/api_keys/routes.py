@@ -6,14 +6,13 @@ import json
 from typing import Final
 
 from workspaced.core.json_body import encode
-from workspaced.core.members import read_body
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.http.description import RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.api_keys.records import ApiKeyRecord, KeyT, ShownApiKeyRecord, key_record
-from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey, read_new_key
+from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey, with_defaults
 from workspaced.resources.operation_rows import delete, get, post
 from workspaced.resources.read_responses import list_response, read_list_page, select_page
 from workspaced.security import key_store
@@ -75,14 +74,14 @@ async def get_key(call: Call) -> Response:
     )
 
 
-def create_key(call: Call) -> Work:
+def create_key(call: Call, given: NewApiKey) -> Work:
     """Create an API key.
 
     The only response that shows the key.
     201: The key.
     422: `workspace_not_found`: there is no such workspace.
     """
-    new, ignored = read_new_key(call.json(), call.settings.limits, now=call.now)
+    new = with_defaults(given, call.settings.limits, now=call.now)
 
     def act(tx: Transaction) -> Response:
         if new.workspace_id and not key_store.workspace_is_there(tx, new.workspace_id):
@@ -102,17 +101,16 @@ def create_key(call: Call) -> Work:
         headers = (("Location", f"{_ALL}/{key_id}"), *_NO_STORE)
         return json_response(_record(tx, ShownApiKeyRecord, _get(tx, key_id), key=key), status=201, headers=headers)
 
-    return Work(act=act, ignored=ignored, secret_box=_WITHOUT_KEY)
+    return Work(act=act, secret_box=_WITHOUT_KEY)
 
 
-def rotate_key(call: Call) -> Work:
+def rotate_key(call: Call, rotation: KeyRotation) -> Work:
     """Rotate an API key (contract A4).
 
     A new secret under the same id.
     200: The key.
     409: `key_revoked`: it is revoked; create another one.
     """
-    rotation, ignored = read_body(KeyRotation, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         found = _get_by_path(tx, call)
@@ -122,7 +120,7 @@ def rotate_key(call: Call) -> Work:
         call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
         return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)
 
-    return Work(act=act, ignored=ignored, secret_box=_WITHOUT_KEY)
+    return Work(act=act, secret_box=_WITHOUT_KEY)
 
 
 def revoke_key(call: Call) -> Work:

@@ -18,7 +18,6 @@ from workspaced.core.members import (
     Whole,
     Word,
     body_schema,
-    read_body,
     rejected,
 )
 from workspaced.core.timestamps import microseconds
@@ -98,17 +97,11 @@ class KeyRotation(Body):
     ] = 86_400
 
 
-def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewApiKey, tuple[str, ...]]:
-    """Return the create body with its defaults, and the names of ignored members.
-
-    Raises:
-        Invalid: the body has mistakes.
-    """
-    new, ignored = read_body(NewApiKey, body, limits, now=now)
+def with_defaults(new: NewApiKey, limits: Limits, *, now: int) -> NewApiKey:
+    """Return the create body with its defaults; ``expires_at`` None: never."""
     scopes = ROLES[new.role] if new.scopes is None else new.scopes
     expires_at = now + limits.key_days * DAY_MS if new.expires_at is None else new.expires_at
-    expires_at = None if expires_at == "never" else expires_at
-    return new.model_copy(update={"scopes": scopes, "expires_at": expires_at}), ignored
+    return new.model_copy(update={"scopes": scopes, "expires_at": None if expires_at == "never" else expires_at})
 
 
 def new_key_schema(limits: Limits) -> Schema:

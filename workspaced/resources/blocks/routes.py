@@ -11,7 +11,6 @@ import msgspec
 from ingestd.wire import names
 from workspaced.core.json_body import decode, encode
 from workspaced.core.json_schema import FLAG, STRING, UUID
-from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
@@ -65,7 +64,7 @@ async def list_blocks(call: Call) -> Response:
     return await stream_response(call, contents)
 
 
-def create_block(call: Call) -> Work:
+def create_block(call: Call, new: NewBlock) -> Work:
     """Create a block (contract BL2).
 
     A block below its parent, as its last child. `workspace` must be the one in the path.
@@ -75,7 +74,6 @@ def create_block(call: Call) -> Work:
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """
     limits = call.settings.limits
-    new, ignored = read_body(NewBlock, call.json(), limits)
     if new.workspace != call.workspace_id:
         raise Invalid.at("/workspace", "workspace_mismatch", "/workspace must be the id of the workspace in the path.")
     block_id = new.id or str(uuid.uuid4())
@@ -88,7 +86,7 @@ def create_block(call: Call) -> Work:
         location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
         return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def get_block(call: Call) -> Response:
@@ -119,20 +117,19 @@ def delete_block(call: Call) -> Work:
     return Work(act=act)
 
 
-def update_block(call: Call) -> Work:
+def update_block(call: Call, wanted: BlockChanges) -> Work:
     """Change a block (contract BL5).
 
     Only the given members change. The response has the types only, unless `Prefer: return=representation` was sent.
     200: The types, or the whole block.
     422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
     """
-    wanted, ignored = read_changes(BlockChanges, call.json(), call.settings.limits)
     whole = call.prefers_representation()
 
     def act(tx: Transaction) -> Response:
         before = _get_by_path(tx, call)
         call.require_match(before.block.version)
-        placed = changes.change_block(tx, call, before, wanted)
+        placed = changes.change_block(tx, call, before, wanted.given())
         tag = etag(placed.block.version)
         if not whole:
             return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
@@ -140,7 +137,7 @@ def update_block(call: Call) -> Work:
             block_record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag)
         )
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def _get_by_path(reader: ReadTransaction, call: Call) -> PlacedBlock:

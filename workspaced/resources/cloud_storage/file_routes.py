@@ -6,7 +6,6 @@ from typing import Final
 
 from ingestd.wire import names
 from workspaced.core.json_schema import OBJECT, ref
-from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.description import RequestBody, Success, listed
@@ -62,18 +61,17 @@ def delete_file(call: Call) -> Work:
     return Work(act=act)
 
 
-def update_file(call: Call) -> Work:
+def update_file(call: Call, changes: FileChanges) -> Work:
     """Change a file's storage information (contract CS2, C3).
 
     Only the given members change.
     200: Done.
     """
-    given, ignored = read_changes(FileChanges, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         file = permission.writable_file(tx, call)
         call.require_match(file.version)
-        wanted = dict(given)
+        wanted = changes.given()
         if "content_type" in wanted and wanted["content_type"] is None:
             wanted["content_type"] = type_of(wanted.get("file_name") or file.file_name)
         changed = {name: value for name, value in wanted.items() if getattr(file, name) != value}
@@ -83,7 +81,7 @@ def update_file(call: Call) -> Work:
             events.emit_updated(tx, call, before=before, after=after)
         return NO_CONTENT
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def get_metadata(call: Call) -> Response:
@@ -172,13 +170,12 @@ async def list_versions(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def retry_conversion(call: Call) -> Work:
+def retry_conversion(call: Call, retry: ConversionRetry) -> Work:
     """Convert a file again (contract CS5, C7).
 
     A conversion that is pending or in progress is not started twice, unless `force` is true.
     200: It is pending.
     """
-    retry, ignored = read_body(ConversionRetry, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         file = permission.writable_file(tx, call)
@@ -188,7 +185,7 @@ def retry_conversion(call: Call) -> Work:
             events.note_retry(tx, call, file)
         return NO_CONTENT
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:

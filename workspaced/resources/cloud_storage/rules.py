@@ -127,14 +127,9 @@ class ConversionRetry(Body):
     force: Annotated[bool, Flag(description="Stop a conversion that is in progress, and start again.")] = False
 
 
-def read_upload_link(body: object, limits: Limits) -> tuple[NewUpload, tuple[str, ...]]:
-    """Return the body of upload-link, and the names of ignored members.
-
-    Raises:
-        Invalid: it has mistakes.
-    """
-    new, ignored = read_body(NewUpload, body, limits)
-    return new.model_copy(update={"content_type": new.content_type or type_of(new.file_name)}), ignored
+def typed(new: NewUpload, declared: str = "") -> NewUpload:
+    """Return the upload with a media type: its own, the one that a header declares, or that of the name."""
+    return new.model_copy(update={"content_type": new.content_type or declared or type_of(new.file_name)})
 
 
 def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
@@ -148,7 +143,7 @@ def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limi
     declared = (
         content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _UNSPECIFIC_TYPES else ""
     )
-    return new.model_copy(update={"content_type": new.content_type or declared or type_of(new.file_name)})
+    return typed(new, declared)
 
 
 def read_metadata(body: object, limits: Limits) -> str:

@@ -8,7 +8,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Final, TypeAlias
 
 from workspaced.core.json_schema import STRING, UUID
-from workspaced.core.members import read_body
 from workspaced.core.problems import ForbiddenProblem, UnprocessableProblem
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
@@ -27,7 +26,7 @@ from workspaced.resources.cloud_storage.rules import (
     Sha256,
     UploadCompletion,
     read_direct_upload,
-    read_upload_link,
+    typed,
 )
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredUpload
 from workspaced.resources.operation_rows import post
@@ -65,7 +64,7 @@ class _Uploads:
         self._verify_again = verify_again
         self._unsigned_links = UnsignedLinks(signer)
 
-    def offer_link(self, call: Call) -> Work:
+    def offer_link(self, call: Call, new: NewUpload) -> Work:
         """Ask for an upload link.
 
         Announces a file, or another version of a file. The link is valid once, and for some minutes.
@@ -73,7 +72,7 @@ class _Uploads:
         409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may.
         """
         limits = call.settings.limits
-        new, ignored = read_upload_link(call.json(), limits)
+        new = typed(new)
         principal = permission.require_writable(call, new.workspace_id)
         file_id, upload_id = new.id or str(uuid.uuid4()), str(uuid.uuid4())
         expires_at = call.now + limits.upload_link_minutes * 60_000
@@ -93,7 +92,7 @@ class _Uploads:
             )
             return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
-        return Work(act=act, ignored=ignored, secret_box=self._unsigned_links)
+        return Work(act=act, secret_box=self._unsigned_links)
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
@@ -136,7 +135,7 @@ class _Uploads:
                 "upload_link_revoked", "The API key that requested this upload link may not upload any more."
             )
 
-    def complete(self, call: Call) -> Work:
+    def complete(self, call: Call, named: UploadCompletion) -> Work:
         """Complete an upload.
 
         Makes the bytes that were sent to a link the file's current version.
@@ -145,7 +144,6 @@ class _Uploads:
         422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
         """
         limits = call.settings.limits
-        named, ignored = read_body(UploadCompletion, call.json() if call.body else {}, limits)
 
         def act(tx: Transaction) -> Response:
             file = permission.writable_file(tx, call, uploading=True)
@@ -160,7 +158,7 @@ class _Uploads:
                 file = _add_version(tx, call, file, content)
             return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
-        return Work(act=act, ignored=ignored)
+        return Work(act=act)
 
     @asynccontextmanager
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:

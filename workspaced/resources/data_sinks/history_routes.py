@@ -6,7 +6,6 @@ import re
 from typing import Final
 
 from workspaced.core.json_schema import TIMESTAMP
-from workspaced.core.members import read_changes
 from workspaced.core.problems import Invalid, NotFoundProblem
 from workspaced.core.timestamps import stamp
 from workspaced.http.description import Parameter, RequestBody, Success, listed
@@ -50,13 +49,13 @@ async def get_history(call: Call) -> Response:
     return versioned_response(call, history_record(sink, call.settings.history), sink.version)
 
 
-def update_history(call: Call) -> Work:
+def update_history(call: Call, wanted: DataSinkHistoryChanges) -> Work:
     """Change what is kept.
 
     Only the given members change; null: as the service does. With 0 changes the history ends, and is dropped.
     200: The settings.
     """
-    changes, ignored = read_changes(DataSinkHistoryChanges, call.json(), call.settings.limits)
+    changes = wanted.given()
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
@@ -79,7 +78,7 @@ def update_history(call: Call) -> Work:
             sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
         return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def list_changes(call: Call) -> Response:

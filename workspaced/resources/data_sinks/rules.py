@@ -1,7 +1,4 @@
-"""The members of the request bodies of sinks and entries (contract S1, S3, S7, S9, S10, S14).
-
-They validate the bodies and generate their JSON Schemas.
-"""
+"""The request bodies of sinks and entries, and their members (contract S1, S3, S7, S9, S10, S14)."""
 
 from __future__ import annotations
 
@@ -224,13 +221,13 @@ class Entries(Nested):
             raise rejected("wrong_type", "must be a list of entries")
         if len(value) > most:
             raise rejected("too_many_items", f"may have {most} items at the most")
+        repeated = rejected("duplicate_key", "is the key of an earlier entry of this request")
         keys: set[str] = set()
         items = []
         for item in value:
             key = item.get("key") if isinstance(item, dict) else None
             key = normalised(key) if isinstance(key, str) else ""
             is_repeated = key in keys and not key_fault(key, info.context.limits)
-            repeated = rejected("duplicate_key", "is the key of an earlier entry of this request")
             items.append({**item, "key": repeated} if is_repeated else item)
             keys.add(key)
         return check(items)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ingestd.wire import names
-from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.pagination import Page
 from workspaced.http.responses import NO_CONTENT, Headers, Response, etag
@@ -108,14 +107,13 @@ async def list_sinks(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def create_sink(call: Call) -> Work:
+def create_sink(call: Call, new: NewDataSink) -> Work:
     """Create a data sink (contract DS5).
 
     A sink, with entries if they are given; all of it or nothing.
     201: The sink with its entries, in the order of the request.
     409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
     """
-    new, ignored = read_body(NewDataSink, call.json(), call.settings.limits)
     sink_id = new.id or str(uuid.uuid4())
 
     def act(tx: Transaction) -> Response:
@@ -135,26 +133,25 @@ def create_sink(call: Call) -> Work:
         headers = (("Content-Type", names.JSON), location, etag(sink.version))
         return Response(status=201, headers=headers, body=body)
 
-    return Work(act=act, weight=1 + len(new.entries), ignored=ignored)
+    return Work(act=act, weight=1 + len(new.entries))
 
 
-def update_sink(call: Call) -> Work:
+def update_sink(call: Call, changes: DataSinkChanges) -> Work:
     """Change a data sink (contract DS6).
 
     Only the given members change; null clears one. Entries do not change.
     200: Done.
     """
-    changes, ignored = read_changes(DataSinkChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         call.require_match(sink.version)
-        store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
+        store.update_sink(tx, sink, changes.given(), actor=call.actor, now=call.now)
         after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
         record_sink(tx, call, before=sink, after=after)
         return NO_CONTENT
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def delete_sink(call: Call) -> Work:

@@ -6,9 +6,7 @@ import secrets
 import uuid
 from typing import Final
 
-from workspaced.core.json_body import decode
 from workspaced.core.json_schema import STRING
-from workspaced.core.members import read_body
 from workspaced.core.text import as_uuid, normalised
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
@@ -21,7 +19,7 @@ from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_headers, versioned_response
 from workspaced.resources.webhooks import store
 from workspaced.resources.webhooks.records import EventTypeRecord, WebhookRecord, webhook_record
-from workspaced.resources.webhooks.rules import default_label, merged_oauth, read_new_webhook, read_webhook_changes
+from workspaced.resources.webhooks.rules import default_label, merged_oauth, require_safe, with_defaults
 from workspaced.resources.webhooks.values import (
     DEFAULT_GRACE,
     NewWebhook,
@@ -81,7 +79,7 @@ class _WebhookOperations:
         records.sort(key=lambda record: (getattr(record, attribute), record.id), reverse=page.descending)
         return json_response(page.of(records), headers=(*list_headers(call, page, len(records)), *_NO_STORE))
 
-    def create_webhook(self, call: Call) -> Work:
+    def create_webhook(self, call: Call, given: NewWebhook) -> Work:
         """Create a webhook (contract WH2).
 
         A receiver; only its URL is required. `Location` has its path.
@@ -90,7 +88,7 @@ class _WebhookOperations:
         422: `unsafe_url`: deliveries may not be sent to the address of a URL.
         """
         limits = call.settings.limits
-        new, ignored = read_new_webhook(call.json(), limits, call.settings.egress)
+        new = with_defaults(given, call.settings.egress)
         webhook_id = new.id or str(uuid.uuid4())
 
         def act(tx: Transaction) -> Response:
@@ -100,7 +98,7 @@ class _WebhookOperations:
             call.note(tx, AuditAction(action="webhook.created", resource_id=webhook_id))
             return Response(status=201, headers=(("Location", f"{ALL}/{webhook_id}"), etag(1)))
 
-        return Work(act=act, ignored=ignored)
+        return Work(act=act)
 
     async def get_webhook(self, call: Call) -> Response:
         """Get a webhook (contract WH3).
@@ -127,7 +125,7 @@ class _WebhookOperations:
 
         return Work(act=act)
 
-    def update_webhook(self, call: Call) -> Work:
+    def update_webhook(self, call: Call, wanted: WebhookChanges) -> Work:
         """Change a webhook (contract WH5).
 
         Only the given members change; a list is replaced as a whole.
@@ -135,7 +133,8 @@ class _WebhookOperations:
         422: `unsafe_url`: deliveries may not be sent to the address of a URL.
         """
         egress = call.settings.egress
-        changes, ignored = read_webhook_changes(call.json(), call.settings.limits, egress)
+        changes = wanted.given()
+        require_safe(changes.get("url"), changes.get("oauth"), egress)
         secret = changes.pop("secret", None)
 
         def act(tx: Transaction) -> Response:
@@ -155,22 +154,20 @@ class _WebhookOperations:
                 self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
             return _current_response(call, self._get_by_path(tx, call))
 
-        return Work(act=act, ignored=ignored, secret_box=self._secret_box)
+        return Work(act=act, secret_box=self._secret_box)
 
-    def rotate_secret(self, call: Call) -> Work:
+    def rotate_secret(self, call: Call, rotation: SecretRotation) -> Work:
         """Rotate a webhook's secret (contract WH6).
 
         A new secret. The old ones still sign for 24 hours, or as long as the body says.
         200: The webhook.
         """
-        body = decode(call.body) if call.body.strip() else {}
-        rotation, ignored = read_body(SecretRotation, body, call.settings.limits)
 
         def act(tx: Transaction) -> Response:
             self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)
             return _current_response(call, self._get_by_path(tx, call))
 
-        return Work(act=act, ignored=ignored, secret_box=self._secret_box)
+        return Work(act=act, secret_box=self._secret_box)
 
     def _get_by_path(self, reader: ReadTransaction, call: Call) -> StoredWebhook:
         return find_webhook(reader, self._secret_box, call)

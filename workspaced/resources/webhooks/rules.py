@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import Invalid, UnprocessableProblem
-from workspaced.resources.webhooks.values import NewWebhook, OAuth, WebhookChanges
+from workspaced.resources.webhooks.values import NewWebhook, OAuth
 from workspaced.security.egress.rules import EgressRules, UnsafeTarget
-from workspaced.settings.model import Limits
 
 
-def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple[NewWebhook, tuple[str, ...]]:
-    """Return the checked create body, and the names of ignored members.
+def with_defaults(new: NewWebhook, egress: EgressRules) -> NewWebhook:
+    """Return the create body with its label.
 
     Raises:
-        Invalid: the body has at least one mistake.
+        Invalid: the credentials have no secret.
         UnprocessableProblem: deliveries may not be sent to one of its URLs.
     """
-    new, ignored = read_body(NewWebhook, body, limits)
     require_safe(new.url, new.oauth, egress)
     label = new.label or default_label(new.url, egress)
-    return new.model_copy(update={"oauth": merged_oauth(None, new.oauth), "label": label}), ignored
-
-
-def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the given fields of `WebhookChanges`, and the names of ignored members.
-
-    An empty ``label`` means the default label; an `OAuth` without a secret means the stored secret.
-
-    Raises:
-        Invalid: the body has at least one mistake.
-        UnprocessableProblem: deliveries may not be sent to one of its URLs.
-    """
-    given, ignored = read_changes(WebhookChanges, body, limits)
-    require_safe(given.get("url"), given.get("oauth"), egress)
-    return given, tuple(name for name in ignored if name != "id")
+    return new.model_copy(update={"oauth": merged_oauth(None, new.oauth), "label": label})
 
 
 def require_safe(url: str | None, oauth: OAuth | None, egress: EgressRules) -> None:

@@ -205,9 +205,10 @@ class Definition(Body):
 
 
 class WebhookChanges(Definition):
-    """An update body."""
+    """An update body. An empty ``label`` means the default label; an `OAuth` without a secret, the stored secret."""
 
     is_update = True
+    unused = frozenset({"id"})
 
     secret: Annotated[
         str | None,

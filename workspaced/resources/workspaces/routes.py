@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from workspaced.core.json_schema import STRING
-from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import ForbiddenProblem
 from workspaced.http.description import Parameter, RequestBody, Success, links, listed
 from workspaced.http.openapi.shared import paging
@@ -72,14 +71,13 @@ async def list_workspaces(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def create_workspace(call: Call) -> Work:
+def create_workspace(call: Call, new: NewWorkspace) -> Work:
     """Create a workspace (contract WS2).
 
     A workspace with its root block; the caller owns it.
     201: The workspace.
     409: `id_in_use`: the id is in use.
     """
-    new, ignored = read_body(NewWorkspace, call.json(), call.settings.limits)
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
 
@@ -93,7 +91,7 @@ def create_workspace(call: Call) -> Work:
         headers = (("Location", f"{_ALL}/{workspace.id}"), etag(workspace.version))
         return json_response(record, status=201, headers=headers)
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def get_workspace(call: Call) -> Response:
@@ -130,14 +128,14 @@ def delete_workspace(call: Call) -> Work:
     return Work(act=act)
 
 
-def update_workspace(call: Call) -> Work:
+def update_workspace(call: Call, changes: WorkspaceChanges) -> Work:
     """Change a workspace (contract WS5, W5).
 
     Only the given members change. Only owners may change who has access.
     200: The workspace.
     422: `root_block_not_found`: the workspace has no such block. `too_deep`, `cycle`, `parent_not_found`.
     """
-    given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
+    given = changes.given()
     root = given.pop("root", None)
     root_changes = root.given() if root is not None else {}
     promoted = root_changes.pop("id", None)
@@ -158,7 +156,7 @@ def update_workspace(call: Call) -> Work:
             events.emit_updated(tx, call, before=before, after=after)
         return json_response(_record(tx, after), headers=(etag(after.version),))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRecord:
