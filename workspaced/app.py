@@ -114,7 +114,7 @@ class Application:
         self._blobs = DiskBlobs(settings.blobs)
         self._upload_links = UploadLinks()
         self.publication = Publication(
-            lambda: document(self.operations, api_sections(settings), limits=settings.limits, version=__version__)
+            lambda: document(self.operations, api_sections(limits), limits=settings.limits, version=__version__)
         )
         self.operations: tuple[Operation, ...] = (
             *health.operations(self._require_ready),
@@ -123,9 +123,9 @@ class Application:
             *history_routes.operations(settings.limits),
             *blocks.operations(settings.limits),
             *api_keys.operations(settings.limits),
-            *audit_log.operations(),
+            *audit_log.operations(limits),
             *webhooks.operations(settings.limits, self._secret_box),
-            *delivery_routes.operations(self._secret_box),
+            *delivery_routes.operations(settings.limits, self._secret_box),
             *upload_routes.operations(
                 settings.limits, self._blobs, self._upload_links, self._authentication.verify_again
             ),
@@ -149,6 +149,7 @@ class Application:
         self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
         self._pages = Pages(
             respond=self._dispatch.respond,
+            schema_of=self.publication.schema_of,
             sessions=self._sessions,
             proxies=settings.proxies,
             live=LiveLimits(

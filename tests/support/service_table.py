@@ -9,16 +9,11 @@ from typing import Any
 
 from tests.support.sample_workspace import SampleWorkspace
 from workspaced.app import create_app
-from workspaced.http.openapi.description import OperationDescription
 from workspaced.http.operations import Operation
-from workspaced.resources.api_sections import api_sections
 from workspaced.settings.model import WorkspacedSettings
 
 _SETTINGS = WorkspacedSettings(data=Path("unused"))
 OPERATIONS: tuple[Operation, ...] = create_app(_SETTINGS).operations
-DESCRIBED: dict[str, OperationDescription] = {
-    one.name: one for section in api_sections(_SETTINGS) for one in section.operations
-}
 # The workspace of the examples, and the names in paths and queries of the members of a `SampleWorkspace`.
 _EXAMPLE_WORKSPACE = "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10"
 _QUERIES = {"from": "2020-01-01T00:00:00Z", "fileName": "x.csv", "expires": "9", "signature": "x"}
@@ -48,10 +43,9 @@ def request_to(
         "upload": upload or sample.file,
     }
     names["key"] = api_key if operation.path.startswith("/v1/api-keys") else sample.key
-    described = DESCRIBED[operation.name]
     query = {**_QUERIES, "workspaceId": sample.workspace}
-    wanted = {parameter.name for parameter in described.query if parameter.required or parameter.name == "workspaceId"}
-    body: Any = described.body.example if described.body else None
+    wanted = {parameter.name for parameter in operation.query if parameter.required or parameter.name == "workspaceId"}
+    body: Any = operation.body.example if operation.body else None
     return Request(
         operation=operation,
         path=operation.path.format(**names),

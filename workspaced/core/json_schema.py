@@ -47,11 +47,17 @@ def record_schemas(*records: type[msgspec.Struct]) -> dict[str, Schema]:
     ``DeliveryRecord`` is published as ``Delivery``. A member may be absent from a response if its default is UNSET.
     """
     _, found = msgspec.json.schema_components(records, ref_template="#/components/schemas/{name}")
-    return {_public(name): _published(schema) for name, schema in found.items()}
+    return {name.removesuffix("Record"): _published(schema) for name, schema in found.items()}
 
 
-def _public(name: str) -> str:
-    return name.removesuffix("Record")
+def is_record(kind: object) -> bool:
+    """Whether something is a class of records."""
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def public_name(kind: type) -> str:
+    """Return the name under which a class of records or of bodies is published."""
+    return kind.__name__.removesuffix("Record")
 
 
 def _published(value: Any) -> Any:
@@ -61,7 +67,7 @@ def _published(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     kept = {key: _published(item) for key, item in value.items() if key != "title" or isinstance(item, dict)}
-    return {**kept, "$ref": _public(kept["$ref"])} if "$ref" in kept else kept
+    return {**kept, "$ref": kept["$ref"].removesuffix("Record")} if "$ref" in kept else kept
 
 
 def string(

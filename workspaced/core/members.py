@@ -1,23 +1,33 @@
-"""The members of request bodies: a `Member` validates values and generates their JSON Schema.
+"""Request bodies: models of pydantic, with fields that are annotated with members.
 
-A body is a data class that annotates its fields with members: ``label: Annotated[str, Label("label_length")]``. A field
-without a default is required. Null means the default, unless the member is required or not ``nullable``. A bound is a number,
-or the name of a limit in the settings. An absent value is `msgspec.UNSET`.
+A `Member` validates the values of a field, and says their JSON Schema: ``label: Annotated[str, Label(longest="label_length")]``.
+A field without a default is required. Null means the default, unless the member is required or not ``nullable``. A bound is a
+number, or the name of a limit in the settings.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar, get_type_hints
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
-from workspaced.core.fields import Fields
 from workspaced.core.json_schema import (
     FLAG,
     NOT_BLANK,
@@ -31,14 +41,29 @@ from workspaced.core.json_schema import (
     nullable,
     string,
 )
+from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, has_controls, normalised
 
 Bound: TypeAlias = int | str
-T = TypeVar("T")
 
 # Floating point of every language has this range, and 64 digits are enough for any measured quantity.
 _LARGEST: Final = Decimal("1e300")
 _DIGITS: Final = 64
+
+
+class Context(NamedTuple):
+    """What validation depends on besides the body. ``now`` is milliseconds since 1970."""
+
+    limits: Any
+    now: int
+
+
+Info: TypeAlias = ValidationInfo[Context]
+
+
+def rejected(code: str, *musts: str) -> PydanticCustomError:
+    """Return the error of a member; each of ``musts`` completes a sentence about it."""
+    return PydanticCustomError(code, "rejected", {"musts": musts})
 
 
 def bound(limits: Any, given: Bound) -> int:
@@ -47,51 +72,39 @@ def bound(limits: Any, given: Bound) -> int:
     return value
 
 
-class Slot(NamedTuple):
-    """The place of a member: its object, its name in the object, and the limits in force."""
-
-    fields: Fields
-    name: str
-    limits: Any
-
-    def reject(self, code: str, must: str) -> UnsetType:
-        """Add a mistake; ``must`` completes a sentence about the member. Returns UNSET."""
-        self.fields.mistake(self.name, code, must)
-        return UNSET
-
-
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A member of a request body. ``name``: its name in JSON; by default the field's in camel case.
-
-    A subclass implements ``_check``, which returns the checked value, or UNSET after adding a mistake, and either
-    ``_form``, the schema by the limits, or ``form``, a schema without limits.
-    """
+    """The kind of a field. A subclass implements ``_check``, and either ``_form``, the schema by the limits, or ``form``."""
 
     description: str = ""
-    name: str = ""
     nullable: bool = True
 
     what: ClassVar[str] = "a string"
     """The end of the sentence "is required and must be …"."""
     form: ClassVar[Schema] = {}
 
-    def read(self, slot: Slot, value: Any) -> Any:
-        """Return the checked value of a member that is neither absent nor null; UNSET after adding a mistake."""
-        return self._check(slot, value)
+    def read(self, value: Any, info: Info) -> Any:
+        """Return the checked value. UNSET stays, and an error in the place of a value is raised.
 
-    def reject_null(self, slot: Slot, *, required: bool) -> None:
-        """Add the mistake that the member is null, or absent although it is ``required``."""
-        if required:
-            slot.reject("required", f"is required and must be {self.what}")
-        else:
-            slot.reject("wrong_type", "can't be null")
+        Raises:
+            PydanticCustomError: made by `rejected`.
+        """
+        if isinstance(value, PydanticCustomError):
+            raise value
+        return value if value is UNSET else self._check(value, info)
+
+    def absent(self, *, null: bool) -> tuple[str, str]:
+        """Return the mistake that the member is absent; ``null``: that it is null where it may be absent."""
+        return ("wrong_type", "can't be null") if null else ("required", f"is required and must be {self.what}")
 
     def schema(self, limits: Any) -> Schema:
         """Return the schema of a value that is not null."""
         return described(self._form(limits), self.description)
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(self.read)
+
+    def _check(self, value: Any, info: Info) -> Any:
         raise NotImplementedError
 
     def _form(self, _limits: Any) -> Schema:
@@ -112,16 +125,19 @@ class Text(Member):
     pattern: re.Pattern[str] | None = None
     mistake: tuple[str, str] = ("", "")
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    slack: ClassVar[int] = 0
+    """How much longer the string may be before it is trimmed."""
+
+    def _check(self, value: Any, info: Info) -> Any:
         if not isinstance(value, str):
-            return slot.reject("wrong_type", "must be a string")
+            raise rejected("wrong_type", "must be a string")
         text = value if self.exact else normalised(value)
-        if len(text) > (longest := bound(slot.limits, self.longest)):
-            return slot.reject("too_long", f"may have {longest} characters at the most")
+        if len(text) > (longest := bound(info.context.limits, self.longest) + self.slack):
+            raise rejected("too_long", f"may have {longest} characters at the most")
         if self.one_line and has_controls(text):
-            return slot.reject("control_character", "may not hold control characters")
+            raise rejected("control_character", "may not hold control characters")
         if self.pattern and not self.pattern.fullmatch(text):
-            return slot.reject(*self.mistake)
+            raise rejected(*self.mistake)
         return text.strip() if self.trimmed else text
 
     def _form(self, limits: Any) -> Schema:
@@ -129,16 +145,20 @@ class Text(Member):
         return string(longest=bound(limits, self.longest), pattern=pattern)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Label(Text):
     """A name for people: one line, trimmed, not blank."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        longest = bound(slot.limits, self.longest)
-        text = Text(longest=longest + 1_000, one_line=True, trimmed=True).read(slot, value)
+    one_line: bool = True
+    trimmed: bool = True
+    slack = 1_000
+
+    def _check(self, value: Any, info: Info) -> Any:
+        text, longest = super()._check(value, info), bound(info.context.limits, self.longest)
         if text == "":
-            slot.reject("blank", "can't be blank")
-        if isinstance(text, str) and len(text) > longest:
-            slot.reject("too_long", f"may have {longest} characters at the most")
+            raise rejected("blank", "can't be blank")
+        if len(text) > longest:
+            raise rejected("too_long", f"may have {longest} characters at the most")
         return text
 
     def _form(self, limits: Any) -> Schema:
@@ -151,9 +171,11 @@ class Word(Text):
 
     words: tuple[str, ...]
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        text = super()._check(slot, value)
-        return slot.reject(*self.mistake) if isinstance(text, str) and text not in self.words else text
+    def _check(self, value: Any, info: Info) -> Any:
+        text = super()._check(value, info)
+        if text not in self.words:
+            raise rejected(*self.mistake)
+        return text
 
     def _form(self, _limits: Any) -> Schema:
         return choice(*self.words)
@@ -165,9 +187,11 @@ class Identifier(Member):
     what = "a UUID"
     form = UUID
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, _info: Info) -> Any:
         found = as_uuid(value) if isinstance(value, str) else None
-        return found or slot.reject("not_a_uuid", "must be a UUID")
+        if found is None:
+            raise rejected("not_a_uuid", "must be a UUID")
+        return found
 
 
 class Flag(Member):
@@ -175,8 +199,10 @@ class Flag(Member):
 
     form = FLAG
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        return value if isinstance(value, bool) else slot.reject("wrong_type", "must be true or false")
+    def _check(self, value: Any, _info: Info) -> Any:
+        if not isinstance(value, bool):
+            raise rejected("wrong_type", "must be true or false")
+        return value
 
 
 class JsonObject(Member):
@@ -184,8 +210,10 @@ class JsonObject(Member):
 
     form = OBJECT
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        return value if isinstance(value, dict) else slot.reject("wrong_type", "must be a JSON object")
+    def _check(self, value: Any, _info: Info) -> Any:
+        if not isinstance(value, dict):
+            raise rejected("wrong_type", "must be a JSON object")
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,13 +222,13 @@ class Number(Member):
 
     lowest: int | None = None
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, _info: Info) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            return slot.reject("wrong_type", "must be a number")
+            raise rejected("wrong_type", "must be a number")
         if not -_LARGEST <= value <= _LARGEST or len(str(value)) > _DIGITS:
-            return slot.reject("out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
+            raise rejected("out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
         if self.lowest is not None and value < self.lowest:
-            return slot.reject("out_of_range", f"must be at least {self.lowest:g}")
+            raise rejected("out_of_range", f"must be at least {self.lowest:g}")
         return value
 
     def _form(self, _limits: Any) -> Schema:
@@ -208,17 +236,15 @@ class Number(Member):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Whole(Member):
+class Whole(Number):
     """A whole number from 0 to ``highest``, which may have the form 7.0, as in JSON Schema."""
 
     highest: Bound
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        number, highest = Number().read(slot, value), bound(slot.limits, self.highest)
-        if number is UNSET:
-            return UNSET
+    def _check(self, value: Any, info: Info) -> Any:
+        number, highest = super()._check(value, info), bound(info.context.limits, self.highest)
         if number != int(number) or not 0 <= number <= highest:
-            return slot.reject("out_of_range", f"must be a whole number from 0 to {highest}")
+            raise rejected("out_of_range", f"must be a whole number from 0 to {highest}")
         return int(number)
 
     def _form(self, limits: Any) -> Schema:
@@ -241,13 +267,13 @@ class Strings(Member):
     items: ClassVar[tuple[str, str]] = ("strings", "strings")
     """The names of the items in the sentences about a wrong type and about a wrong number."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, info: Info) -> Any:
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            return slot.reject("wrong_type", f"must be a list of {self.items[0]}")
-        most, longest = bound(slot.limits, self.most), bound(slot.limits, self.longest)
+            raise rejected("wrong_type", f"must be a list of {self.items[0]}")
+        most, longest = bound(info.context.limits, self.most), bound(info.context.limits, self.longest)
         if len(items) > most or any(len(item) > longest for item in items):
-            return slot.reject("too_long", f"may have {most} {self.items[1]} of {longest} characters at the most")
+            raise rejected("too_long", f"may have {most} {self.items[1]} of {longest} characters at the most")
         texts = items if self.exact else map(normalised, items)
         return tuple(dict.fromkeys(texts) if self.distinct else texts)
 
@@ -256,87 +282,131 @@ class Strings(Member):
         return {"anyOf": [array(item, most=bound(limits, self.most)), item]}
 
 
-class Described(NamedTuple):
-    """A field of a body: attribute, name in JSON, member and default (`dataclasses.MISSING`: required)."""
+class Body(BaseModel):
+    """A request body, or an object in one. Names in JSON are in camel case."""
 
-    attribute: str
-    name: str
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+    is_update: ClassVar[bool] = False
+    """Whether members without a default may be absent. They can't be null."""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Names of members that have no effect, but are not reported as ignored."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(given, dict):
+            raise rejected("wrong_type", "must be a JSON object")
+        values: dict[str, Any] = {}
+        nulls, omitted = set(), set()
+        for name, (field, member, is_required) in members_of(cls).items():
+            if (value := given.get(name)) is not None:
+                values[name] = value
+            elif name in given and member.nullable and not is_required:
+                nulls.add(field)
+            elif name in given or (is_required and not cls.is_update):
+                values[name] = rejected(*member.absent(null=cls.is_update))
+            elif is_required:
+                values[name] = UNSET
+                omitted.add(field)
+        made = handler(values)
+        if nulls or omitted:
+            made.model_fields_set.update(nulls)
+            made.model_fields_set.difference_update(omitted)
+        return made
+
+    def given(self) -> dict[str, Any]:
+        """Return the given fields; null gives the default of a field."""
+        given = self.model_fields_set
+        return {name: value for name, value in vars(self).items() if name in given}
+
+
+BodyT = TypeVar("BodyT", bound=Body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nested(Member):
+    """An object, or a list of objects, with the members of ``body``.
+
+    A subclass implements ``_check_inner``; its argument ``check`` returns the body, or the list of bodies, of a value.
+    """
+
+    body: type[Body]
+    is_list: bool = False
+
+    def parsed(self, value: Any) -> Any:
+        """Return the object or list of a given value, if it has another form."""
+        return value
+
+    def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
+        raise NotImplementedError
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        inner = handler.generate_schema(list[self.body] if self.is_list else self.body)  # type: ignore[name-defined]
+        return core_schema.with_info_wrap_validator_function(self._check_inner, inner)
+
+
+class FieldMember(NamedTuple):
+    """A field of a body with its member."""
+
+    field: str
     member: Member
-    default: Any
+    is_required: bool
 
 
 @cache
-def members_of(body_type: type) -> tuple[Described, ...]:
-    """Return the members of a body in their order."""
-    hints = get_type_hints(body_type, include_extras=True)
-    found = []
-    for field in dataclasses.fields(body_type):
-        first, *others = field.name.split("_")
-        for member in hints[field.name].__metadata__:
-            name = member.name or first + "".join(map(str.capitalize, others))
-            found.append(Described(field.name, name, member, field.default))
-    return tuple(found)
+def members_of(body_type: type[Body]) -> Mapping[str, FieldMember]:
+    """Return the members of a body by their names in JSON."""
+    found = {}
+    for name, field in body_type.model_fields.items():
+        member = next(one for one in field.metadata if isinstance(one, Member))
+        found[field.alias or name] = FieldMember(name, member, field.is_required())
+    return found
 
 
-def read_body(body_type: type[T], body: object, limits: Any) -> tuple[T, tuple[str, ...]]:
-    """Return the checked body and the names of its ignored members.
-
-    Raises:
-        Invalid: there are mistakes; it has all of them.
-    """
-    fields = Fields(body)
-    return read_members(body_type, fields, limits), fields.finish()
-
-
-def read_members(body_type: type[T], fields: Fields, limits: Any) -> T:
-    """Return an instance of ``body_type``, read from an object that the caller finishes."""
-    values = {}
-    for attribute, name, member, default in members_of(body_type):  # type: ignore[arg-type]  # a type is hashable
-        value = fields.raw(name)
-        if value is not UNSET and value is not None:
-            values[attribute] = member.read(Slot(fields, name, limits), value)
-        else:
-            values[attribute] = UNSET if default is MISSING else default
-            if default is MISSING or not (value is UNSET or member.nullable):
-                member.reject_null(Slot(fields, name, limits), required=default is MISSING)
-    return body_type(**values)
-
-
-def read_changes(body_type: type, body: object, limits: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the given members of an update body by attribute, and the names of its ignored members.
+def read_body(
+    body_type: type[BodyT], body: object, limits: Any, *, now: int = 0, pointer: str = ""
+) -> tuple[BodyT, tuple[str, ...]]:
+    """Return the checked body, and the names of its ignored members. ``pointer``: where it is in the body of the request.
 
     Raises:
         Invalid: there are mistakes; it has all of them.
     """
-    fields = Fields(body)
-    return read_given(body_type, fields, limits), fields.finish()
+    try:
+        made = body_type.model_validate(body, context=Context(limits, now))
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        raise Invalid.because([one for details in found for one in _field_errors(details, pointer)]) from None
+    if not (ignored := set(_ignored(body_type, body, ""))):
+        return made, ()
+    prefix = "".join(f"{part}." for part in pointer.split("/") if part and not part.isdigit())
+    return made, tuple(sorted(prefix + name for name in ignored))
 
 
-def read_given(body_type: type, fields: Fields, limits: Any) -> dict[str, Any]:
-    """Return the given members of an object that the caller finishes; null means the default of a member."""
-    given = {}
-    for attribute, name, member, default in members_of(body_type):
-        value = fields.raw(name)
-        if value is not UNSET and value is not None:
-            given[attribute] = member.read(Slot(fields, name, limits), value)
-        elif value is None and default is not MISSING and member.nullable:
-            given[attribute] = default
-        elif value is None:
-            member.reject_null(Slot(fields, name, limits), required=False)
-    return given
+def _field_errors(found: ErrorDetails, pointer: str) -> Iterator[FieldError]:
+    pointer += "".join(f"/{part}" for part in found["loc"])
+    for must in found["ctx"]["musts"]:
+        yield FieldError(pointer=pointer, code=found["type"], detail=f"{pointer or 'The body'} {must}.")
 
 
-def body_schema(body_type: type, limits: Any, *, changes: bool = False) -> Schema:
-    """Return the schema of a body; ``changes``: of an update body, which has no required member."""
+def _ignored(body_type: type[Body], given: Any, prefix: str) -> Iterator[str]:
+    members = members_of(body_type)
+    for name, value in given.items():
+        if name not in members and name not in body_type.unused:
+            yield prefix + name
+        elif name in members and isinstance(nested := members[name].member, Nested):
+            parsed = nested.parsed(value)
+            for inner in parsed if isinstance(parsed, list) else [parsed]:
+                if isinstance(inner, dict):
+                    yield from _ignored(nested.body, inner, f"{prefix}{name}.")
+
+
+def body_schema(body_type: type[Body], limits: Any) -> Schema:
+    """Return the schema of a body."""
     properties, required = {}, []
-    for _, name, member, default in members_of(body_type):
+    for name, (_, member, is_required) in members_of(body_type).items():
         schema = member.schema(limits)
-        properties[name] = schema if default is MISSING or not member.nullable else nullable(schema)
-        if default is MISSING and not changes:
+        properties[name] = schema if is_required or not member.nullable else nullable(schema)
+        if is_required and not body_type.is_update:
             required.append(name)
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
-
-
-def body_schemas(limits: Any, *body_types: type) -> Mapping[str, Schema]:
-    """Return the schemas of bodies by the names of their classes."""
-    return {body_type.__name__: body_schema(body_type, limits) for body_type in body_types}

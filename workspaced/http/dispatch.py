@@ -253,13 +253,11 @@ class Dispatch:
         return principal
 
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Response:
-        if operation.prepare is None:
-            raise TypeError(f"{operation.name} is neither a read nor a write")
         slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
         writer = writer_of(call)
         with self._in_flight.claim(slot):
             try:
-                work = operation.prepare(call)
+                work = operation.prepared(call)
             except Problem as problem:
                 if writer is None and (slot is None or not is_stored(problem)):
                     raise

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from ingestd.wire import names
 from workspaced.core.json_body import decode
+from workspaced.core.members import Body, read_body
 from workspaced.core.problems import ForbiddenProblem, Invalid
 from workspaced.http import conditions
 from workspaced.http.bodies import StreamedBody
+from workspaced.http.description import DONE, Parameter, RequestBody, Success
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.responses import Response
@@ -157,7 +160,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Read: TypeAlias = Callable[[Call], Awaitable[Response]]
-Prepare: TypeAlias = Callable[[Call], Work]
+Prepare: TypeAlias = Callable[..., Work]
 Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Work]]
 
 
@@ -165,13 +168,17 @@ Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Wor
 class Operation:
     """One row of the table of operations.
 
-    Exactly one of ``read``, ``prepare`` and ``take`` is set. ``read`` returns the response. ``prepare`` validates the body and
-    returns the work, which runs in a transaction shared with others. ``take`` does the same after it has read a streamed body;
-    it releases its resources after the commit.
+    Exactly one of ``read``, ``prepare`` and ``take`` is set. ``read`` returns the response. ``prepare`` gets the call, and the
+    checked body if ``body`` names its class; it returns the work, which runs in a transaction shared with others. ``take`` does
+    the same after it has read a streamed body; it releases its resources after the commit.
 
     ``scope`` None: no key is needed. ``anywhere``: the scope on any one workspace suffices. ``anonymous``: callers without a key
     are allowed, and the read itself shows them only what is public. ``client_id``: the header ClientId is required (contract A8).
     ``document_form``: a 400 is exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
+
+    The last fields, and the docstring of the handler, are for the API description; ``body`` also for the validation.
+    ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their names
+    in `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
     """
 
     name: str
@@ -186,6 +193,38 @@ class Operation:
     client_id: bool = False
     document_form: bool = False
     body_bytes: int = 0
+    success: Success = DONE
+    partial: Success | None = None
+    body: RequestBody | None = None
+    query: tuple[Parameter, ...] = ()
+    etag: bool = False
+    headers: tuple[str, ...] = ()
+
+    def described(self, **api: Any) -> Operation:
+        """Return the operation with fields for the API description."""
+        return dataclasses.replace(self, **api)
+
+    def prepared(self, call: Call) -> Work:
+        """Return the work of a write. ``prepare`` gets the checked body, too, if the row names its class.
+
+        Raises:
+            Invalid: the body has mistakes.
+            TypeError: the operation is not such a write.
+        """
+        if self.prepare is None:
+            raise TypeError(f"{self.name} is neither a read nor a write")
+        if self.body is None or not isinstance(self.body.content, type):
+            return self.prepare(call)
+        body_type: type[Body] = self.body.content
+        given = call.json() if self.body.required or call.body.strip() else {}
+        body, ignored = read_body(body_type, given, call.settings.limits, now=call.now)
+        work = self.prepare(call, body)
+        return msgspec.structs.replace(work, ignored=ignored) if ignored else work
+
+    @property
+    def handler(self) -> object:
+        """The one of ``read``, ``prepare`` and ``take`` that is set."""
+        return self.read or self.prepare or self.take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,11 @@ class Limits:
         lowest = {field.name: 0 if "_per_" in field.name else 1 for field in dataclasses.fields(cls)}
         return cls(**whole_numbers(environment, "WORKSPACED_", lowest))
 
+    @property
+    def compared_changes(self) -> int:
+        """The most changes that a page of a comparison examines: each takes about four times as long as an entry of a search."""
+        return min(self.walked_rows, 20_000)
+
     def divided(self, processes: int) -> Limits:
         """Return the limits of each of several processes, which share the rates."""
         rates = ("requests_per_minute", "request_burst", "failed_authentications_per_minute")

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from ingestd.wire import names
 from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
+from workspaced.core.json_schema import Schema
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
@@ -54,14 +55,19 @@ class Pages:
         self,
         *,
         respond: Callable[[Scope, Receive], Awaitable[Response]],
+        schema_of: Callable[[str], Schema],
         sessions: Sessions,
         proxies: Proxies,
         live: LiveLimits,
         limits: Limits,
         read_table_file: ReadTableFile,
     ) -> None:
-        """``respond`` sends internal requests to the API (`workspaced.http.dispatch.Dispatch.respond`)."""
+        """``respond`` sends internal requests to the API (`workspaced.http.dispatch.Dispatch.respond`).
+
+        ``schema_of`` returns the schema of a body or record by its name in the API description.
+        """
         self._respond = respond
+        self._schema_of = schema_of
         self._sessions = sessions
         self._proxies = proxies
         self._assets = Assets()
@@ -138,6 +144,7 @@ class Pages:
             session=session,
             address=client_address(scope, headers, self._proxies),
             api=InternalClient(self._respond, scope, session.principal),
+            schema_of=self._schema_of,
             form=form,
             is_proven=is_proven,
             body=receive if route.form_bytes is None else EMPTY_BODY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from ingestd.wire import names
 from workspaced.core.asgi import Receive
 from workspaced.core.json_body import decode, encode
+from workspaced.core.json_schema import Schema
 from workspaced.core.text import as_uuid
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.internal_client import EMPTY_BODY, InternalClient, whole_body
@@ -83,7 +84,7 @@ class PageRequest:
     """One request to a page by a signed-in user. ``method`` is GET, HEAD or POST.
 
     ``form`` has the fields of a POST. ``is_proven``: a page of this session sent it; otherwise it changes nothing.
-    ``body`` receives the bytes of a POST that is no form, not yet read.
+    ``body`` receives the bytes of a POST that is no form, not yet read. ``schema_of``: that of a body of the API by its name.
     """
 
     method: str
@@ -93,6 +94,7 @@ class PageRequest:
     session: Session
     address: str
     api: InternalClient
+    schema_of: Callable[[str], Schema]
     form: Mapping[str, str] = field(default_factory=dict)
     is_proven: bool = True
     body: Receive = EMPTY_BODY

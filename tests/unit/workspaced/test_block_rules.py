@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 
-from workspaced.core.fields import Fields
-from workspaced.core.members import Number, Slot, read_changes
+from workspaced.core.members import Body, Number, read_body
 from workspaced.core.problems import Invalid
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges
 from workspaced.settings.model import Limits
+
+
+class _Sample(Body):
+    n: Annotated[Any, Number()]
 
 
 def _place(number: int, parent: int | None, order: float = 0) -> TreePlace:
@@ -50,19 +53,16 @@ def test_a_tree_lists_every_block_once_by_depth_then_order(drawn: list[tuple[int
 
 
 def test_an_empty_body_changes_nothing() -> None:
-    assert read_changes(BlockChanges, {}, Limits()) == ({}, ())
+    changes, ignored = read_body(BlockChanges, {}, Limits())
+    assert (changes.given(), ignored) == ({}, ())
 
 
 @pytest.mark.parametrize("number", [0, 7, Decimal("0.10"), Decimal("-1e300"), 10**63])
 def test_a_number_keeps_its_digits(number: int | Decimal) -> None:
-    members = Fields({})
-    assert str(Number().read(Slot(members, "n", Limits()), number)) == str(number)
-    assert members.finish() == ()
+    assert str(read_body(_Sample, {"n": number}, Limits())[0].n) == str(number)
 
 
 @pytest.mark.parametrize("number", [True, "1", [], 10**301, -(10**4_000), Decimal("0." + "1" * 64)])
 def test_an_invalid_or_too_long_number_is_rejected(number: object) -> None:
-    members = Fields({})
-    assert Number().read(Slot(members, "n", Limits()), number) is UNSET
-    with pytest.raises(Invalid):
-        members.finish()
+    with pytest.raises(Invalid, match=r"/n (must be|may have)"):
+        read_body(_Sample, {"n": number}, Limits())

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid, RangeNotSatisfiable
 from workspaced.resources.cloud_storage.conversion_rules import FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
 from workspaced.resources.cloud_storage.ranges import ByteRange, select_range
-from workspaced.resources.cloud_storage.rules import read_direct_upload, read_metadata, read_upload_link, type_of
+from workspaced.resources.cloud_storage.rules import NewUpload, read_direct_upload, read_metadata, type_of, typed
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url
 from workspaced.settings.workers import ConversionSettings
@@ -165,14 +166,16 @@ def test_a_converter_is_chosen_by_extension_then_by_type(name: str, content_type
 def test_an_empty_name_or_a_path_is_rejected(name: str) -> None:
     # contract C3
     with pytest.raises(Invalid) as refused:
-        read_upload_link({"workspaceId": WORKSPACE, "fileName": name}, LIMITS)
+        read_body(NewUpload, {"workspaceId": WORKSPACE, "fileName": name}, LIMITS)
     assert refused.value.mistakes[0].pointer == "/fileName"
 
 
 def test_names_are_normalised_and_may_be_of_any_language() -> None:
-    new, ignored = read_upload_link({"workspaceId": WORKSPACE, "fileName": " Gro\u0308ße 部品.csv ", "x": 1}, LIMITS)
+    new, ignored = read_body(
+        NewUpload, {"workspaceId": WORKSPACE, "fileName": " Gro\u0308ße 部品.csv ", "x": 1}, LIMITS
+    )
     assert new.file_name == "Größe 部品.csv"
-    assert new.content_type == "text/csv"
+    assert typed(new).content_type == "text/csv"
     assert ignored == ("x",)
 
 
@@ -191,7 +194,7 @@ def test_names_are_normalised_and_may_be_of_any_language() -> None:
 )
 def test_each_invalid_member_of_an_upload_is_named(member: str, value: object) -> None:
     with pytest.raises(Invalid) as refused:
-        read_upload_link({"workspaceId": WORKSPACE, "fileName": "a.bin", member: value}, LIMITS)
+        read_body(NewUpload, {"workspaceId": WORKSPACE, "fileName": "a.bin", member: value}, LIMITS)
     assert [mistake.pointer for mistake in refused.value.mistakes] == [f"/{member}"]
 
 

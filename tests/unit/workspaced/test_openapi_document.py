@@ -9,6 +9,9 @@ import pytest
 
 from workspaced.app import Application, create_app
 from workspaced.http.openapi.document import MissingDescription, document
+from workspaced.http.openapi.prose import Prose, read_prose
+from workspaced.http.operations import Call, Operation, Read
+from workspaced.http.responses import Response
 from workspaced.resources.api_sections import api_sections
 from workspaced.settings.model import Limits, WorkspacedSettings
 
@@ -43,16 +46,45 @@ def test_every_operation_of_the_table_is_described_and_no_other(app: Application
     assert sorted(operations_of(made)) == sorted(operation.name for operation in app.operations)
 
 
-def test_an_operation_without_a_description_is_an_error(app: Application, settings: WorkspacedSettings) -> None:
-    more = (*app.operations, dataclasses.replace(app.operations[0], name="blocks.rename"))
-    with pytest.raises(MissingDescription, match=r"Without a description: \['blocks.rename'\]"):
-        document(more, api_sections(settings), limits=settings.limits, version="1")
+async def _without_a_response(_call: Call) -> Response:
+    """Get nothing.
+
+    It has a description, but not of its response.
+    404: There is none.
+    """
+    raise NotImplementedError
 
 
-def test_a_description_without_an_operation_is_an_error(app: Application, settings: WorkspacedSettings) -> None:
-    fewer = [operation for operation in app.operations if operation.name != "blocks.get"]
-    with pytest.raises(MissingDescription, match=r"in no table: \['blocks.get'\]"):
-        document(fewer, api_sections(settings), limits=settings.limits, version="1")
+async def _without_a_description(_call: Call) -> Response:
+    """Get nothing."""
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("handler", [_without_a_response, _without_a_description])
+def test_a_handler_without_a_description_is_an_error(handler: Read, settings: WorkspacedSettings) -> None:
+    operation = Operation(name="blocks.nothing", method="GET", path="/nothing", scope=None, read=handler)
+    with pytest.raises(MissingDescription, match=r"handler of blocks\.nothing does not describe it"):
+        document([operation], api_sections(settings.limits), limits=settings.limits, version="1")
+
+
+def test_the_prose_of_an_operation_is_in_the_docstring_of_its_handler() -> None:
+    async def handler(_call: Call) -> Response:
+        """Set entries (contract DS11).
+
+        At most $bulk_items items,
+        as `{"key": …}`.
+        200: The entries,
+            in their order.
+        404: `entry_not_found`.
+        """
+        raise NotImplementedError
+
+    prose = read_prose(handler, Limits(bulk_items=3))
+    assert prose == Prose(
+        summary="Set entries",
+        description='At most 3 items, as `{"key": …}`.',
+        responses={200: "The entries, in their order.", 404: "`entry_not_found`."},
+    )
 
 
 def test_every_reference_can_be_resolved(made: dict[str, Any]) -> None:

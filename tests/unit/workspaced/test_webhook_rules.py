@@ -9,9 +9,9 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid, UnavailableProblem, UnprocessableProblem
-from workspaced.resources.webhooks.rules import merged_oauth, read_new_webhook
+from workspaced.resources.webhooks.rules import merged_oauth, with_defaults
 from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
-from workspaced.resources.webhooks.values import OAuth, SecretRotation, header_of
+from workspaced.resources.webhooks.values import NewWebhook, OAuth, SecretRotation, header_of
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox, encryption_key
 from workspaced.settings.model import Limits, WorkspacedSettings
@@ -20,11 +20,12 @@ URL = "https://hooks.example/in"
 
 
 def _read(body: object) -> object:
-    return read_new_webhook(body, Limits(), EgressRules())[0]
+    return with_defaults(read_body(NewWebhook, body, Limits())[0], EgressRules())
 
 
 def test_only_the_url_is_required_and_the_rest_has_defaults() -> None:
-    chosen, ignored = read_new_webhook({"url": URL, "extra": 1}, Limits(), EgressRules())
+    new, ignored = read_body(NewWebhook, {"url": URL, "extra": 1}, Limits())
+    chosen = with_defaults(new, EgressRules())
     assert (chosen.url, chosen.label, chosen.data_events, chosen.enabled) == (URL, "hooks.example", ("*",), True)
     assert (chosen.headers, chosen.oauth, chosen.workspace_ids, chosen.coalesce) == ((), None, (), False)
     assert ignored == ("extra",)
@@ -102,12 +103,12 @@ def test_a_header_consists_of_name_and_value() -> None:
 
 def test_the_client_secret_is_kept_unless_the_target_changes() -> None:
     # contract H5
-    stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
-    given = OAuth(token_url=URL, client_id="d", client_secret="", scope="", audience="x")
+    stored = OAuth.model_construct(token_url=URL, client_id="c", client_secret="hidden", scope="a")
+    given = OAuth.model_construct(token_url=URL, client_id="d", client_secret="", scope="", audience="x")
     merged = merged_oauth(stored, given)
-    assert merged == OAuth(token_url=URL, client_id="d", client_secret="hidden", audience="x")
+    assert merged == OAuth.model_construct(token_url=URL, client_id="d", client_secret="hidden", audience="x")
     assert merged_oauth(stored, None) is None
-    elsewhere = OAuth(token_url=URL + "2", client_id="c", client_secret="", scope="", audience="")
+    elsewhere = OAuth.model_construct(token_url=URL + "2", client_id="c", client_secret="", scope="", audience="")
     with pytest.raises(Invalid, match="clientSecret"):
         merged_oauth(stored, elsewhere)
 
@@ -179,7 +180,7 @@ def test_no_repr_contains_a_secret(tmp_path: object) -> None:
         "headers": ["Authorization: Bearer hidden"],
         "oauthConnection": {"tokenUrl": URL, "clientId": "c", "clientSecret": "hidden"},
     }
-    new, _ = read_new_webhook(body, Limits(), EgressRules())
+    new = with_defaults(read_body(NewWebhook, body, Limits())[0], EgressRules())
     assert "hidden" not in repr(new)
     assert str(body["signingSecret"]) not in repr(new)
     settings = WorkspacedSettings(data=tmp_path, encryption_key=b"k" * 32)  # type: ignore[arg-type]

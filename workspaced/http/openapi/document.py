@@ -1,4 +1,4 @@
-"""Generate the OpenAPI 3.1 document from the table of operations and the resources' API sections.
+"""Generate the OpenAPI 3.1 document from the table of operations, the docstrings of handlers and the sections.
 
 This module performs no I/O.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, get_args, get_origin
 
 from ingestd.wire import names
-from workspaced.core.json_schema import ref
+from workspaced.core.json_schema import Schema, array, is_record, public_name, record_schemas, ref
+from workspaced.core.members import body_schema
+from workspaced.http.description import ApiSection, Parameter, Success
 from workspaced.http.openapi import shared
-from workspaced.http.openapi.description import ApiSection, OperationDescription, Parameter, Success
 from workspaced.http.openapi.events import webhooks
+from workspaced.http.openapi.prose import Prose, read_prose
 from workspaced.http.operations import Operation
 from workspaced.settings.model import Limits
 
@@ -39,28 +42,35 @@ _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
 class MissingDescription(Exception):
-    """The table and the descriptions do not have the same operations."""
+    """The docstring of a handler lacks the description of its operation or of its successful response."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """An operation, the parameters of its path in their order, and its prose."""
+
+    operation: Operation
+    section: ApiSection
+    in_path: Sequence[Parameter]
+    prose: Prose
 
 
 def document(
-    operations: Sequence[Operation], api_sections: Sequence[ApiSection], *, limits: Limits, version: str
+    operations: Sequence[Operation], sections: Mapping[str, ApiSection], *, limits: Limits, version: str
 ) -> dict[str, Any]:
-    """Return the whole document.
+    """Return the whole document. ``sections``: by the first part of the names of their operations.
 
     Raises:
-        MissingDescription: an operation has no description, or a description has no operation.
+        MissingDescription: an operation has no description.
     """
-    described = {one.name: (one, api_section) for api_section in api_sections for one in api_section.operations}
-    table = {operation.name for operation in operations}
-    if table != described.keys():
-        missing, unused = sorted(table - described.keys()), sorted(described.keys() - table)
-        raise MissingDescription(f"Without a description: {missing}. Described, but in no table: {unused}.")
+    described = [_describe(operation, sections[operation.name.partition(".")[0]], limits) for operation in operations]
     paths: dict[str, dict[str, Any]] = {}
-    for operation in operations:
-        one, api_section = described[operation.name]
-        path, parameters = _shown_path(operation, api_section)
-        paths.setdefault(path, {})[operation.method.lower()] = _operation(operation, one, api_section, parameters)
-    schemas = {name: schema for api_section in api_sections for name, schema in api_section.schemas.items()}
+    for one in described:
+        texts = iter(one.in_path)
+        path = _NAME.sub(lambda _found: f"{{{next(texts).name}}}", one.operation.path)  # noqa: B023  called at once
+        paths.setdefault(path, {})[one.operation.method.lower()] = _operation(one)
+    shown = {section.title: section for section in sections.values()}
+    schemas = {name: schema for section in shown.values() for name, schema in section.schemas.items()}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -71,11 +81,11 @@ def document(
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This service."}],
-        "tags": [{"name": api_section.title, "description": api_section.description} for api_section in api_sections],
+        "tags": [{"name": title, "description": section.description} for title, section in shown.items()],
         "paths": paths,
         "webhooks": webhooks(),
         "components": {
-            "schemas": {**schemas, **shared.refusal_schemas()},
+            "schemas": {**_types(operations, limits), **schemas, **shared.refusal_schemas()},
             "parameters": shared.request_headers(limits),
             "headers": shared.response_headers(),
             "responses": {shared.component(status): _refusal(status) for status in shared.REFUSALS},
@@ -91,14 +101,35 @@ def document(
     }
 
 
-def _shown_path(operation: Operation, api_section: ApiSection) -> tuple[str, list[Parameter]]:
-    """Return the path with its public names, and its parameters in their order."""
-    parameters = [
-        api_section.path.get(f"{operation.name}:{name}") or api_section.path[name]
-        for name in _NAME.findall(operation.path)
-    ]
-    texts = iter(parameters)
-    return _NAME.sub(lambda _found: f"{{{next(texts).name}}}", operation.path), parameters
+def _describe(operation: Operation, section: ApiSection, limits: Limits) -> _Described:
+    prose = read_prose(operation.handler, limits)
+    if prose is None or not {success.status for success in _successes(operation)} <= prose.responses.keys():
+        raise MissingDescription(f"The docstring of the handler of {operation.name} does not describe it.")
+    names = _NAME.findall(operation.path)
+    in_path = [section.path.get(f"{operation.name}:{name}") or section.path[name] for name in names]
+    return _Described(operation, section, in_path, prose)
+
+
+def _successes(operation: Operation) -> Iterator[Success]:
+    return filter(None, (operation.success, operation.partial))
+
+
+def _types(operations: Iterable[Operation], limits: Limits) -> dict[str, Schema]:
+    """Return the schemas of the classes of bodies and records, by their names."""
+    successes = [success.content for operation in operations for success in _successes(operation)]
+    records = [kind for content in successes for kind in (*get_args(content), content) if is_record(kind)]
+    bodies = [operation.body.content for operation in operations if operation.body]
+    schemas = {body.__name__: body_schema(body, limits) for body in bodies if isinstance(body, type)}
+    return {**record_schemas(*dict.fromkeys(records)), **schemas}
+
+
+def _schema(content: Any) -> Schema:
+    """Return the schema of a class, of a list of one, of one of several (``A | B``), or a schema as it is."""
+    if isinstance(content, dict):
+        return content
+    if get_origin(content) is list:
+        return array(_schema(*get_args(content)))
+    return {"anyOf": list(map(_schema, get_args(content)))} if get_args(content) else ref(public_name(content))
 
 
 def _parameter(parameter: Parameter, location: str) -> dict[str, Any]:
@@ -111,29 +142,29 @@ def _parameter(parameter: Parameter, location: str) -> dict[str, Any]:
     }
 
 
-def _operation(
-    operation: Operation, one: OperationDescription, api_section: ApiSection, in_path: Sequence[Parameter]
-) -> dict[str, Any]:
-    parameters = [_parameter(parameter, "path") for parameter in in_path]
-    parameters += [_parameter(parameter, "query") for parameter in one.query]
-    parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _request_headers(operation, one)]
+def _operation(one: _Described) -> dict[str, Any]:
+    operation, prose = one.operation, one.prose
+    parameters = [_parameter(parameter, "path") for parameter in one.in_path]
+    parameters += [_parameter(parameter, "query") for parameter in operation.query]
+    parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _request_headers(operation)]
     scopes = [operation.scope] if operation.scope else []
     result: dict[str, Any] = {
-        "operationId": one.name,
-        "tags": [api_section.title],
-        "summary": one.summary,
-        "description": f"{one.description}\n\nNeeds `{operation.scope}`." if operation.scope else one.description,
+        "operationId": operation.name,
+        "tags": [one.section.title],
+        "summary": prose.summary,
+        "description": f"{prose.description}\n\nNeeds `{operation.scope}`." if operation.scope else prose.description,
         "security": [{shared.API_KEY_SCHEME: scopes}] if scopes else [],
         "parameters": parameters,
-        "responses": dict(_responses(operation, one)),
+        "responses": dict(_responses(one)),
     }
     if scopes and (operation.anonymous or _public(operation)):
         result["security"].append({})
     if scopes and _public(operation):
         result["description"] += " Without a key, only if the workspace is public."
-    if one.body:
-        content = {"schema": one.body.schema, **({"example": one.body.example} if one.body.example is not None else {})}
-        result["requestBody"] = {"required": one.body.required, "content": {one.body.media: content}}
+    if body := operation.body:
+        example = {"example": body.example} if body.example is not None else {}
+        content = {body.media: {"schema": _schema(body.content), **example}}
+        result["requestBody"] = {"required": body.required, "content": content}
     return result
 
 
@@ -152,7 +183,7 @@ def _fences(operation: Operation) -> bool:
     return operation.prepare is not None and "{workspace}" in operation.path
 
 
-def _request_headers(operation: Operation, one: OperationDescription) -> Iterator[str]:
+def _request_headers(operation: Operation) -> Iterator[str]:
     if operation.client_id:
         yield "ClientId"
     elif operation.read is None:
@@ -161,22 +192,23 @@ def _request_headers(operation: Operation, one: OperationDescription) -> Iterato
         yield "IdempotencyKey"
     if _fences(operation):
         yield "Writer"
-    if one.etag:
+    if operation.etag:
         yield "IfNoneMatch" if operation.read else "IfMatch"
-    yield from one.headers
+    yield from operation.headers
     yield "RequestId"
 
 
-def _responses(operation: Operation, one: OperationDescription) -> Iterator[tuple[str, dict[str, Any]]]:
+def _responses(one: _Described) -> Iterator[tuple[str, dict[str, Any]]]:
+    operation = one.operation
     always = _response_headers(operation)
-    conditional = ("ETag",) if one.etag and operation.read else ()
-    for success in filter(None, (one.success, one.partial)):
-        yield str(success.status), _success(success, (*conditional, *always), body_read=bool(one.body))
+    conditional = ("ETag",) if operation.etag and operation.read else ()
+    for success in _successes(operation):
+        yield str(success.status), _success(success, one, (*conditional, *always))
     if conditional:
         unchanged = {"description": "The caller has this version.", "headers": shared.headers("ETag", *always)}
         yield "304", unchanged
-    for status in sorted(_possible(operation, one)):
-        yield str(status), _refused(status, operation, one)
+    for status in sorted(_possible(one)):
+        yield str(status), _refused(status, one)
 
 
 def _response_headers(operation: Operation) -> tuple[str, ...]:
@@ -187,14 +219,14 @@ def _response_headers(operation: Operation) -> tuple[str, ...]:
     return ("RequestId", *rate, *replayed, *(("Bulk", "Fence") if has_bulk else ()))
 
 
-def _success(success: Success, always: Iterable[str], *, body_read: bool) -> dict[str, Any]:
-    ignored = ("Ignored",) if body_read else ()
+def _success(success: Success, one: _Described, always: Iterable[str]) -> dict[str, Any]:
+    ignored = ("Ignored",) if one.operation.body else ()
     result: dict[str, Any] = {
-        "description": success.description,
+        "description": one.prose.responses[success.status],
         "headers": shared.headers(*success.headers, *ignored, *always),
     }
-    if success.schema is not None:
-        forms = {success.media: success.schema, **success.also}
+    if success.content is not None:
+        forms = {success.media: _schema(success.content), **success.also}
         result["content"] = {media: {"schema": schema} for media, schema in forms.items()}
     if success.links:
         result["links"] = {
@@ -209,12 +241,13 @@ def _client_limits(limits: Limits) -> str:
     return _CLIENTS.format(**dataclasses.asdict(limits))
 
 
-def _possible(operation: Operation, one: OperationDescription) -> set[int]:
+def _possible(one: _Described) -> set[int]:
     """Return the errors that can occur. 400 always can: a query or a path may hold a forbidden character."""
-    possible = {400, 500, *one.refusals}
+    operation = one.operation
+    possible = {400, 500, *(status for status in one.prose.responses if status >= 400)}
     if operation.scope:
         possible |= {401, 403, 429, 503}
-    if "{workspace}" in operation.path:
+    if "{workspace}" in operation.path or any(parameter.absent for parameter in one.in_path):
         possible.add(404)
     if operation.body_bytes:
         possible |= {413, 415}
@@ -222,20 +255,22 @@ def _possible(operation: Operation, one: OperationDescription) -> set[int]:
         possible |= {409, 422}
     if _fences(operation):
         possible.add(409)
-    if one.etag and operation.read is None:
+    if operation.etag and operation.read is None:
         possible.add(412)
     return possible
 
 
-def _refused(status: int, operation: Operation, one: OperationDescription) -> dict[str, Any]:
-    own = one.refusals.get(status, "")
+def _refused(status: int, one: _Described) -> dict[str, Any]:
+    operation = one.operation
+    absent = [parameter.absent for parameter in one.in_path] if status == 404 else []
     repeated = {
         409: "`request_in_progress`: an earlier request with this Idempotency-Key is still under way.",
         422: "`idempotency_key_reused`: the key was used with another content.",
     }
     fenced = {409: "`writer_fenced`: a newer request of this writer was accepted."}
     also = (repeated if _posts(operation) else {}, fenced if _fences(operation) else {})
-    description = " ".join(text for text in (own, *(one.get(status, "") for one in also)) if text)
+    texts = (*absent, one.prose.responses.get(status, ""), *(more.get(status, "") for more in also))
+    description = " ".join(filter(None, texts))
     document_form = operation.document_form and status == 400
     if not description and not document_form:
         return {"$ref": f"#/components/responses/{shared.component(status)}"}

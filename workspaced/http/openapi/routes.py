@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from workspaced.core.json_body import encode
+from workspaced.core.json_schema import OBJECT, STRING, Schema
+from workspaced.http.description import Success
 from workspaced.http.openapi.pages import ReferencePage, policy
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Headers, Response, etag
@@ -28,10 +30,31 @@ class Publication:
         """Return the OpenAPI document."""
         return self._build()
 
+    def schema_of(self, name: str) -> Schema:
+        """Return a schema of the document's components."""
+        schema: Schema = self.document["components"]["schemas"][name]
+        return schema
+
     def operations(self, *, pages: bool) -> tuple[Operation, ...]:
         """Return the operations; ``pages``: including /docs."""
-        document = Operation(name="openapi.document", method="GET", path="/openapi.json", scope=None, read=self._json)
-        reference = Operation(name="openapi.pages", method="GET", path="/docs", scope=None, read=self._page)
+        document = Operation(
+            name="openapi.document",
+            method="GET",
+            path="/openapi.json",
+            scope=None,
+            read=self._json,
+            success=Success(OBJECT),
+            etag=True,
+        )
+        reference = Operation(
+            name="openapi.pages",
+            method="GET",
+            path="/docs",
+            scope=None,
+            read=self._page,
+            success=Success(STRING, media="text/html"),
+            etag=True,
+        )
         return (document, reference) if pages else (document,)
 
     @cached_property
@@ -44,9 +67,19 @@ class Publication:
         return reference.html.encode(), policy(reference.style)
 
     async def _json(self, call: Call) -> Response:
+        """Get this description.
+
+        The OpenAPI 3.1 document, with what is sent to webhooks.
+        200: The document.
+        """
         return _cacheable(call, self._encoded, "application/json")
 
     async def _page(self, call: Call) -> Response:
+        """Read this description.
+
+        The same as HTML.
+        200: The page.
+        """
         page, security = self._rendered
         headers = (("Content-Security-Policy", security), ("Referrer-Policy", "no-referrer"))
         return _cacheable(call, page, "text/html; charset=utf-8", *headers)

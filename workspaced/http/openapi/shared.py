@@ -26,7 +26,7 @@ from workspaced.core.problems import (
     UnprocessableProblem,
     UnsupportedMediaTypeProblem,
 )
-from workspaced.http.openapi.description import Parameter
+from workspaced.http.description import Parameter
 from workspaced.http.pagination import CURSOR_LENGTH
 from workspaced.settings.model import Limits
 
@@ -36,45 +36,29 @@ _PRINTABLE_KEY: Final = r'^("[ !#-~]{1,255}"|[!#-~][ -~]{0,254})$'
 _WRITER: Final = "^[A-Za-z0-9._-]{1,64};[0-9]{1,18};[0-9]{1,18}$"
 _ETAGS: Final = 'One or more entity tags as in ETag, or `*`: `"3"`.'
 
-_REFUSALS: Final[tuple[type[Problem], ...]] = (
-    Invalid,
-    UnauthenticatedProblem,
-    ForbiddenProblem,
-    NotFoundProblem,
-    MethodNotAllowed,
-    ConflictProblem,
-    PreconditionFailedProblem,
-    TooLargeProblem,
-    UnsupportedMediaTypeProblem,
-    RangeNotSatisfiable,
-    UnprocessableProblem,
-    TooManyRequests,
-    Problem,
-    UnavailableProblem,
-)
-
-REFUSALS: Final[Mapping[int, str]] = {
-    400: "Malformed, of a wrong type, incomplete or too long. Fix the request; `errors` names every mistake.",
-    401: "No valid key. The response does not say what is wrong with the key.",
-    403: "The key is valid, but does not permit this. Ask the owner for a grant.",
-    404: "It does not exist, or not for this caller.",
-    405: "The path exists, but does not support this method; `Allow` names those that it supports.",
-    409: "The state forbids it.",
-    412: "If-Match names another version than the stored one. Read again, then decide.",
-    413: "The body has more bytes than this operation accepts.",
-    415: "The body has a media type that is not accepted here.",
-    416: "The range begins after the end.",
-    422: "Well-formed, but impossible.",
-    429: "Too many requests by this caller. Try again after `Retry-After` seconds.",
-    500: "Something failed in the service; its log has it under `requestId`.",
-    503: "The service can't do it now; nothing was changed. Try again after `Retry-After` seconds.",
+_PROBLEMS: Final[Mapping[type[Problem], str]] = {
+    Invalid: "Malformed, of a wrong type, incomplete or too long. Fix the request; `errors` names every mistake.",
+    UnauthenticatedProblem: "No valid key. The response does not say what is wrong with the key.",
+    ForbiddenProblem: "The key is valid, but does not permit this. Ask the owner for a grant.",
+    NotFoundProblem: "It does not exist, or not for this caller.",
+    MethodNotAllowed: "The path exists, but does not support this method; `Allow` names those that it supports.",
+    ConflictProblem: "The state forbids it.",
+    PreconditionFailedProblem: "If-Match names another version than the stored one. Read again, then decide.",
+    TooLargeProblem: "The body has more bytes than this operation accepts.",
+    UnsupportedMediaTypeProblem: "The body has a media type that is not accepted here.",
+    RangeNotSatisfiable: "The range begins after the end.",
+    UnprocessableProblem: "Well-formed, but impossible.",
+    TooManyRequests: "Too many requests by this caller. Try again after `Retry-After` seconds.",
+    Problem: "Something failed in the service; its log has it under `requestId`.",
+    UnavailableProblem: "The service can't do it now; nothing was changed. Try again after `Retry-After` seconds.",
 }
 """The meaning of each error for a caller. 405 belongs to whole paths, so no operation has it."""
+REFUSALS: Final = {kind.status: text for kind, text in _PROBLEMS.items()}
 
 
 def component(status: int) -> str:
     """Return the name of an error among the document's components: ``NotFound``."""
-    kind = next(kind for kind in _REFUSALS if kind.status == status)
+    kind = next(kind for kind in _PROBLEMS if kind.status == status)
     return "InternalError" if kind is Problem else kind.__name__.removesuffix("Problem")
 
 
@@ -152,12 +136,6 @@ def paging(
     if sortable:
         shown.append(Parameter("sortedBy", "The member to sort by.", choice(*sorted(sortable))))
     return tuple(shown)
-
-
-WALKED: Final = (
-    "A page examines at most {} records: with a filter it may have fewer than `take`, or none, and still a Link rel=next. "
-    "The first page has X-Total-Count if there are no more records than that."
-)
 
 
 def _always(name: str, description: str, schema: Schema = STRING) -> tuple[str, dict[str, Any]]:

@@ -6,13 +6,14 @@ import json
 from typing import Final
 
 from workspaced.core.json_body import encode
-from workspaced.core.members import read_body
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
+from workspaced.http.description import RequestBody, Success, links, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.api_keys.records import ApiKeyRecord, KeyT, ShownApiKeyRecord, key_record
-from workspaced.resources.api_keys.rules import KeyRotation, read_new_key
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey, with_defaults
+from workspaced.resources.operation_rows import delete, get, post
 from workspaced.resources.read_responses import list_response, read_list_page, select_page
 from workspaced.security import key_store
 from workspaced.security.audit_log import AuditAction
@@ -48,7 +49,11 @@ _WITHOUT_KEY = _WithoutKey()
 
 
 async def list_keys(call: Call) -> Response:
-    """List every key, also revoked ones, the oldest first."""
+    """List API keys.
+
+    Every key, the oldest first, revoked ones too; never the key itself.
+    200: The keys.
+    """
     page = read_list_page(call, SORTABLE)
 
     def find(reader: ReadTransaction) -> tuple[int, list[ApiKeyRecord]]:
@@ -59,15 +64,24 @@ async def list_keys(call: Call) -> Response:
 
 
 async def get_key(call: Call) -> Response:
-    """Get a key, revoked or not."""
+    """Get an API key.
+
+    One key, revoked or not; never the key itself.
+    200: The key.
+    """
     return json_response(
         await call.store.read(lambda reader: _record(reader, ApiKeyRecord, _get_by_path(reader, call)))
     )
 
 
-def create_key(call: Call) -> Work:
-    """Create a key. Only this response and that of a rotation have the key itself."""
-    new, ignored = read_new_key(call.json(), call.settings.limits, now=call.now)
+def create_key(call: Call, given: NewApiKey) -> Work:
+    """Create an API key.
+
+    The only response that shows the key.
+    201: The key.
+    422: `workspace_not_found`: there is no such workspace.
+    """
+    new = with_defaults(given, call.settings.limits, now=call.now)
 
     def act(tx: Transaction) -> Response:
         if new.workspace_id and not key_store.workspace_is_there(tx, new.workspace_id):
@@ -87,12 +101,16 @@ def create_key(call: Call) -> Work:
         headers = (("Location", f"{_ALL}/{key_id}"), *_NO_STORE)
         return json_response(_record(tx, ShownApiKeyRecord, _get(tx, key_id), key=key), status=201, headers=headers)
 
-    return Work(act=act, ignored=ignored, secret_box=_WITHOUT_KEY)
+    return Work(act=act, secret_box=_WITHOUT_KEY)
 
 
-def rotate_key(call: Call) -> Work:
-    """Make another secret for a key; the present ones expire after the grace period (contract A4)."""
-    rotation, ignored = read_body(KeyRotation, call.json() if call.body else {}, call.settings.limits)
+def rotate_key(call: Call, rotation: KeyRotation) -> Work:
+    """Rotate an API key (contract A4).
+
+    A new secret under the same id.
+    200: The key.
+    409: `key_revoked`: it is revoked; create another one.
+    """
 
     def act(tx: Transaction) -> Response:
         found = _get_by_path(tx, call)
@@ -102,11 +120,16 @@ def rotate_key(call: Call) -> Work:
         call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
         return json_response(_record(tx, ShownApiKeyRecord, _get(tx, found.id), key=key), headers=_NO_STORE)
 
-    return Work(act=act, ignored=ignored, secret_box=_WITHOUT_KEY)
+    return Work(act=act, secret_box=_WITHOUT_KEY)
 
 
 def revoke_key(call: Call) -> Work:
-    """Revoke a key, and respond with its record. A revoked key is not found (contract G25)."""
+    """Revoke an API key (contract G25).
+
+    The key and all its secrets become invalid.
+    200: The key after it was revoked.
+    404: `key_revoked`: it was revoked before.
+    """
 
     def act(tx: Transaction) -> Response:
         found = _get_by_path(tx, call)
@@ -137,10 +160,21 @@ def _record(reader: ReadTransaction, record_type: type[KeyT], stored: StoredKey,
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """Return the rows of the table of operations."""
     size = limits.body_bytes
+    key, shown = Success(ApiKeyRecord), Success(ShownApiKeyRecord, ("Cache",))
+    following = links(
+        {"id": "$response.body#/id"}, get="api_keys.get", rotate="api_keys.rotate", revoke="api_keys.revoke"
+    )
     return (
-        read_operation("api_keys.list", _ALL, ADMIN, list_keys),
-        write_operation("api_keys.create", "POST", _ALL, ADMIN, create_key, body_bytes=size),
-        read_operation("api_keys.get", _ONE, ADMIN, get_key),
-        write_operation("api_keys.revoke", "DELETE", _ONE, ADMIN, revoke_key),
-        write_operation("api_keys.rotate", "POST", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size),
+        get("api_keys.list", _ALL, ADMIN, list_keys).described(
+            success=listed(ApiKeyRecord), query=paging(limits, SORTABLE)
+        ),
+        post("api_keys.create", _ALL, ADMIN, create_key, body_bytes=size).described(
+            body=RequestBody(NewApiKey, {"name": "svc:ingest", "role": "pusher"}),
+            success=Success(ShownApiKeyRecord, ("Location", "Cache"), status=201, links=following),
+        ),
+        get("api_keys.get", _ONE, ADMIN, get_key).described(success=key),
+        delete("api_keys.revoke", _ONE, ADMIN, revoke_key).described(success=key),
+        post("api_keys.rotate", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=size).described(
+            body=RequestBody(KeyRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown
+        ),
     )

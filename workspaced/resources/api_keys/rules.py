@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from workspaced.core.fields import Fields
+from pydantic import Field
+
 from workspaced.core.json_schema import TIMESTAMP, Schema, array, choice, described, nullable
 from workspaced.core.members import (
+    Body,
     Flag,
     Identifier,
+    Info,
     Label,
     Member,
-    Slot,
     Strings,
-    Text,
     Whole,
     Word,
     body_schema,
-    read_members,
+    rejected,
 )
 from workspaced.core.timestamps import microseconds
 from workspaced.security.permissions import EVERYWHERE, ROLES
@@ -30,33 +29,42 @@ LONGEST_GRACE_SECONDS: Final = 7 * 86_400
 
 
 class PrincipalName(Label):
-    """The name of a principal: one line, trimmed, not blank."""
+    """The name of a principal: its length counts before it is trimmed."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        text = Text(longest=self.longest, one_line=True, trimmed=True).read(slot, value)
-        return slot.reject("blank", "can't be blank") if text == "" else text
+    slack = 0
+
+
+class RoleScopes(Strings):
+    """Some of the scopes of the role, which is read before."""
+
+    def _check(self, value: Any, info: Info) -> Any:
+        scopes, role = frozenset(super()._check(value, info)), info.data.get("role")
+        if role is not None and (unknown := sorted(scopes - ROLES[role])):
+            # A scope that the role does not have would never apply.
+            raise rejected("unknown_scope", f"has scopes that the role {role} does not have: {', '.join(unknown)}")
+        return scopes
 
 
 class Expiry(Member):
-    """A date-time as milliseconds since 1970, or "never" (contract A3).
+    """A date-time in the future as milliseconds since 1970, or "never" (contract A3)."""
 
-    Any other value is read as 0, which `read_new_key` rejects like every instant in the past.
-    """
-
-    def _check(self, slot: Slot, value: Any) -> Any:
-        del slot
+    def _check(self, value: Any, info: Info) -> Any:
+        if value == "never":
+            return value
         try:
-            return "never" if value == "never" else microseconds(value) // 1_000
+            at = microseconds(value) // 1_000
         except (TypeError, ValueError, OverflowError):
-            return 0
+            at = 0
+        if at <= info.context.now:
+            raise rejected("bad_timestamp", 'must be an RFC 3339 date-time in the future, or "never"')
+        return at
 
     def _form(self, limits: Any) -> Schema:
         about = f"In the future; in {limits.key_days} days by default."
         return described({"anyOf": [TIMESTAMP, {"const": "never"}]}, about)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewApiKey:
+class NewApiKey(Body):
     """A create body. Empty ``workspace_id``: all workspaces; no ``expires_at``: never; no ``scopes``: all."""
 
     name: Annotated[str, PrincipalName(longest="label_length", description="The name of the principal.")]
@@ -67,52 +75,33 @@ class NewApiKey:
         ),
     ]
     scopes: Annotated[
-        Any,
-        Strings(most=100, longest=100, description="Some of the role's scopes; all of them by default."),
+        frozenset[str] | None,
+        RoleScopes(most=100, longest=100, description="Some of the role's scopes; all of them by default."),
     ] = None
     workspace_id: Annotated[
         str, Identifier(description="The one workspace that the key is for; all workspaces by default.")
     ] = EVERYWHERE
-    expires_at: Annotated[int | None, Expiry()] = None
+    expires_at: Annotated[Any, Expiry()] = None
     guest: Annotated[bool, Flag(description="Whether the key is accepted only by workspaces with guests enabled.")] = (
         False
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRotation:
+class KeyRotation(Body):
     """The optional body of a rotation (contract A4)."""
 
     seconds: Annotated[
         int,
-        Whole(
-            name="gracePeriodSeconds",
-            highest=LONGEST_GRACE_SECONDS,
-            description="How long the old key is still valid; a day by default.",
-        ),
+        Whole(highest=LONGEST_GRACE_SECONDS, description="How long the old key is still valid; a day by default."),
+        Field(alias="gracePeriodSeconds"),
     ] = 86_400
 
 
-def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewApiKey, tuple[str, ...]]:
-    """Return the create body with its defaults, and the names of ignored members.
-
-    Raises:
-        Invalid: the body has mistakes. A scope that the role does not have is one, because it would never apply.
-    """
-    fields = Fields(body)
-    new = read_members(NewApiKey, fields, limits)
-    allowed = ROLES.get(new.role, frozenset())
-    scopes = allowed if new.scopes is None else frozenset(new.scopes or ())
-    if allowed and (unknown := sorted(scopes - allowed)):
-        fields.mistake(
-            "scopes", "unknown_scope", f"has scopes that the role {new.role} does not have: {', '.join(unknown)}"
-        )
-    expires_at: Any = now + limits.key_days * DAY_MS if new.expires_at is None else new.expires_at
-    if expires_at != "never" and expires_at <= now:
-        fields.mistake("expiresAt", "bad_timestamp", 'must be an RFC 3339 date-time in the future, or "never"')
-    ignored = fields.finish()
-    expires_at = None if expires_at == "never" else expires_at
-    return dataclasses.replace(new, scopes=scopes, expires_at=expires_at), ignored
+def with_defaults(new: NewApiKey, limits: Limits, *, now: int) -> NewApiKey:
+    """Return the create body with its defaults; ``expires_at`` None: never."""
+    scopes = ROLES[new.role] if new.scopes is None else new.scopes
+    expires_at = now + limits.key_days * DAY_MS if new.expires_at is None else new.expires_at
+    return new.model_copy(update={"scopes": scopes, "expires_at": None if expires_at == "never" else expires_at})
 
 
 def new_key_schema(limits: Limits) -> Schema:

@@ -8,17 +8,20 @@ from collections.abc import Mapping
 
 import msgspec
 
-from workspaced.core.json_schema import Count, Timestamp, Uuid
+from workspaced.core.json_schema import TIMESTAMP, UUID, Count, Timestamp, Uuid, string
 from workspaced.core.problems import ForbiddenProblem, Invalid
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import microseconds, stamp
+from workspaced.http.description import Parameter, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.operation_rows import read_operation
+from workspaced.resources.operation_rows import get
 from workspaced.security import audit_log
 from workspaced.security.audit_log import AuditPosition, AuditQuery, StoredAuditRow
 from workspaced.security.permissions import AUDIT_READ
+from workspaced.settings.model import Limits
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -44,7 +47,13 @@ class AuditRowRecord(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 async def read_log(call: Call) -> Response:
-    """Read rows of one workspace, or of all, the newest first; 100 if the query has no ``take``."""
+    """Read the audit log.
+
+    Who changed what and when, the newest first. A row has the names of changed members, never values. A page examines
+    at most $walked_rows records: with a filter it may have fewer than `take`, or none, and still a Link rel=next. The
+    first page has X-Total-Count if there are no more records than that.
+    200: The rows.
+    """
     limits = call.settings.limits
     query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
     page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), walk=limits.walked_rows)
@@ -128,6 +137,17 @@ def _record(row: StoredAuditRow) -> AuditRowRecord:
     )
 
 
-def operations() -> tuple[Operation, ...]:
+def operations(limits: Limits) -> tuple[Operation, ...]:
     """Return the row of the table of operations."""
-    return (read_operation("audit.list", "/v1/audit-log", AUDIT_READ, read_log, anywhere=True),)
+    action = string(pattern=r"^([a-z_]+(\.[a-z_]+)*(\.\*)?)?$")
+    query = (
+        Parameter("workspaceId", "Only rows of this workspace; required if the key may not read all rows.", UUID),
+        Parameter("action", "Only this action (`data_sink.updated`), or a group of actions (`data_sink.*`).", action),
+        Parameter("from", "Not before this instant.", TIMESTAMP),
+        Parameter("to", "Before this instant.", TIMESTAMP),
+        *paging(limits, {"time"}, take="100", order="DESC", most_skipped=limits.walked_rows, cursors=True),
+    )
+    success = listed(AuditRowRecord, counted=False)
+    return (
+        get("audit.list", "/v1/audit-log", AUDIT_READ, read_log, anywhere=True).described(success=success, query=query),
+    )

@@ -10,17 +10,19 @@ import msgspec
 
 from ingestd.wire import names
 from workspaced.core.json_body import decode, encode
-from workspaced.core.members import read_body, read_changes
+from workspaced.core.json_schema import FLAG, STRING, UUID
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
+from workspaced.http.description import Parameter, RequestBody, Success, links, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.http.streamed_response import Contents, stream_response
 from workspaced.resources.blocks import changes, events, store
-from workspaced.resources.blocks.records import BlockTypesRecord, block_record
+from workspaced.resources.blocks.records import BlockRecord, BlockTypesRecord, block_record
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockChanges, NewBlock, PlacedBlock
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_headers, read_list_page, select_page, versioned_response
 from workspaced.security.permissions import BLOCKS_READ, BLOCKS_WRITE
 from workspaced.settings.model import Limits
@@ -39,7 +41,11 @@ _ONE = f"{_ALL}/{{block}}"
 
 
 async def list_blocks(call: Call) -> Response:
-    """List blocks (contract BL1), by depth and orderIndex if the query has no ``sortedBy``."""
+    """List blocks (contract BL1).
+
+    Every block of the workspace, the root first, then by depth and orderIndex.
+    200: The blocks.
+    """
     page = read_list_page(call, SORTABLE)
     parent, kind = call.query.get("parentBlock"), call.query.get("type")
     if parent is not None and (parent := as_uuid(parent)) is None:
@@ -58,10 +64,16 @@ async def list_blocks(call: Call) -> Response:
     return await stream_response(call, contents)
 
 
-def create_block(call: Call) -> Work:
-    """Create a block (contract BL2)."""
+def create_block(call: Call, new: NewBlock) -> Work:
+    """Create a block (contract BL2).
+
+    A block below its parent, as its last child. `workspace` must be the one in the path.
+    201: The block.
+    400: `workspace_mismatch`: the body names another workspace than the path.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace holds as many as it may.
+    422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
+    """
     limits = call.settings.limits
-    new, ignored = read_body(NewBlock, call.json(), limits)
     if new.workspace != call.workspace_id:
         raise Invalid.at("/workspace", "workspace_mismatch", "/workspace must be the id of the workspace in the path.")
     block_id = new.id or str(uuid.uuid4())
@@ -74,17 +86,26 @@ def create_block(call: Call) -> Work:
         location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
         return json_response(block_record(placed), status=201, headers=(location, etag(placed.block.version)))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def get_block(call: Call) -> Response:
-    """Get a block (contract BL3)."""
+    """Get a block (contract BL3).
+
+    One block.
+    200: The block.
+    """
     placed = await call.store.read(lambda reader: _get_by_path(reader, call))
     return versioned_response(call, block_record(placed), placed.block.version)
 
 
 def delete_block(call: Call) -> Work:
-    """Delete a block (contract BL4)."""
+    """Delete a block (contract BL4).
+
+    A block without children; with `force=true` also one with all blocks below it.
+    200: The block before it was deleted.
+    409: `has_children`: it has children, and force is not true. `root_block`: it is the root block.
+    """
     force = call.flag("force", default=False)
 
     def act(tx: Transaction) -> Response:
@@ -96,15 +117,19 @@ def delete_block(call: Call) -> Work:
     return Work(act=act)
 
 
-def update_block(call: Call) -> Work:
-    """Update a block (contract BL5). The response has its types only, unless Prefer asks for the record."""
-    wanted, ignored = read_changes(BlockChanges, call.json(), call.settings.limits)
+def update_block(call: Call, wanted: BlockChanges) -> Work:
+    """Change a block (contract BL5).
+
+    Only the given members change. The response has the types only, unless `Prefer: return=representation` was sent.
+    200: The types, or the whole block.
+    422: `parent_not_found`, `cycle` or `too_deep`: it can't be below that parent.
+    """
     whole = call.prefers_representation()
 
     def act(tx: Transaction) -> Response:
         before = _get_by_path(tx, call)
         call.require_match(before.block.version)
-        placed = changes.change_block(tx, call, before, wanted)
+        placed = changes.change_block(tx, call, before, wanted.given())
         tag = etag(placed.block.version)
         if not whole:
             return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
@@ -112,7 +137,7 @@ def update_block(call: Call) -> Work:
             block_record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag)
         )
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def _get_by_path(reader: ReadTransaction, call: Call) -> PlacedBlock:
@@ -151,10 +176,36 @@ def _body_parts(reader: ReadTransaction, tree: Tree, places: Sequence[TreePlace]
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """Return the rows of the table of operations."""
     size = limits.body_bytes
+    following = {"workspaceId": "$request.path.workspaceId", "id": "$response.body#/id"}
+    new = {"workspace": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "label": "Tank", "type": ["part"]}
     return (
-        read_operation("blocks.list", _ALL, BLOCKS_READ, list_blocks),
-        write_operation("blocks.create", "POST", _ALL, BLOCKS_WRITE, create_block, body_bytes=size),
-        read_operation("blocks.get", _ONE, BLOCKS_READ, get_block),
-        write_operation("blocks.delete", "DELETE", _ONE, BLOCKS_WRITE, delete_block),
-        write_operation("blocks.update", "PATCH", _ONE, BLOCKS_WRITE, update_block, body_bytes=size),
+        get("blocks.list", _ALL, BLOCKS_READ, list_blocks).described(
+            success=listed(BlockRecord),
+            query=(
+                Parameter("parentBlock", "Only the children of this block.", UUID),
+                Parameter("type", "Only blocks that have this type.", STRING),
+                *paging(limits, SORTABLE),
+            ),
+        ),
+        post("blocks.create", _ALL, BLOCKS_WRITE, create_block, body_bytes=size).described(
+            body=RequestBody(NewBlock, new),
+            success=Success(
+                BlockRecord,
+                ("ETag", "Location"),
+                status=201,
+                links=links(following, get="blocks.get", update="blocks.update", delete="blocks.delete"),
+            ),
+        ),
+        get("blocks.get", _ONE, BLOCKS_READ, get_block).described(success=Success(BlockRecord, ("ETag",)), etag=True),
+        delete("blocks.delete", _ONE, BLOCKS_WRITE, delete_block).described(
+            success=Success(BlockRecord),
+            query=(Parameter("force", "true: blocks below it are deleted, too.", FLAG),),
+            etag=True,
+        ),
+        patch("blocks.update", _ONE, BLOCKS_WRITE, update_block, body_bytes=size).described(
+            body=RequestBody(BlockChanges, {"type": ["part", "purchased"]}),
+            success=Success(BlockRecord | BlockTypesRecord, ("ETag", "Applied")),
+            etag=True,
+            headers=("PreferRepresentation",),
+        ),
     )

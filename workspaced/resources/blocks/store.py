@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from workspaced.storage.port import ReadTransaction, Transaction
 from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
-_CONTENT_COLUMNS = tuple(field.name for field in dataclasses.fields(BlockContent))
+_CONTENT_COLUMNS = tuple(BlockContent.model_fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,26 +6,25 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
+from pydantic import Field
 
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import UUID, Schema
-from workspaced.core.members import Flag, Identifier, Number, Slot, Strings, Text
+from workspaced.core.members import Body, Flag, Identifier, Info, Number, Strings, Text
 
 
 class StringList(Strings):
     """A list of strings, as compact JSON."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        texts = super()._check(slot, value)
-        return UNSET if texts is UNSET else encode(texts).decode()
+    def _check(self, value: Any, info: Info) -> Any:
+        return encode(super()._check(value, info)).decode()
 
 
 class JsonNumber(Number):
     """A number, as JSON."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        number = super()._check(slot, value)
-        return UNSET if number is UNSET else encode(number).decode()
+    def _check(self, value: Any, info: Info) -> Any:
+        return encode(super()._check(value, info)).decode()
 
 
 class Parent(Identifier):
@@ -33,20 +32,21 @@ class Parent(Identifier):
 
     form: ClassVar[Schema] = {"anyOf": [UUID, {"const": ""}]}
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        return None if value == "" else super()._check(slot, value)
+    def _check(self, value: Any, info: Info) -> Any:
+        return None if value == "" else super()._check(value, info)
 
 
 _Parent: TypeAlias = Annotated[
-    str | None, Parent(name="parentBlock", description="The root block if it is empty, null or absent.")
+    str | None,
+    Parent(description="The root block if it is empty, null or absent."),
+    Field(alias="parentBlock"),
 ]
 _Line: TypeAlias = Annotated[str, Text(longest="block_text_length", one_line=True)]
 _Text: TypeAlias = Annotated[str, Text(longest="block_text_length")]
 _List: TypeAlias = Annotated[str, StringList(most="block_list_items", longest="block_list_item_length", distinct=False)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockContent:
+class BlockContent(Body):
     """Members of a block outside the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
 
     label: Annotated[str, Text(longest="label_length", one_line=True, trimmed=True)] = ""
@@ -69,8 +69,7 @@ class BlockContent:
     type: Annotated[str, StringList(most="block_list_items", longest="block_list_item_length")] = "[]"
 
 
-@dataclass(frozen=True, kw_only=True)
-class NewBlockPlace:
+class NewBlockPlace(Body):
     """The place of a new block in the tree. ``parent_id`` None: the root block is the parent."""
 
     workspace: Annotated[str, Identifier()]
@@ -78,14 +77,14 @@ class NewBlockPlace:
     parent_id: _Parent = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewBlock(BlockContent, NewBlockPlace):
     """A create body; the members of `NewBlockPlace` come first."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class BlockChanges(BlockContent):
     """An update body; null sets a member to its default."""
+
+    is_update = True
 
     parent_id: _Parent = None
     order_index: Annotated[

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from workspaced.core.json_schema import STRING, UUID
 from workspaced.core.problems import ForbiddenProblem
 from workspaced.core.text import as_uuid
+from workspaced.http.description import Parameter, Success
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, etag
 from workspaced.resources.cloud_storage import permission, store
@@ -14,7 +16,7 @@ from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.ranges import select_range
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredVersion
-from workspaced.resources.operation_rows import read_operation
+from workspaced.resources.operation_rows import get
 from workspaced.security.permissions import FILES_READ
 from workspaced.storage.blobs.port import Blobs
 from workspaced.storage.port import ReadTransaction
@@ -36,7 +38,16 @@ class _Downloads:
         self._blobs = blobs
 
     async def download(self, call: Call) -> Response:
-        """Respond 200, 206 or 304. The headers prevent browsers from running the file."""
+        """Download a file.
+
+        The bytes of the current version, of another version, or of an output of the conversion.
+        200: The bytes.
+        206: A range of them.
+        403: `exports_disabled`: files of the workspace may not be downloaded.
+        412: If-Match names other bytes.
+        416: `range_not_satisfiable`: it begins after the end.
+        503: `bytes_missing`, `storage_failed`: the bytes can't be read.
+        """
         content = await call.store.read(lambda reader: _find_content(reader, call))
         tag = etag(content.sha256)
         call.require_match(content.sha256)
@@ -111,5 +122,23 @@ def _find_version(reader: ReadTransaction, call: Call, file: StoredFile) -> tupl
 
 def operations(blobs: Blobs) -> tuple[Operation, ...]:
     """Return the row of the table of operations."""
-    path, download = f"{COLLECTION}/download/{{file}}", _Downloads(blobs).download
-    return (read_operation("cloud_storage.download", path, FILES_READ, download, anywhere=True, anonymous=True),)
+    headers = ("Disposition", "Ranges")
+    return (
+        get(
+            "cloud_storage.download",
+            f"{COLLECTION}/download/{{file}}",
+            FILES_READ,
+            _Downloads(blobs).download,
+            anywhere=True,
+            anonymous=True,
+        ).described(
+            success=Success({}, headers, media="*/*"),
+            partial=Success({}, (*headers, "ContentRange"), status=206, media="*/*"),
+            query=(
+                Parameter("versionId", "Another version than the current one.", UUID),
+                Parameter("output", "An output of the conversion, by its name.", STRING),
+            ),
+            etag=True,
+            headers=("IfMatch", "Range", "IfRange"),
+        ),
+    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ingestd.wire import names
-from workspaced.core.members import read_body, read_changes
+from workspaced.core.json_schema import OBJECT, ref
 from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
+from workspaced.http.description import RequestBody, Success, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import NO_CONTENT, Response, etag
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store
@@ -19,8 +21,8 @@ from workspaced.resources.cloud_storage.rules import (
     read_workspace_id,
     type_of,
 )
-from workspaced.resources.cloud_storage.upload_routes import COLLECTION
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.cloud_storage.upload_routes import COLLECTION, OF_WORKSPACE
+from workspaced.resources.operation_rows import delete, get, patch, post, put
 from workspaced.resources.read_responses import list_response, read_list_page, select_page, versioned_response
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.settings.model import Limits
@@ -39,7 +41,11 @@ SORTABLE_VERSIONS: Final = {"version": "ordinal", "createdAt": "created_at", "si
 
 
 def delete_file(call: Call) -> Work:
-    """Delete a file (contract CS1). The query must name the workspace of the file (contract C5)."""
+    """Delete a file (contract CS1, C5).
+
+    The query must name the file's workspace.
+    200: It is deleted.
+    """
     workspace_id = read_workspace_id(call.query)
 
     def act(tx: Transaction) -> Response:
@@ -55,14 +61,17 @@ def delete_file(call: Call) -> Work:
     return Work(act=act)
 
 
-def update_file(call: Call) -> Work:
-    """Update the storage information of a file (contract CS2); without a body, do nothing (contract C3)."""
-    given, ignored = read_changes(FileChanges, call.json() if call.body else {}, call.settings.limits)
+def update_file(call: Call, changes: FileChanges) -> Work:
+    """Change a file's storage information (contract CS2, C3).
+
+    Only the given members change.
+    200: Done.
+    """
 
     def act(tx: Transaction) -> Response:
         file = permission.writable_file(tx, call)
         call.require_match(file.version)
-        wanted = dict(given)
+        wanted = changes.given()
         if "content_type" in wanted and wanted["content_type"] is None:
             wanted["content_type"] = type_of(wanted.get("file_name") or file.file_name)
         changed = {name: value for name, value in wanted.items() if getattr(file, name) != value}
@@ -72,11 +81,15 @@ def update_file(call: Call) -> Work:
             events.emit_updated(tx, call, before=before, after=after)
         return NO_CONTENT
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def get_metadata(call: Call) -> Response:
-    """Get the metadata of a file (contract CS3)."""
+    """Get a file's metadata (contract CS3).
+
+    The object that users store with the file; `{}` at first.
+    200: The metadata.
+    """
     file = await call.store.read(lambda reader: permission.readable_file(reader, call))
     if call.has_seen(file.version):
         return Response(status=304, headers=(etag(file.version),))
@@ -85,7 +98,11 @@ async def get_metadata(call: Call) -> Response:
 
 
 def replace_metadata(call: Call) -> Work:
-    """Replace the metadata of a file (contract CS4). Without a body, nothing changes (contract C4)."""
+    """Replace a file's metadata (contract CS4, C4).
+
+    The whole object; without a body it does not change.
+    200: Done.
+    """
     metadata = read_metadata(call.json(), call.settings.limits) if call.body else None
 
     def act(tx: Transaction) -> Response:
@@ -100,7 +117,11 @@ def replace_metadata(call: Call) -> Work:
 
 
 async def get_file(call: Call) -> Response:
-    """Get the storage information of a file; also before anything is uploaded."""
+    """Get a file's storage information.
+
+    Also before anything is uploaded.
+    200: The file.
+    """
 
     def find(reader: ReadTransaction) -> tuple[int, FileRecord]:
         file = permission.readable_file(reader, call, uploading=True)
@@ -111,7 +132,11 @@ async def get_file(call: Call) -> Response:
 
 
 async def list_files(call: Call) -> Response:
-    """List the available files of the workspace in the query, by default the oldest first."""
+    """List files.
+
+    The files of a workspace, the oldest first.
+    200: The files.
+    """
     if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
         raise UnauthenticatedProblem  # before the response says anything about the query
     workspace_id = read_workspace_id(call.query)
@@ -125,7 +150,11 @@ async def list_files(call: Call) -> Response:
 
 
 async def list_versions(call: Call) -> Response:
-    """List the versions of a file, the newest first if the query names no order."""
+    """List the versions of a file.
+
+    Every upload of the file, the newest first.
+    200: The versions.
+    """
     page = read_list_page(call, SORTABLE_VERSIONS)
 
     def find(reader: ReadTransaction) -> tuple[int, list[FileVersionRecord]]:
@@ -141,9 +170,12 @@ async def list_versions(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def retry_conversion(call: Call) -> Work:
-    """Convert a file again, unless its conversion is pending or in progress (contract CS5, C7)."""
-    retry, ignored = read_body(ConversionRetry, call.json() if call.body else {}, call.settings.limits)
+def retry_conversion(call: Call, retry: ConversionRetry) -> Work:
+    """Convert a file again (contract CS5, C7).
+
+    A conversion that is pending or in progress is not started twice, unless `force` is true.
+    200: It is pending.
+    """
 
     def act(tx: Transaction) -> Response:
         file = permission.writable_file(tx, call)
@@ -153,7 +185,7 @@ def retry_conversion(call: Call) -> Work:
             events.note_retry(tx, call, file)
         return NO_CONTENT
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
@@ -162,12 +194,26 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     read = {"anywhere": True, "anonymous": True}
     retry, versions = f"{COLLECTION}/retry-conversion/{{file}}", f"{COLLECTION}/version-list/{{file}}"
     return (
-        write_operation("cloud_storage.delete", "DELETE", _ONE, FILES_WRITE, delete_file, anywhere=True),
-        write_operation("cloud_storage.update", "PATCH", _ONE, FILES_WRITE, update_file, **write),
-        read_operation("cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, **read),
-        write_operation("cloud_storage.replace_metadata", "PUT", _METADATA, FILES_WRITE, replace_metadata, **write),
-        read_operation("cloud_storage.get", _ONE, FILES_READ, get_file, **read),
-        read_operation("cloud_storage.list", COLLECTION, FILES_READ, list_files, **read),
-        read_operation("cloud_storage.list_versions", versions, FILES_READ, list_versions, **read),
-        write_operation("cloud_storage.retry_conversion", "POST", retry, FILES_WRITE, retry_conversion, **write),
+        delete("cloud_storage.delete", _ONE, FILES_WRITE, delete_file, anywhere=True).described(
+            query=(OF_WORKSPACE,), etag=True
+        ),
+        patch("cloud_storage.update", _ONE, FILES_WRITE, update_file, **write).described(
+            body=RequestBody(FileChanges, {"description": "As measured"}, required=False), etag=True
+        ),
+        get("cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, **read).described(
+            success=Success(OBJECT), etag=True
+        ),
+        put("cloud_storage.replace_metadata", _METADATA, FILES_WRITE, replace_metadata, **write).described(
+            body=RequestBody(ref("Metadata"), {"material": "AlSi10Mg"}, required=False), etag=True
+        ),
+        get("cloud_storage.get", _ONE, FILES_READ, get_file, **read).described(success=Success(FileRecord), etag=True),
+        get("cloud_storage.list", COLLECTION, FILES_READ, list_files, **read).described(
+            success=listed(FileRecord), query=(OF_WORKSPACE, *paging(limits, SORTABLE))
+        ),
+        get("cloud_storage.list_versions", versions, FILES_READ, list_versions, **read).described(
+            success=listed(FileVersionRecord), query=paging(limits, SORTABLE_VERSIONS, order="DESC")
+        ),
+        post("cloud_storage.retry_conversion", retry, FILES_WRITE, retry_conversion, **write).described(
+            body=RequestBody(ConversionRetry, {"force": True}, required=False)
+        ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from workspaced.core.json_schema import Schema, string
-from workspaced.core.members import Flag, Identifier, Slot, Text, Whole, bound, read_body
+from workspaced.core.members import Body, Flag, Identifier, Info, Text, Whole, bound, read_body, rejected
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.settings.model import Limits
@@ -49,17 +48,17 @@ class FileName(Text):
     trimmed: bool = True
     description: str = "A name without a path."
 
-    def reject_null(self, slot: Slot, *, required: bool) -> None:
-        """Note that the name is missing; in an update, too, it is required if it is given."""
-        del required
-        super().reject_null(slot, required=True)
+    def absent(self, *, null: bool) -> tuple[str, str]:
+        """Return the mistake that the name is missing, also if it is null in an update."""
+        del null
+        return super().absent(null=False)
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        name = super()._check(slot, value)
+    def _check(self, value: Any, info: Info) -> Any:
+        name = super()._check(value, info)
         if name == "":
-            slot.reject("blank", "can't be blank")
-        elif isinstance(name, str) and ("/" in name or "\\" in name or name in {".", ".."}):
-            slot.reject("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
+            raise rejected("blank", "can't be blank")
+        if "/" in name or "\\" in name or name in {".", ".."}:
+            raise rejected("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
         return name
 
     def _form(self, limits: Any) -> Schema:
@@ -86,13 +85,12 @@ class Sha256(Text):
     mistake: tuple[str, str] = ("bad_sha256", "must have 64 hexadecimal digits")
     description: str = "The SHA-256 that the bytes must have."
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        text = super()._check(slot, value)
-        return text.lower() if isinstance(text, str) else text
+    def _check(self, value: Any, info: Info) -> Any:
+        text: str = super()._check(value, info)
+        return text.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewUpload:
+class NewUpload(Body):
     """The members of a request for a link, and of an upload in one request. ``id`` None: a new file."""
 
     file_name: Annotated[str, FileName()]
@@ -105,9 +103,10 @@ class NewUpload:
     sha256: Annotated[str | None, Sha256()] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChanges:
+class FileChanges(Body):
     """An update body."""
+
+    is_update = True
 
     file_name: Annotated[str, FileName()]
     content_type: Annotated[str | None, MediaType(description="null: it follows from the name.")] = None
@@ -115,29 +114,22 @@ class FileChanges:
     tags: Annotated[str | None, Text(longest="tags_length", description="Separated by commas.")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadCompletion:
+class UploadCompletion(Body):
     """The optional body of upload-complete."""
 
     upload_id: Annotated[str | None, Identifier(description="The last upload by default.")] = None
     sha256: Annotated[str | None, Sha256()] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionRetry:
+class ConversionRetry(Body):
     """The optional body of retry-conversion (contract C7)."""
 
     force: Annotated[bool, Flag(description="Stop a conversion that is in progress, and start again.")] = False
 
 
-def read_upload_link(body: object, limits: Limits) -> tuple[NewUpload, tuple[str, ...]]:
-    """Return the body of upload-link, and the names of ignored members.
-
-    Raises:
-        Invalid: it has mistakes.
-    """
-    new, ignored = read_body(NewUpload, body, limits)
-    return dataclasses.replace(new, content_type=new.content_type or type_of(new.file_name)), ignored
+def typed(new: NewUpload, declared: str = "") -> NewUpload:
+    """Return the upload with a media type: its own, the one that a header declares, or that of the name."""
+    return new.model_copy(update={"content_type": new.content_type or declared or type_of(new.file_name)})
 
 
 def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
@@ -151,7 +143,7 @@ def read_direct_upload(query: Mapping[str, str], content_type: str, limits: Limi
     declared = (
         content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _UNSPECIFIC_TYPES else ""
     )
-    return dataclasses.replace(new, content_type=new.content_type or declared or type_of(new.file_name))
+    return typed(new, declared)
 
 
 def read_metadata(body: object, limits: Limits) -> str:

@@ -5,27 +5,49 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from workspaced.core.members import read_body
+from workspaced.core.json_schema import STRING, UUID
 from workspaced.core.problems import ForbiddenProblem, UnprocessableProblem
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
 from workspaced.http.bodies import StreamedBody
+from workspaced.http.description import Parameter, RequestBody, Success, links
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
-from workspaced.resources.cloud_storage import conversion_store, events, links, permission, store, upload_store
+from workspaced.resources.cloud_storage import conversion_store, events, permission, store, upload_store
+from workspaced.resources.cloud_storage.links import PATH as LINK_PATH
 from workspaced.resources.cloud_storage.links import LinkRefused, UnsignedLinks, UploadLinks
-from workspaced.resources.cloud_storage.records import UploadLinkRecord, UploadRecord
-from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_direct_upload, read_upload_link
+from workspaced.resources.cloud_storage.records import FileRecord, UploadLinkRecord, UploadRecord
+from workspaced.resources.cloud_storage.rules import (
+    FileName,
+    MediaType,
+    NewUpload,
+    Sha256,
+    UploadCompletion,
+    read_direct_upload,
+    typed,
+)
 from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredUpload
-from workspaced.resources.operation_rows import write_operation
+from workspaced.resources.operation_rows import post
 from workspaced.security.permissions import FILES_WRITE, Principal
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
 from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"
+OF_WORKSPACE: Final = Parameter("workspaceId", "The workspace.", UUID, required=True)
+_OF_FILE: Final = {"id": "$response.body#/id"}
+_LINKS: Final = links(
+    _OF_FILE,
+    get="cloud_storage.get",
+    getMetadata="cloud_storage.get_metadata",
+    replaceMetadata="cloud_storage.replace_metadata",
+    update="cloud_storage.update",
+    listVersions="cloud_storage.list_versions",
+    download="cloud_storage.download",
+    retryConversion="cloud_storage.retry_conversion",
+)
 VerifyAgain: TypeAlias = Callable[[str, bytes], Awaitable[Principal | None]]
 _NO_STORE = ("Cache-Control", "no-store")
 
@@ -42,10 +64,15 @@ class _Uploads:
         self._verify_again = verify_again
         self._unsigned_links = UnsignedLinks(signer)
 
-    def offer_link(self, call: Call) -> Work:
-        """Announce a file, or another version of a file. Respond with the link that its bytes must be sent to."""
+    def offer_link(self, call: Call, new: NewUpload) -> Work:
+        """Ask for an upload link.
+
+        Announces a file, or another version of a file. The link is valid once, and for some minutes.
+        201: Where to send the bytes.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may.
+        """
         limits = call.settings.limits
-        new, ignored = read_upload_link(call.json(), limits)
+        new = typed(new)
         principal = permission.require_writable(call, new.workspace_id)
         file_id, upload_id = new.id or str(uuid.uuid4()), str(uuid.uuid4())
         expires_at = call.now + limits.upload_link_minutes * 60_000
@@ -65,11 +92,19 @@ class _Uploads:
             )
             return json_response(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _NO_STORE))
 
-        return Work(act=act, ignored=ignored, secret_box=self._unsigned_links)
+        return Work(act=act, secret_box=self._unsigned_links)
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
-        """Receive the bytes that are sent to a link. Only a complete transfer uses the link up."""
+        """Send bytes to a link.
+
+        The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. No key is needed:
+        the link is signed.
+        200: The bytes that arrived.
+        403: `bad_upload_link`, `upload_link_expired`, `upload_link_revoked`, or the file is deleted.
+        409: `upload_link_used`: bytes were sent to this link before.
+        503: `storage_full`, `storage_failed`: the bytes can't be stored.
+        """
         upload_id = as_uuid(call.names["upload"]) or ""
         self._signer.require_signed(call.query, upload_id=upload_id, now=call.now)
         upload = await call.store.read(lambda reader: _find_upload(reader, upload_id))
@@ -100,10 +135,15 @@ class _Uploads:
                 "upload_link_revoked", "The API key that requested this upload link may not upload any more."
             )
 
-    def complete(self, call: Call) -> Work:
-        """Make the bytes that were sent to a link the file's current version."""
+    def complete(self, call: Call, named: UploadCompletion) -> Work:
+        """Complete an upload.
+
+        Makes the bytes that were sent to a link the file's current version.
+        200: The file.
+        409: `quota_exceeded`: the workspace or file holds as much as it may. `not_uploaded`: nothing was sent yet.
+        422: `sha256_mismatch`, `size_mismatch`: other bytes were sent.
+        """
         limits = call.settings.limits
-        named, ignored = read_body(UploadCompletion, call.json() if call.body else {}, limits)
 
         def act(tx: Transaction) -> Response:
             file = permission.writable_file(tx, call, uploading=True)
@@ -118,11 +158,19 @@ class _Uploads:
                 file = _add_version(tx, call, file, content)
             return json_response(events.read_record(tx, file), headers=(etag(file.version),))
 
-        return Work(act=act, ignored=ignored)
+        return Work(act=act)
 
     @asynccontextmanager
     async def upload(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:
-        """Upload a file, or another version of it, in one request: the body is its bytes."""
+        """Upload a file.
+
+        A file, or another version of a file, in one request: the body is its bytes, of any type. If they are compressed
+        with gzip, they are stored uncompressed.
+        201: The file.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may.
+        422: `sha256_mismatch`: other bytes were sent.
+        503: `storage_full`, `storage_failed`: the bytes can't be stored.
+        """
         limits = call.settings.limits
         new = read_direct_upload(call.query, body.content_type, limits)
         permission.require_writable(call, new.workspace_id)
@@ -208,32 +256,45 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
     """Return the rows of the table of operations."""
     uploads = _Uploads(blobs, signer, verify_again)
     small = limits.body_bytes
+    announced = {"workspaceId": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "fileName": "masses.csv"}
+    raw = RequestBody({}, None, media="application/octet-stream")
     return (
-        write_operation(
+        post(
             "cloud_storage.upload_link",
-            "POST",
             f"{COLLECTION}/upload-link",
             FILES_WRITE,
             uploads.offer_link,
             anywhere=True,
             body_bytes=small,
+        ).described(
+            body=RequestBody(NewUpload, announced),
+            success=Success(
+                UploadLinkRecord, ("Location", "Cache"), status=201, links=links(_OF_FILE, get="cloud_storage.get")
+            ),
         ),
         Operation(
             name="cloud_storage.receive",
             method="PUT",
-            path=f"{links.PATH}/{{upload}}",
+            path=f"{LINK_PATH}/{{upload}}",
             scope=None,
             take=uploads.receive,
             body_bytes=limits.file_bytes,
+            body=raw,
+            success=Success(UploadRecord),
+            query=(
+                Parameter("expires", "As in the link.", STRING, required=True),
+                Parameter("signature", "As in the link.", STRING, required=True),
+            ),
         ),
-        write_operation(
+        post(
             "cloud_storage.upload_complete",
-            "POST",
             f"{COLLECTION}/upload-complete/{{file}}",
             FILES_WRITE,
             uploads.complete,
             anywhere=True,
             body_bytes=small,
+        ).described(
+            body=RequestBody(UploadCompletion, {}, required=False), success=Success(FileRecord, ("ETag",), links=_LINKS)
         ),
         Operation(
             name="cloud_storage.upload",
@@ -243,5 +304,14 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks, verify_again: 
             anywhere=True,
             take=uploads.upload,
             body_bytes=limits.file_bytes,
+            body=raw,
+            success=Success(FileRecord, ("ETag", "Location"), status=201, links=_LINKS),
+            query=(
+                OF_WORKSPACE,
+                Parameter("fileName", "Its name.", FileName().schema(limits), required=True),
+                Parameter("contentType", "Its type; by default that of the header.", MediaType().schema(limits)),
+                Parameter("id", "The id of a file that gets another version.", UUID),
+                Parameter("sha256", "The SHA-256 that the bytes must have.", Sha256(description="").schema(limits)),
+            ),
         ),
     )

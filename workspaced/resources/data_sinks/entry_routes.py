@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, store
@@ -20,14 +19,23 @@ from workspaced.storage.port import ReadTransaction, Transaction
 
 
 async def get_entry(call: Call) -> Response:
-    """Get an entry (contract DS4)."""
+    """Get an entry (contract DS4).
+
+    One entry by its key.
+    200: The entry.
+    """
     sink, entry = await call.store.read_brief(lambda reader: _get_by_path(reader, call))
     return versioned_response(call, entry_record(entry, sink.id), entry.version)
 
 
-def create_entry(call: Call) -> Work:
-    """Create an entry (contract DS8)."""
-    new, ignored = read_body(NewDataSinkEntry, call.json(), call.settings.limits)
+def create_entry(call: Call, new: NewDataSinkEntry) -> Work:
+    """Create an entry (contract DS8).
+
+    A new entry; a key that exists in the sink is a conflict. `mass` overwrites instead.
+    201: The entry.
+    409: `duplicate_key`: `existingId` has the key. `id_in_use`: the id is in use. `quota_exceeded`: the workspace or
+        sink holds as many as it may.
+    """
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
@@ -38,27 +46,34 @@ def create_entry(call: Call) -> Work:
         headers = (("Location", location), etag(entry.version))
         return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
-def update_entry(call: Call) -> Work:
-    """Update an entry (contract DS9)."""
-    changes, ignored = read_changes(DataSinkEntryChanges, call.json(), call.settings.limits)
+def update_entry(call: Call, changes: DataSinkEntryChanges) -> Work:
+    """Change an entry (contract DS9).
+
+    Only the given members change; a null value clears it. The key can't change.
+    200: The entry.
+    """
 
     def act(tx: Transaction) -> Response:
         sink, before = _get_by_path(tx, call)
         call.require_match(before.version)
-        entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
+        entry = entry_store.update_entry(tx, sink, before, changes.given(), actor=call.actor, now=call.now)
         record_entry(tx, call, sink, before=before, after=entry)
         return json_response(
             entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry)
         )
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def delete_entry(call: Call) -> Work:
-    """Delete an entry (contract DS10)."""
+    """Delete an entry (contract DS10).
+
+    One entry.
+    200: It is deleted.
+    """
 
     def act(tx: Transaction) -> Response:
         sink, entry = _get_by_path(tx, call)

@@ -5,26 +5,29 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from workspaced.core.members import read_changes
+from workspaced.core.json_schema import TIMESTAMP
 from workspaced.core.problems import Invalid, NotFoundProblem
 from workspaced.core.timestamps import stamp
+from workspaced.http.description import Parameter, RequestBody, Success, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Cursor, Page, read_page
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, history_store, store
 from workspaced.resources.data_sinks.history_records import (
     DataSinkComparisonRecord,
+    DataSinkHistoryRecord,
     EntryChangeRecord,
     change_records,
     difference_record,
     history_record,
     state_record,
 )
-from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges, compared_changes, read_moments
+from workspaced.resources.data_sinks.history_rules import DataSinkHistoryChanges, read_moments
 from workspaced.resources.data_sinks.history_store import ChangePosition, StoredDifference, origin_of
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.sink_routes import read_sink_name
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import get, patch
 from workspaced.resources.read_responses import versioned_response
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import DATA_SINKS_READ, DATA_SINKS_WRITE
@@ -37,14 +40,22 @@ _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 async def get_history(call: Call) -> Response:
-    """Get what is kept of the history of a sink."""
+    """Get what is kept.
+
+    How much of the history of a sink is kept, and from when on it is known.
+    200: The settings.
+    """
     sink = await call.store.read_brief(lambda reader: store.get_sink(reader, call.workspace_id, read_sink_name(call)))
     return versioned_response(call, history_record(sink, call.settings.history), sink.version)
 
 
-def update_history(call: Call) -> Work:
-    """Set how much of the history of a sink is kept."""
-    changes, ignored = read_changes(DataSinkHistoryChanges, call.json(), call.settings.limits)
+def update_history(call: Call, wanted: DataSinkHistoryChanges) -> Work:
+    """Change what is kept.
+
+    Only the given members change; null: as the service does. With 0 changes the history ends, and is dropped.
+    200: The settings.
+    """
+    changes = wanted.given()
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
@@ -67,11 +78,16 @@ def update_history(call: Call) -> Work:
             sink = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
         return json_response(history_record(sink, call.settings.history), headers=(etag(sink.version),))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def list_changes(call: Call) -> Response:
-    """List the changes of an entry, the newest first, also of a deleted one; 100 if the query has no ``take``."""
+    """List the changes of an entry.
+
+    The kept changes of an entry, the newest first, also of a deleted one.
+    200: The changes.
+    404: `entry_not_found`: no entry has the key, and no change of it is kept.
+    """
     page, take, newest = _page(call)
     key = call.names["key"]
 
@@ -101,7 +117,12 @@ async def list_changes(call: Call) -> Response:
 
 
 async def compare(call: Call) -> Response:
-    """Compare the entries of a sink at two instants."""
+    """Compare two moments.
+
+    Keys with another value at the second instant, in the order of their first change after the earlier one. A page
+    examines at most $compared_changes changes: it may have fewer than `take` keys, or none, and still a Link rel=next.
+    200: The differences.
+    """
     moments = read_moments(call.query, now=call.now)
     page, take, behind = _page(call)
 
@@ -119,7 +140,7 @@ async def compare(call: Call) -> Response:
         if not comparison.is_known:
             return comparison, ""
         found = history_store.differences(
-            reader, sink, moments, behind=behind, take=take, most=compared_changes(call.settings.limits)
+            reader, sink, moments, behind=behind, take=take, most=call.settings.limits.compared_changes
         )
         comparison.differences = [difference_record(StoredDifference._make(row), moments) for row in found.rows]
         if behind is None:
@@ -135,13 +156,28 @@ async def compare(call: Call) -> Response:
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """Return the rows of the table of operations."""
+    pages = tuple(one for one in paging(limits, (), take="100", cursors=True) if one.name in {"take", "cursor"})
+    settings = Success(DataSinkHistoryRecord)
     return (
-        read_operation("data_sink_history.get", _ONE, DATA_SINKS_READ, get_history),
-        write_operation(
-            "data_sink_history.update", "PATCH", _ONE, DATA_SINKS_WRITE, update_history, body_bytes=limits.body_bytes
+        get("data_sink_history.get", _ONE, DATA_SINKS_READ, get_history).described(success=settings, etag=True),
+        patch(
+            "data_sink_history.update", _ONE, DATA_SINKS_WRITE, update_history, body_bytes=limits.body_bytes
+        ).described(
+            body=RequestBody(DataSinkHistoryChanges, {"changes": 100, "days": 90}),
+            success=Success(DataSinkHistoryRecord, ("ETag",)),
+            etag=True,
         ),
-        read_operation("data_sink_history.compare", f"{_ONE}/comparison", DATA_SINKS_READ, compare),
-        read_operation("data_sink_history.list_changes", f"{_ONE}/entry/{{key}}", DATA_SINKS_READ, list_changes),
+        get("data_sink_history.compare", f"{_ONE}/comparison", DATA_SINKS_READ, compare).described(
+            success=Success(DataSinkComparisonRecord, ("Links",)),
+            query=(
+                Parameter("from", "The earlier instant.", TIMESTAMP, required=True),
+                Parameter("to", "The later instant; now by default.", TIMESTAMP),
+                *pages,
+            ),
+        ),
+        get("data_sink_history.list_changes", f"{_ONE}/entry/{{key}}", DATA_SINKS_READ, list_changes).described(
+            success=listed(EntryChangeRecord, counted=False), query=pages
+        ),
     )
 
 

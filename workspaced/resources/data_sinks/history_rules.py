@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
-from workspaced.core.members import Whole
+from workspaced.core.members import Body, Whole
 from workspaced.core.problems import Invalid
 from workspaced.core.timestamps import microseconds
 from workspaced.resources.data_sinks.history_store import Moments
 from workspaced.settings.history import MOST_CHANGES, MOST_DAYS
-from workspaced.settings.model import Limits
-
-_COMPARED = 20_000
-"""The most changes that a page of a comparison examines: each takes about four times as long as an entry of a search."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSinkHistoryChanges:
+class DataSinkHistoryChanges(Body):
     """An update body of the settings of a history; null: as the service does."""
+
+    is_update = True
 
     changes: Annotated[
         int | None, Whole(highest=MOST_CHANGES, description="How many changes of each entry are kept; 0: no history.")
     ] = None
     days: Annotated[int | None, Whole(highest=MOST_DAYS, description="For how many days a change is kept.")] = None
-
-
-def compared_changes(limits: Limits) -> int:
-    """Return the most changes that a page of a comparison examines."""
-    return min(limits.walked_rows, _COMPARED)
 
 
 def read_moments(query: Mapping[str, str], *, now: int) -> Moments:

@@ -18,9 +18,8 @@ from unicodedata import is_normalized
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from workspaced.core.fields import Fields
 from workspaced.core.json_body import MALFORMED, decode, without_bom
-from workspaced.core.members import Flag, Slot, read_members
+from workspaced.core.members import read_body
 from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
@@ -97,9 +96,8 @@ def _read_single(value: dict[str, object], limits: Limits, key: str | None) -> S
         named = value.setdefault("key", key)
         if not isinstance(named, str) or normalised(named) != key:
             raise Invalid.at("/key", "key_mismatch", "The body's key is not the one in the path.")
-    fields = Fields(value)
-    change = _change(fields, limits)
-    return Single(change=change, ignored=fields.finish())
+    change, ignored = _read_item(value, limits)
+    return Single(change=change, ignored=ignored)
 
 
 def _read_single_fast(text: bytes, limits: Limits) -> Single | None:
@@ -198,10 +196,9 @@ def _read_bulk(value: object, limits: Limits) -> Bulk:
     changes: list[Change | None] = []
     faults: dict[int, Sequence[FieldError]] = {}
     for index, item in enumerate(items):
-        fields = Fields(item, pointer=f"/{pointer}{index}")
-        change = _change(fields, limits)
         try:
-            ignored |= dict.fromkeys(fields.finish())
+            change, unknown = _read_item(item, limits, pointer=f"/{pointer}{index}")
+            ignored |= dict.fromkeys(unknown)
             changes.append(change)
         except Invalid as invalid:
             faults[index] = invalid.mistakes
@@ -209,9 +206,8 @@ def _read_bulk(value: object, limits: Limits) -> Bulk:
     return Bulk(changes=changes, enveloped=enveloped, faults=faults, ignored=tuple(sorted(ignored)))
 
 
-def _change(fields: Fields, limits: Limits) -> Change:
-    delete = fields.raw("delete")
-    remove = False if delete is UNSET or delete is None else Flag().read(Slot(fields, "delete", limits), delete) is True
-    item = read_members(MassRemoval if remove else MassSetting, fields, limits)
-    value = None if remove else item.value
-    return Change(item.key, value, item.data_type, item.id, item.observed_at, remove)
+def _read_item(item: object, limits: Limits, *, pointer: str = "") -> tuple[Change, tuple[str, ...]]:
+    remove = isinstance(item, dict) and item.get("delete") is True
+    read, ignored = read_body(MassRemoval if remove else MassSetting, item, limits, pointer=pointer)
+    value = None if remove else read.value
+    return Change(read.key, value, read.data_type, read.id, read.observed_at, remove), ignored

@@ -23,7 +23,15 @@ from workspaced.storage.port import Transaction
 
 
 def update_mass(call: Call) -> Work:
-    """Set one entry or many (contract DS11)."""
+    """Set entries (contract DS11).
+
+    Sets the value of one entry or of many; unknown keys become entries. A bulk is written whole or not at all, unless
+    `partial=true`. It has at most $bulk_items items and $bulk_body_bytes bytes. A bulk item may be `{"key": …,
+    "delete": true}`. A value that was observed before the stored one is ignored.
+    200: The entry; or the entries in the order of the items; or counts, or results.
+    404: `entry_not_found`: the sink has no such entry.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
+    """
     may_create = call.flag("create", default=call.settings.mass_creates)
     partial = call.flag("partial", default=False)
     dry_run = call.flag("dryRun", default=False)
@@ -40,6 +48,16 @@ def update_mass(call: Call) -> Work:
             return _partial(call, bulk, may_create=may_create)
         case bulk:
             return _atomic(call, bulk, may_create=may_create)
+
+
+def update_mass_by_key(call: Call) -> Work:
+    """Set an entry (contract DS11).
+
+    Sets the value of the entry that the path names; an unknown key becomes an entry.
+    200: The entry.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
+    """
+    return update_mass(call)
 
 
 def _require_permissions(call: Call, body: Single | Bulk, *, dry_run: bool) -> None:

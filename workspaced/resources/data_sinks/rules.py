@@ -1,28 +1,27 @@
-"""The members of the request bodies of sinks and entries (contract S1, S3, S7, S9, S10, S14).
-
-They validate the bodies and generate their JSON Schemas.
-"""
+"""The request bodies of sinks and entries, and their members (contract S1, S3, S7, S9, S10, S14)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import UNSET
+from pydantic import ValidatorFunctionWrapHandler
 
 from workspaced.core.json_body import MALFORMED, decode, encode
 from workspaced.core.json_schema import STRING, TIMESTAMP, TRIMMED, Schema, array, described, ref, string
 from workspaced.core.members import (
+    Body,
+    Flag,
     Identifier,
+    Info,
     JsonObject,
     Label,
     Member,
-    Slot,
+    Nested,
     Text,
     body_schema,
-    read_given,
-    read_members,
+    rejected,
 )
 from workspaced.core.problems import Invalid
 from workspaced.core.text import byte_length, has_controls, normalised
@@ -57,17 +56,18 @@ def is_data_type(text: str, limits: Limits) -> bool:
 class Key(Member):
     """The key of an entry, in NFC."""
 
-    def reject_null(self, slot: Slot, *, required: bool) -> None:
-        """Note that the key is missing."""
-        del required
-        slot.reject("required", "must be a string")
+    def absent(self, *, null: bool) -> tuple[str, str]:
+        """Return the mistake that the key is missing."""
+        del null
+        return "required", "must be a string"
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, info: Info) -> Any:
         if not isinstance(value, str):
-            return slot.reject("wrong_type", "must be a string")
+            raise rejected("wrong_type", "must be a string")
         key = normalised(value)
-        fault = key_fault(key, slot.limits)
-        return slot.reject("bad_key", fault) if fault else key
+        if fault := key_fault(key, info.context.limits):
+            raise rejected("bad_key", fault)
+        return key
 
     def _form(self, limits: Any) -> Schema:
         about = f"Unique in its sink, at most {limits.key_bytes} bytes in UTF-8, neither `.` nor `..`."
@@ -78,11 +78,12 @@ class Key(Member):
 class Value(Member):
     """The value of an entry, stored byte for byte as it was sent."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, info: Info) -> Any:
         if not isinstance(value, str):
-            return slot.reject("wrong_type", "must be a string")
-        most = slot.limits.value_bytes
-        return slot.reject("too_long", f"may have {most} bytes at the most") if byte_length(value) > most else value
+            raise rejected("wrong_type", "must be a string")
+        if byte_length(value) > info.context.limits.value_bytes:
+            raise rejected("too_long", f"may have {info.context.limits.value_bytes} bytes at the most")
+        return value
 
     def _form(self, limits: Any) -> Schema:
         about = f"Stored as it is sent; at most {limits.value_bytes} bytes in UTF-8."
@@ -92,13 +93,13 @@ class Value(Member):
 class DataType(Member):
     """The data type of an entry."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, info: Info) -> Any:
         if not isinstance(value, str):
-            return slot.reject("wrong_type", "must be a string")
-        if is_data_type(value, slot.limits):
+            raise rejected("wrong_type", "must be a string")
+        if is_data_type(value, info.context.limits):
             return value
-        must = f"must be a letter and up to {slot.limits.data_type_length - 1} of A-Z a-z 0-9 _ . -"
-        return slot.reject("bad_data_type", must)
+        must = f"must be a letter and up to {info.context.limits.data_type_length - 1} of A-Z a-z 0-9 _ . -"
+        raise rejected("bad_data_type", must)
 
     def _form(self, limits: Any) -> Schema:
         return string(shortest=1, longest=limits.data_type_length, pattern=f"^{_DATA_TYPE.pattern}$")
@@ -109,11 +110,11 @@ class ObservedAt(Member):
 
     form = TIMESTAMP
 
-    def _check(self, slot: Slot, value: Any) -> Any:
+    def _check(self, value: Any, _info: Info) -> Any:
         try:
             return microseconds(value)
         except (TypeError, ValueError, OverflowError):
-            return slot.reject("bad_timestamp", "must be an RFC 3339 date-time with an offset")
+            raise rejected("bad_timestamp", "must be an RFC 3339 date-time with an offset") from None
 
 
 _Key: TypeAlias = Annotated[str, Key()]
@@ -123,8 +124,7 @@ _DataType: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDataSinkEntry:
+class NewDataSinkEntry(Body):
     """A create body of an entry."""
 
     data_type: _DataType
@@ -137,18 +137,19 @@ class NewDataSinkEntry:
         return Change(self.key, self.value, self.data_type, self.id, None, remove=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSinkEntryChanges:
+class DataSinkEntryChanges(Body):
     """An update body of an entry."""
+
+    is_update = True
 
     data_type: _DataType
     value: _Value = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MassRemoval:
+class MassRemoval(Body):
     """An item of a mass update that removes an entry."""
 
+    delete: Annotated[bool, Flag()] = False
     value: _Value = None
     data_type: Annotated[
         str | None, DataType(description="If absent: scalar for a new entry, else the data type does not change.")
@@ -161,7 +162,6 @@ class MassRemoval:
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MassSetting(MassRemoval):
     """An item of a mass update that sets a value."""
 
@@ -178,8 +178,7 @@ class IconText(Text):
 _IconText: TypeAlias = Annotated[str | None, IconText(longest="icon_bytes")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkIcon:
+class SinkIcon(Body):
     """The members of an icon."""
 
     source: _IconText = None
@@ -188,23 +187,24 @@ class SinkIcon:
     metadata: Annotated[dict[str, Any] | None, JsonObject()] = None
 
 
-class IconMember(Member):
+class IconMember(Nested):
     """An icon, as compact JSON; sent as an object, or as a string with JSON (contract S3)."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        if isinstance(value, str):
-            try:
-                value = decode(value.encode())
-            except (Invalid, *MALFORMED):
-                return slot.reject("wrong_type", "must be an icon object, or a string with an icon object as JSON")
-        child = slot.fields.child(slot.name, value)
-        if not isinstance(value, dict):
-            return UNSET
-        icon = read_given(SinkIcon, child, slot.limits)
-        child.close()
-        text = encode({name: part for name, part in icon.items() if part is not None and part is not UNSET}).decode()
-        if byte_length(text) > slot.limits.icon_bytes:
-            slot.reject("too_long", f"may have {slot.limits.icon_bytes} bytes as JSON at the most")
+    def parsed(self, value: Any) -> Any:
+        """Return the object in a string."""
+        try:
+            return decode(value.encode()) if isinstance(value, str) else value
+        except (Invalid, *MALFORMED):
+            return value
+
+    def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
+        parsed = self.parsed(value)
+        if isinstance(parsed, str):
+            raise rejected("wrong_type", "must be an icon object, or a string with an icon object as JSON")
+        icon = {name: part for name, part in check(parsed).given().items() if part is not None}
+        text = encode(icon).decode()
+        if byte_length(text) > info.context.limits.icon_bytes:
+            raise rejected("too_long", f"may have {info.context.limits.icon_bytes} bytes as JSON at the most")
         return text
 
     def _form(self, limits: Any) -> Schema:
@@ -212,77 +212,45 @@ class IconMember(Member):
         return described(body_schema(SinkIcon, limits), about)
 
 
-class Entries(Member):
+class Entries(Nested):
     """A list of new entries with different keys."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        most = slot.limits.new_sink_entries
+    def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
+        most = info.context.limits.new_sink_entries
         if not isinstance(value, list):
-            return slot.reject("wrong_type", "must be a list of entries")
+            raise rejected("wrong_type", "must be a list of entries")
         if len(value) > most:
-            return slot.reject("too_many_items", f"may have {most} items at the most")
-        entries: list[NewDataSinkEntry] = []
+            raise rejected("too_many_items", f"may have {most} items at the most")
+        repeated = rejected("duplicate_key", "is the key of an earlier entry of this request")
         keys: set[str] = set()
-        for index, item in enumerate(value):
-            child = slot.fields.child(f"{slot.name}/{index}", item)
-            entry = read_members(NewDataSinkEntry, child, slot.limits)
-            if entry.key in keys:
-                child.mistake("key", "duplicate_key", "is the key of an earlier entry of this request")
-            elif entry.key:
-                keys.add(entry.key)
-            child.close()
-            entries.append(entry)
-        return tuple(entries)
+        items = []
+        for item in value:
+            key = item.get("key") if isinstance(item, dict) else None
+            key = normalised(key) if isinstance(key, str) else ""
+            is_repeated = key in keys and not key_fault(key, info.context.limits)
+            items.append({**item, "key": repeated} if is_repeated else item)
+            keys.add(key)
+        return check(items)
 
     def _form(self, limits: Any) -> Schema:
         return array(ref("NewDataSinkEntry"), most=limits.new_sink_entries)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSinkChanges:
+class DataSinkChanges(Body):
     """An update body of a sink; create bodies have the same members. ``icon`` is JSON."""
+
+    is_update = True
 
     label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
     description: Annotated[str | None, Text(longest="description_length")] = None
     tags: Annotated[str | None, Text(longest="tags_length", description="Separated by commas.")] = None
-    icon: Annotated[str | None, IconMember()] = None
+    icon: Annotated[str | None, IconMember(body=SinkIcon)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewDataSink(DataSinkChanges):
     """A create body of a sink."""
 
+    is_update = False
+
     id: Annotated[str | None, Identifier()] = None
-    entries: Annotated[tuple[NewDataSinkEntry, ...], Entries()] = ()
-
-
-def request_schemas(limits: Limits) -> dict[str, Schema]:
-    """Return the schemas of bodies, with the rules of mass updates that types can't express."""
-    setting = body_schema(MassSetting, limits)
-    setting["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
-    removal = body_schema(MassRemoval, limits)
-    removal["properties"]["delete"] = {"const": True}
-    removal["required"].append("delete")
-    keyed = {name: schema for name, schema in setting["properties"].items() if name != "key"}
-    bulk = array(ref("MassItem"), least=1, most=limits.bulk_items)
-    return {
-        "NewDataSink": body_schema(NewDataSink, limits),
-        "DataSinkChanges": body_schema(DataSinkChanges, limits, changes=True),
-        "NewDataSinkEntry": body_schema(NewDataSinkEntry, limits),
-        "DataSinkEntryChanges": body_schema(DataSinkEntryChanges, limits, changes=True),
-        "MassItem": {"anyOf": [setting, removal]},
-        "MassSingle": {**setting, "not": {"required": ["entries"]}},
-        "MassBulk": {
-            "type": "object",
-            "properties": {"entries": bulk},
-            "required": ["entries"],
-            "not": {"required": ["key"]},
-        },
-        "Mass": {"anyOf": [ref("MassSingle"), bulk, ref("MassBulk")]},
-        "KeyedValue": {
-            "type": "object",
-            "properties": keyed,
-            "required": ["value"],
-            "not": {"anyOf": [{"required": ["entries"]}, {"required": ["key"]}]},
-        },
-    }
+    entries: Annotated[Sequence[NewDataSinkEntry], Entries(body=NewDataSinkEntry, is_list=True)] = ()

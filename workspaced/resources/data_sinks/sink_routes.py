@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ingestd.wire import names
-from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.pagination import Page
 from workspaced.http.responses import NO_CONTENT, Headers, Response, etag
@@ -40,7 +39,14 @@ SORTABLE: Final = {
 
 
 async def get_sink(call: Call) -> Response:
-    """Get a sink with all its entries, or with those that the query selects (contract DS1)."""
+    """Get a data sink (contract DS1).
+
+    The sink with all its entries in the order of their creation, those of one request by key. The query selects the
+    entries of a search, another order, a page, or CSV. A page of a search examines at most $walked_rows entries: it may
+    have fewer than `take`, or none, and still a Link rel=next. For a sink with more entries than that, a search is not
+    counted, and sortedBy=updatedAt is rejected.
+    200: The sink.
+    """
     listing = read_listing(call.query, call.settings.limits)
 
     def contents(reader: ReadTransaction) -> Contents:
@@ -68,7 +74,11 @@ async def get_sink(call: Call) -> Response:
 
 
 async def list_whole_sinks(call: Call) -> Response:
-    """List sinks with their entries (contract DS2)."""
+    """List data sinks with their entries (contract DS2).
+
+    Every sink of the workspace, by serial, with all its entries.
+    200: The sinks.
+    """
     page = read_list_page(call, SORTABLE)
 
     def contents(reader: ReadTransaction) -> Contents:
@@ -83,7 +93,11 @@ async def list_whole_sinks(call: Call) -> Response:
 
 
 async def list_sinks(call: Call) -> Response:
-    """List sinks without their entries (contract DS3)."""
+    """List data sinks (contract DS3).
+
+    Every sink of the workspace, by serial, without its entries.
+    200: The sinks.
+    """
     page = read_list_page(call, SORTABLE)
 
     def find(reader: ReadTransaction) -> tuple[int, list[DataSinkOnlyRecord]]:
@@ -93,9 +107,13 @@ async def list_sinks(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def create_sink(call: Call) -> Work:
-    """Create a sink (contract DS5)."""
-    new, ignored = read_body(NewDataSink, call.json(), call.settings.limits)
+def create_sink(call: Call, new: NewDataSink) -> Work:
+    """Create a data sink (contract DS5).
+
+    A sink, with entries if they are given; all of it or nothing.
+    201: The sink with its entries, in the order of the request.
+    409: `id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may.
+    """
     sink_id = new.id or str(uuid.uuid4())
 
     def act(tx: Transaction) -> Response:
@@ -115,26 +133,33 @@ def create_sink(call: Call) -> Work:
         headers = (("Content-Type", names.JSON), location, etag(sink.version))
         return Response(status=201, headers=headers, body=body)
 
-    return Work(act=act, weight=1 + len(new.entries), ignored=ignored)
+    return Work(act=act, weight=1 + len(new.entries))
 
 
-def update_sink(call: Call) -> Work:
-    """Update a sink (contract DS6)."""
-    changes, ignored = read_changes(DataSinkChanges, call.json(), call.settings.limits)
+def update_sink(call: Call, changes: DataSinkChanges) -> Work:
+    """Change a data sink (contract DS6).
+
+    Only the given members change; null clears one. Entries do not change.
+    200: Done.
+    """
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))
         call.require_match(sink.version)
-        store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
+        store.update_sink(tx, sink, changes.given(), actor=call.actor, now=call.now)
         after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
         record_sink(tx, call, before=sink, after=after)
         return NO_CONTENT
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def delete_sink(call: Call) -> Work:
-    """Delete a sink (contract DS7)."""
+    """Delete a data sink (contract DS7).
+
+    The sink and all its entries.
+    200: It is deleted.
+    """
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, read_sink_name(call))

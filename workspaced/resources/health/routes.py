@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from workspaced.core.json_schema import choice, response
+from workspaced.http.description import Success
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.operation_rows import read_operation
+from workspaced.resources.operation_rows import get
 
 
 def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
@@ -16,13 +18,25 @@ def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation,
     """
 
     async def healthy(_call: Call) -> Response:
+        """Is the process up.
+
+        Does not use the database.
+        200: It is.
+        """
         return json_response({"status": "ok"})
 
     async def ready(_call: Call) -> Response:
+        """Can the service serve.
+
+        Reads and writes the database.
+        200: It is.
+        503: `stopping`, `schema_behind`, or the database can't be reached.
+        """
         await require_ready()
         return json_response({"status": "ok"})
 
+    success = Success(response({"status": choice("ok")}))
     return (
-        read_operation("health.live", "/healthz", None, healthy),
-        read_operation("health.ready", "/readyz", None, ready),
+        get("health.live", "/healthz", None, healthy).described(success=success),
+        get("health.ready", "/readyz", None, ready).described(success=success),
     )

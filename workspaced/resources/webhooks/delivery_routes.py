@@ -7,14 +7,17 @@ from typing import Final, get_args
 import msgspec
 from msgspec import UNSET
 
+from workspaced.core.json_schema import choice
 from workspaced.core.problems import ConflictProblem, Invalid, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.events.outbox import emit_to
 from workspaced.events.payload import DomainEvent
+from workspaced.http.description import Parameter, Success, links, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import get, post
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.delivery_store import DeliveryPage, StoredDelivery
 from workspaced.resources.webhooks.records import (
@@ -28,6 +31,7 @@ from workspaced.resources.webhooks.routes import ONE, find_webhook
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security.permissions import WEBHOOKS_READ, WEBHOOKS_WRITE
 from workspaced.security.secret_box import SecretBox
+from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
 
 _STATUSES: Final = get_args(Status)
@@ -42,7 +46,13 @@ class _DeliveryOperations:
         self._secret_box = secret_box
 
     async def list_deliveries(self, call: Call) -> Response:
-        """List deliveries, the newest first; 100 if the query has no ``take``."""
+        """List deliveries.
+
+        The deliveries that were or will be sent to a webhook, the newest first. Large changes appear a moment later. A
+        page examines at most $walked_rows records: with a filter it may have fewer than `take`, or none, and still a
+        Link rel=next. The first page has X-Total-Count if there are no more records than that.
+        200: The deliveries.
+        """
         limits = call.settings.limits
         query = {"take": _DEFAULT_TAKE, **call.query}
         page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)
@@ -72,7 +82,11 @@ class _DeliveryOperations:
         return json_response([delivery_record(DeliveryRecord, one) for one in found.deliveries], headers=headers)
 
     async def get_delivery(self, call: Call) -> Response:
-        """Get a delivery with its attempts; only the owner sees the event and the responses (contract H13)."""
+        """Get a delivery (contract H13).
+
+        One delivery with its attempts.
+        200: The delivery.
+        """
 
         def find(reader: ReadTransaction) -> DeliveryWithAttemptsRecord:
             webhook, delivery = self._get_by_path(reader, call)
@@ -84,7 +98,12 @@ class _DeliveryOperations:
         return json_response(await call.store.read(find))
 
     def redeliver(self, call: Call) -> Work:
-        """Queue a delivery again, under the same webhook-id."""
+        """Deliver again.
+
+        Queues the same event again, under the same webhook-id.
+        202: The delivery, which is attempted soon.
+        409: `webhook_disabled`: enable it first.
+        """
 
         def act(tx: Transaction) -> Response:
             webhook, delivery = self._get_by_path(tx, call)
@@ -95,7 +114,12 @@ class _DeliveryOperations:
         return Work(act=act)
 
     def test_webhook(self, call: Call) -> Work:
-        """Queue an event of the type webhook.test, even if the webhook does not subscribe to it."""
+        """Test a webhook.
+
+        Queues an event of the type webhook.test, whatever the subscription.
+        202: The delivery, which is attempted soon.
+        409: `webhook_disabled`: enable it first.
+        """
 
         def act(tx: Transaction) -> Response:
             webhook = find_webhook(tx, self._secret_box, call)
@@ -135,15 +159,25 @@ def _require_enabled(webhook: StoredWebhook) -> None:
         )
 
 
-def operations(secret_box: SecretBox) -> tuple[Operation, ...]:
+def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
     """Return the rows; they need the same scopes as reading and writing the webhook."""
     handlers = _DeliveryOperations(secret_box)
     one = f"{_ALL}/{{delivery}}"
+    status = Parameter("status", "Only deliveries in this state.", choice(*_STATUSES))
+    following = links({"id": "$request.path.id", "deliveryId": "$response.body#/id"}, get="webhooks.get_delivery")
+    queued = Success(DeliveryRecord, ("Location",), status=202, links=following)
     return (
-        read_operation("webhooks.list_deliveries", _ALL, WEBHOOKS_READ, handlers.list_deliveries, anywhere=True),
-        read_operation("webhooks.get_delivery", one, WEBHOOKS_READ, handlers.get_delivery, anywhere=True),
-        write_operation(
-            "webhooks.redeliver", "POST", f"{one}/redeliver", WEBHOOKS_WRITE, handlers.redeliver, anywhere=True
+        get("webhooks.list_deliveries", _ALL, WEBHOOKS_READ, handlers.list_deliveries, anywhere=True).described(
+            success=listed(DeliveryRecord, counted=False),
+            query=(status, *paging(limits, (), take="100", most_skipped=limits.walked_rows, cursors=True)),
         ),
-        write_operation("webhooks.test", "POST", f"{ONE}/test", WEBHOOKS_WRITE, handlers.test_webhook, anywhere=True),
+        get("webhooks.get_delivery", one, WEBHOOKS_READ, handlers.get_delivery, anywhere=True).described(
+            success=Success(DeliveryWithAttemptsRecord)
+        ),
+        post("webhooks.redeliver", f"{one}/redeliver", WEBHOOKS_WRITE, handlers.redeliver, anywhere=True).described(
+            success=queued
+        ),
+        post("webhooks.test", f"{ONE}/test", WEBHOOKS_WRITE, handlers.test_webhook, anywhere=True).described(
+            success=queued
+        ),
     )

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 import uuid
 from typing import Final
 
-from workspaced.core.json_body import decode
-from workspaced.core.members import read_body
+from workspaced.core.json_schema import STRING
 from workspaced.core.text import as_uuid, normalised
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
+from workspaced.http.description import Parameter, RequestBody, Success, links, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Headers, Response, etag, json_response
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_headers, versioned_response
 from workspaced.resources.webhooks import store
 from workspaced.resources.webhooks.records import EventTypeRecord, WebhookRecord, webhook_record
-from workspaced.resources.webhooks.rules import default_label, merged_oauth, read_new_webhook, read_webhook_changes
-from workspaced.resources.webhooks.values import DEFAULT_GRACE, SecretRotation, StoredWebhook
+from workspaced.resources.webhooks.rules import default_label, merged_oauth, require_safe, with_defaults
+from workspaced.resources.webhooks.values import (
+    DEFAULT_GRACE,
+    NewWebhook,
+    SecretRotation,
+    StoredWebhook,
+    WebhookChanges,
+)
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import ADMIN, WEBHOOKS_READ, WEBHOOKS_WRITE
 from workspaced.security.secret_box import SecretBox
@@ -52,7 +58,11 @@ class _WebhookOperations:
         self._secret_box = secret_box
 
     async def list_webhooks(self, call: Call) -> Response:
-        """List webhooks (contract WH1): those of the caller; for an administrator, all."""
+        """List webhooks (contract WH1).
+
+        The caller's webhooks, the newest first. An administrator of the service gets all webhooks.
+        200: The webhooks.
+        """
         query = {**_DEFAULTS, **{name: text for name, text in call.query.items() if text or name == "search"}}
         page = read_page(query, longest=call.settings.limits.page_length, sortable=SORTABLE)
         text = normalised(call.query.get("search", "")).casefold()
@@ -69,10 +79,16 @@ class _WebhookOperations:
         records.sort(key=lambda record: (getattr(record, attribute), record.id), reverse=page.descending)
         return json_response(page.of(records), headers=(*list_headers(call, page, len(records)), *_NO_STORE))
 
-    def create_webhook(self, call: Call) -> Work:
-        """Create a webhook (contract WH2)."""
+    def create_webhook(self, call: Call, given: NewWebhook) -> Work:
+        """Create a webhook (contract WH2).
+
+        A receiver; only its URL is required. `Location` has its path.
+        201: It is created.
+        409: `id_in_use`: the id is in use. `quota_exceeded`: the owner has as many as one may have.
+        422: `unsafe_url`: deliveries may not be sent to the address of a URL.
+        """
         limits = call.settings.limits
-        new, ignored = read_new_webhook(call.json(), limits, call.settings.egress)
+        new = with_defaults(given, call.settings.egress)
         webhook_id = new.id or str(uuid.uuid4())
 
         def act(tx: Transaction) -> Response:
@@ -82,15 +98,23 @@ class _WebhookOperations:
             call.note(tx, AuditAction(action="webhook.created", resource_id=webhook_id))
             return Response(status=201, headers=(("Location", f"{ALL}/{webhook_id}"), etag(1)))
 
-        return Work(act=act, ignored=ignored)
+        return Work(act=act)
 
     async def get_webhook(self, call: Call) -> Response:
-        """Get a webhook (contract WH3)."""
+        """Get a webhook (contract WH3).
+
+        One webhook.
+        200: The webhook.
+        """
         webhook = await call.store.read(lambda reader: self._get_by_path(reader, call))
         return versioned_response(call, _visible_record(webhook, call), webhook.version, *_NO_STORE)
 
     def delete_webhook(self, call: Call) -> Work:
-        """Delete a webhook and its queued deliveries (contract WH4)."""
+        """Delete a webhook (contract WH4).
+
+        Deletes the webhook. Deliveries that wait are not sent.
+        200: The webhook before it was deleted.
+        """
 
         def act(tx: Transaction) -> Response:
             webhook = self._get_by_path(tx, call)
@@ -101,10 +125,16 @@ class _WebhookOperations:
 
         return Work(act=act)
 
-    def update_webhook(self, call: Call) -> Work:
-        """Update a webhook (contract WH5)."""
+    def update_webhook(self, call: Call, wanted: WebhookChanges) -> Work:
+        """Change a webhook (contract WH5).
+
+        Only the given members change; a list is replaced as a whole.
+        200: The webhook.
+        422: `unsafe_url`: deliveries may not be sent to the address of a URL.
+        """
         egress = call.settings.egress
-        changes, ignored = read_webhook_changes(call.json(), call.settings.limits, egress)
+        changes = wanted.given()
+        require_safe(changes.get("url"), changes.get("oauth"), egress)
         secret = changes.pop("secret", None)
 
         def act(tx: Transaction) -> Response:
@@ -115,7 +145,7 @@ class _WebhookOperations:
                 given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
             if given.get("label") == "":
                 given["label"] = default_label(given.get("url", webhook.definition.url), egress)
-            definition = dataclasses.replace(webhook.definition, **given)
+            definition = webhook.definition.model_copy(update=given)
             if definition != webhook.definition:
                 store.update_webhook(tx, self._secret_box, webhook, definition, actor=call.actor, now=call.now)
                 action = AuditAction(action="webhook.updated", resource_id=webhook.id, changed=tuple(sorted(given)))
@@ -124,18 +154,20 @@ class _WebhookOperations:
                 self._rotate(tx, call, webhook, secret=secret, grace_seconds=DEFAULT_GRACE)
             return _current_response(call, self._get_by_path(tx, call))
 
-        return Work(act=act, ignored=ignored, secret_box=self._secret_box)
+        return Work(act=act, secret_box=self._secret_box)
 
-    def rotate_secret(self, call: Call) -> Work:
-        """Rotate the secret of a webhook (contract WH6)."""
-        body = decode(call.body) if call.body.strip() else {}
-        rotation, ignored = read_body(SecretRotation, body, call.settings.limits)
+    def rotate_secret(self, call: Call, rotation: SecretRotation) -> Work:
+        """Rotate a webhook's secret (contract WH6).
+
+        A new secret. The old ones still sign for 24 hours, or as long as the body says.
+        200: The webhook.
+        """
 
         def act(tx: Transaction) -> Response:
             self._rotate(tx, call, self._get_by_path(tx, call), secret=None, grace_seconds=rotation.seconds)
             return _current_response(call, self._get_by_path(tx, call))
 
-        return Work(act=act, ignored=ignored, secret_box=self._secret_box)
+        return Work(act=act, secret_box=self._secret_box)
 
     def _get_by_path(self, reader: ReadTransaction, call: Call) -> StoredWebhook:
         return find_webhook(reader, self._secret_box, call)
@@ -150,7 +182,11 @@ class _WebhookOperations:
 
 
 async def list_event_types(_call: Call) -> Response:
-    """List the event types, with the schemas of their bodies (contract H6)."""
+    """List event types (contract H6).
+
+    Every event type, with the JSON Schema of the body that is sent.
+    200: The types.
+    """
     return json_response(
         [
             EventTypeRecord(type=kind.name, description=kind.description, schema=schema_of(kind))
@@ -180,26 +216,40 @@ def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
 
     The paths have no workspace, so a scope on any workspace suffices; the owner decides (contract H2).
     """
-    size = limits.body_bytes
     handlers = _WebhookOperations(secret_box)
+    write = {"anywhere": True, "body_bytes": limits.body_bytes}
+    shown = Success(WebhookRecord, ("ETag", "Cache"))
+    search = Parameter("search", "A part of the label or of the URL, in any case.", STRING)
+    following = links(
+        {"id": "$request.body#/id"},
+        get="webhooks.get",
+        update="webhooks.update",
+        delete="webhooks.delete",
+        rotateSecret="webhooks.rotate_secret",
+        test="webhooks.test",
+        listDeliveries="webhooks.list_deliveries",
+    )
     return (
-        read_operation("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True),
-        write_operation(
-            "webhooks.create", "POST", ALL, WEBHOOKS_WRITE, handlers.create_webhook, anywhere=True, body_bytes=size
+        get("webhooks.list", ALL, WEBHOOKS_READ, handlers.list_webhooks, anywhere=True).described(
+            success=listed(WebhookRecord, "Cache"), query=(search, *paging(limits, SORTABLE, take="10", order="DESC"))
         ),
-        read_operation("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True),
-        write_operation("webhooks.delete", "DELETE", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True),
-        write_operation(
-            "webhooks.update", "PATCH", ONE, WEBHOOKS_WRITE, handlers.update_webhook, anywhere=True, body_bytes=size
+        post("webhooks.create", ALL, WEBHOOKS_WRITE, handlers.create_webhook, **write).described(
+            body=RequestBody(NewWebhook, {"url": "https://example.com/hook", "dataEvents": ["data_sink.*"]}),
+            success=Success(None, ("ETag", "Location"), status=201, links=following),
         ),
-        write_operation(
-            "webhooks.rotate_secret",
-            "POST",
-            f"{ONE}/rotate-secret",
-            WEBHOOKS_WRITE,
-            handlers.rotate_secret,
-            anywhere=True,
-            body_bytes=size,
+        get("webhooks.get", ONE, WEBHOOKS_READ, handlers.get_webhook, anywhere=True).described(
+            success=shown, etag=True
         ),
-        read_operation("webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True),
+        delete("webhooks.delete", ONE, WEBHOOKS_WRITE, handlers.delete_webhook, anywhere=True).described(
+            success=Success(WebhookRecord, ("Cache",)), etag=True
+        ),
+        patch("webhooks.update", ONE, WEBHOOKS_WRITE, handlers.update_webhook, **write).described(
+            body=RequestBody(WebhookChanges, {"enabled": True}), success=shown, etag=True
+        ),
+        post(
+            "webhooks.rotate_secret", f"{ONE}/rotate-secret", WEBHOOKS_WRITE, handlers.rotate_secret, **write
+        ).described(body=RequestBody(SecretRotation, {"gracePeriodSeconds": 3600}, required=False), success=shown),
+        get("webhooks.event_types", f"{ALL}/event-types", WEBHOOKS_READ, list_event_types, anywhere=True).described(
+            success=Success(list[EventTypeRecord])
+        ),
     )

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
-from workspaced.core.fields import Fields
-from workspaced.core.members import read_body, read_given
 from workspaced.core.problems import Invalid, UnprocessableProblem
-from workspaced.resources.webhooks.values import NewWebhook, OAuth, WebhookChanges
+from workspaced.resources.webhooks.values import NewWebhook, OAuth
 from workspaced.security.egress.rules import EgressRules, UnsafeTarget
-from workspaced.settings.model import Limits
 
 
-def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple[NewWebhook, tuple[str, ...]]:
-    """Return the checked create body, and the names of ignored members.
+def with_defaults(new: NewWebhook, egress: EgressRules) -> NewWebhook:
+    """Return the create body with its label.
 
     Raises:
-        Invalid: the body has at least one mistake.
+        Invalid: the credentials have no secret.
         UnprocessableProblem: deliveries may not be sent to one of its URLs.
     """
-    new, ignored = read_body(NewWebhook, body, limits)
     require_safe(new.url, new.oauth, egress)
     label = new.label or default_label(new.url, egress)
-    return dataclasses.replace(new, oauth=merged_oauth(None, new.oauth), label=label), ignored
-
-
-def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the given fields of `WebhookChanges`, and the names of ignored members.
-
-    An empty ``label`` means the default label; an `OAuth` without a secret means the stored secret.
-
-    Raises:
-        Invalid: the body has at least one mistake.
-        UnprocessableProblem: deliveries may not be sent to one of its URLs.
-    """
-    fields = Fields(body)
-    given = read_given(WebhookChanges, fields, limits)
-    fields.raw("id")
-    ignored = fields.finish()
-    require_safe(given.get("url"), given.get("oauth"), egress)
-    return given, ignored
+    return new.model_copy(update={"oauth": merged_oauth(None, new.oauth), "label": label})
 
 
 def require_safe(url: str | None, oauth: OAuth | None, egress: EgressRules) -> None:
@@ -75,4 +51,4 @@ def merged_oauth(stored: OAuth | None, given: OAuth | None) -> OAuth | None:
     if stored is None or stored.token_url != given.token_url:
         why = "is required if none is stored, or if tokenUrl changes"
         raise Invalid.at("/oauthConnection/clientSecret", "required", f"/oauthConnection/clientSecret {why}.")
-    return dataclasses.replace(given, client_secret=stored.client_secret)
+    return given.model_copy(update={"client_secret": stored.client_secret})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import secrets
 from collections.abc import Sequence
@@ -219,7 +218,7 @@ def _purpose(what: str, webhook_id: str) -> str:
 
 
 def _columns(definition: Definition, secret_box: SecretBox, webhook_id: str) -> dict[str, object]:
-    oauth = dataclasses.asdict(definition.oauth) if definition.oauth else {}
+    oauth = definition.oauth.model_dump() if definition.oauth else {}
     return {
         "label": definition.label,
         "url": definition.url,
@@ -255,12 +254,12 @@ def _webhook(row: Row, secret_box: SecretBox) -> StoredWebhook:
         number=row[0],
         id=webhook_id,
         owner=row[2],
-        definition=Definition(
+        definition=Definition.model_construct(
             label=row[3],
             url=row[4],
             headers=tuple(json.loads(headers)),
             data_events=tuple(json.loads(row[6])),
-            oauth=OAuth(**credentials) if credentials else None,
+            oauth=OAuth.model_construct(**credentials) if credentials else None,
             workspace_ids=tuple(json.loads(row[8])),
             ignore_client_ids=tuple(json.loads(row[9])),
             coalesce=bool(row[10]),

@@ -9,19 +9,22 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
 
+from pydantic import Field, ValidatorFunctionWrapHandler
+
 from workspaced.core.json_schema import UUID, Schema, string
 from workspaced.core.members import (
+    Body,
     Flag,
     Identifier,
+    Info,
     Label,
-    Member,
-    Slot,
+    Nested,
     Strings,
     Text,
     Whole,
     body_schema,
     bound,
-    read_members,
+    rejected,
 )
 from workspaced.core.text import as_uuid
 from workspaced.events.catalogue import PATTERN_LENGTH, is_well_formed
@@ -49,10 +52,10 @@ def header_of(text: str) -> tuple[str, str] | None:
 class EventPatterns(Strings):
     """Names or patterns of event types."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        patterns = super()._check(slot, value)
-        if patterns and not all(map(is_well_formed, patterns)):
-            slot.reject("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
+    def _check(self, value: Any, info: Info) -> Any:
+        patterns = super()._check(value, info)
+        if not all(map(is_well_formed, patterns)):
+            raise rejected("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
         return patterns
 
 
@@ -61,12 +64,11 @@ class HeaderTexts(Strings):
 
     items = ("'Name: value' strings", "headers")
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        headers = super()._check(slot, value)
-        for index, header in enumerate(headers or ()):
-            if header_of(header) is None:
-                must = "must be 'Name: value' in one line, and may not name a header that the service sets"
-                slot.reject("bad_header", f"{must} (item {index})")
+    def _check(self, value: Any, info: Info) -> Any:
+        headers = super()._check(value, info)
+        must = "must be 'Name: value' in one line, and may not name a header that the service sets"
+        if wrong := [index for index, header in enumerate(headers) if header_of(header) is None]:
+            raise rejected("bad_header", *(f"{must} (item {index})" for index in wrong))
         return headers
 
     def _form(self, limits: Any) -> Schema:
@@ -78,11 +80,11 @@ class HeaderTexts(Strings):
 class Identifiers(Strings):
     """A list of UUIDs."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        found = [as_uuid(text) for text in super()._check(slot, value) or ()]
+    def _check(self, value: Any, info: Info) -> Any:
+        found = [as_uuid(text) for text in super()._check(value, info)]
         if None in found:
-            slot.reject("not_a_uuid", "must hold UUIDs")
-        return tuple(dict.fromkeys(text for text in found if text))
+            raise rejected("not_a_uuid", "must hold UUIDs")
+        return tuple(dict.fromkeys(found))
 
 
 class SigningSecret(Text):
@@ -90,36 +92,30 @@ class SigningSecret(Text):
 
     form = string(pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}$|^whsec_([A-Za-z0-9+/]{4}){10}[A-Za-z0-9+/]{3}=$")
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        secret = super()._check(slot, value)
-        if isinstance(secret, str) and key_of(secret) is None:
-            slot.reject("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
+    def _check(self, value: Any, info: Info) -> Any:
+        secret = super()._check(value, info)
+        if key_of(secret) is None:
+            raise rejected("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
         return secret
 
     def _form(self, _limits: Any) -> Schema:
         return self.form
 
 
-class Connection(Member):
+class Connection(Nested):
     """Client credentials; an empty object means none."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        if value == {}:
-            return None
-        child = slot.fields.child(slot.name, value)
-        given = read_members(OAuth, child, slot.limits)
-        child.close()
-        return given
+    def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, _info: Info) -> Any:
+        return None if value == {} else check(value)
 
     def _form(self, limits: Any) -> Schema:
-        return {"anyOf": [body_schema(OAuth, limits), {"type": "object", "maxProperties": 0}]}
+        return {"anyOf": [body_schema(self.body, limits), {"type": "object", "maxProperties": 0}]}
 
 
 _Short: TypeAlias = Annotated[str, Text(longest="webhook_url_length", exact=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuth:
+class OAuth(Body):
     """Client credentials for the token that deliveries carry (contract H5).
 
     In a request, an empty ``client_secret`` means the stored one.
@@ -127,13 +123,12 @@ class OAuth:
 
     token_url: _Short
     client_id: _Short
-    client_secret: _Short = field(default="", repr=False)
+    client_secret: _Short = Field(default="", repr=False)
     scope: _Short = ""
     audience: _Short = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Definition:
+class Definition(Body):
     """What the owner of a webhook decides (contract H1). An empty ``label`` means the host of the URL."""
 
     url: Annotated[
@@ -181,7 +176,7 @@ class Definition:
             distinct=False,
             description="`Name: value`, sent with each delivery. Headers that the service sets are rejected.",
         ),
-    ] = field(default=(), repr=False)
+    ] = Field(default=(), repr=False)
     workspace_ids: Annotated[
         tuple[str, ...],
         Identifiers(
@@ -200,44 +195,47 @@ class Definition:
         ),
     ] = ()
     oauth: Annotated[
-        Any,
+        OAuth | None,
         Connection(
-            name="oauthConnection",
+            body=OAuth,
             description="Client credentials for a bearer token. Without a clientSecret, the stored one is kept.",
         ),
+        Field(alias="oauthConnection"),
     ] = None
-    """An `OAuth` or None."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class WebhookChanges(Definition):
-    """An update body."""
+    """An update body. An empty ``label`` means the default label; an `OAuth` without a secret, the stored secret."""
+
+    is_update = True
+    unused = frozenset({"id"})
 
     secret: Annotated[
         str | None,
         SigningSecret(
-            name="signingSecret",
             longest=200,
             exact=True,
             description="`whsec_` and base64 of 24 to 64 bytes; made by the service by default.",
         ),
-    ] = field(default=None, repr=False)
+        Field(alias="signingSecret"),
+    ] = Field(default=None, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewWebhook(WebhookChanges):
     """A create body."""
+
+    is_update = False
 
     id: Annotated[str | None, Identifier()] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SecretRotation:
+class SecretRotation(Body):
     """The optional body of a rotation."""
 
     seconds: Annotated[
         int,
-        Whole(name="gracePeriodSeconds", highest=LONGEST_GRACE, description="How long the old secret still signs."),
+        Whole(highest=LONGEST_GRACE, description="How long the old secret still signs."),
+        Field(alias="gracePeriodSeconds"),
     ] = DEFAULT_GRACE
 
 

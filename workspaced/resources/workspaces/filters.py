@@ -11,6 +11,11 @@ from workspaced.core.problems import Invalid
 from workspaced.core.text import normalised
 from workspaced.core.timestamps import microseconds
 
+FILTERS: Final = """\
+A part of the label, in any case; or a JSON object of conditions that all hold: `{"createdBy": "svc:ingest"}` or
+`{"label": {"startsWith": "Rocket"}}`, with eq, ne, contains, startsWith, in, gt, gte, lt, lte.
+"""
+"""The form of the query parameter, for people."""
 FIELDS: Final[Mapping[str, str]] = {
     "id": "id",
     "label": "label",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import Final
 
-from workspaced.core.members import read_body, read_changes
+from workspaced.core.json_schema import STRING
 from workspaced.core.problems import ForbiddenProblem
+from workspaced.http.description import Parameter, RequestBody, Success, links, listed
+from workspaced.http.openapi.shared import paging
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.blocks.changes import change_root
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS
-from workspaced.resources.operation_rows import read_operation, write_operation
+from workspaced.resources.operation_rows import delete, get, patch, post
 from workspaced.resources.read_responses import list_response, read_list_page, select_page, versioned_response
 from workspaced.resources.workspaces import events, store
-from workspaced.resources.workspaces.filters import FIELDS, read_filters
+from workspaced.resources.workspaces.filters import FIELDS, FILTERS, read_filters
 from workspaced.resources.workspaces.records import WorkspaceRecord, filterable, workspace_record
 from workspaced.resources.workspaces.rules import FLAGS, NewWorkspace, WorkspaceChanges
 from workspaced.resources.workspaces.store import StoredWorkspace, WorkspaceContents
@@ -32,10 +35,27 @@ from workspaced.storage.port import ReadTransaction, Store, Transaction
 
 _ALL = "/v1/workspace"
 _ONE = "/v1/workspace/{workspace}"
+_LINKS: Final = {
+    **links({"id": "$response.body#/id"}, get="workspaces.get", update="workspaces.update", delete="workspaces.delete"),
+    **links(
+        {"workspaceId": "$response.body#/id"},
+        createDataSink="data_sinks.create",
+        listDataSinks="data_sinks.list",
+        listWholeDataSinks="data_sinks.list_whole",
+        listFiles="cloud_storage.list",
+        uploadFile="cloud_storage.upload",
+        listBlocks="blocks.list",
+    ),
+}
 
 
 async def list_workspaces(call: Call) -> Response:
-    """List the workspaces that the key may read (contract WS1)."""
+    """List workspaces (contract WS1).
+
+    Every workspace that the key may read, the oldest first.
+    200: The workspaces.
+    400: `bad_filters`: filters is not JSON, or has an unknown field or operator.
+    """
     page = read_list_page(call, FIELDS)
     accepts = read_filters(call.query.get("filters"))
     principal = call.principal
@@ -51,9 +71,13 @@ async def list_workspaces(call: Call) -> Response:
     return await list_response(call, page, find)
 
 
-def create_workspace(call: Call) -> Work:
-    """Create a workspace (contract WS2), its root block and the creator's ownership in one transaction."""
-    new, ignored = read_body(NewWorkspace, call.json(), call.settings.limits)
+def create_workspace(call: Call, new: NewWorkspace) -> Work:
+    """Create a workspace (contract WS2).
+
+    A workspace with its root block; the caller owns it.
+    201: The workspace.
+    409: `id_in_use`: the id is in use.
+    """
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
 
@@ -67,11 +91,15 @@ def create_workspace(call: Call) -> Work:
         headers = (("Location", f"{_ALL}/{workspace.id}"), etag(workspace.version))
         return json_response(record, status=201, headers=headers)
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 async def get_workspace(call: Call) -> Response:
-    """Get a workspace (contract WS3)."""
+    """Get a workspace (contract WS3).
+
+    One workspace.
+    200: The workspace.
+    """
 
     def find(reader: ReadTransaction) -> tuple[int, WorkspaceRecord]:
         workspace = store.get_workspace(reader, call.workspace_id)
@@ -82,7 +110,11 @@ async def get_workspace(call: Call) -> Response:
 
 
 def delete_workspace(call: Call) -> Work:
-    """Delete a workspace, which an operator can restore for a while (contract WS4)."""
+    """Delete a workspace (contract WS4).
+
+    The workspace and all that is in it.
+    200: The workspace before it was deleted.
+    """
 
     def act(tx: Transaction) -> Response:
         workspace = store.get_workspace(tx, call.workspace_id)
@@ -96,10 +128,17 @@ def delete_workspace(call: Call) -> Work:
     return Work(act=act)
 
 
-def update_workspace(call: Call) -> Work:
-    """Update a workspace (contract WS5). Without a body, nothing changes (contract W5)."""
-    given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
+def update_workspace(call: Call, changes: WorkspaceChanges) -> Work:
+    """Change a workspace (contract WS5, W5).
+
+    Only the given members change. Only owners may change who has access.
+    200: The workspace.
+    422: `root_block_not_found`: the workspace has no such block. `too_deep`, `cycle`, `parent_not_found`.
+    """
+    given = changes.given()
     root = given.pop("root", None)
+    root_changes = root.given() if root is not None else {}
+    promoted = root_changes.pop("id", None)
     if root is not None:
         call.require(BLOCKS_WRITE, to="change the root block")
 
@@ -109,7 +148,7 @@ def update_workspace(call: Call) -> Work:
         changed = {name: value for name, value in given.items() if getattr(before, name) != value}
         _require_ownership(call, changed)
         if root is not None:
-            change_root(tx, call, before.root_block, promoted=root.id, changes=root.changes)
+            change_root(tx, call, before.root_block, promoted=promoted, changes=root_changes)
         after = store.get_workspace(tx, call.workspace_id)
         if changed or after.root_block != before.root_block:
             store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
@@ -117,7 +156,7 @@ def update_workspace(call: Call) -> Work:
             events.emit_updated(tx, call, before=before, after=after)
         return json_response(_record(tx, after), headers=(etag(after.version),))
 
-    return Work(act=act, ignored=ignored)
+    return Work(act=act)
 
 
 def _record(reader: ReadTransaction, workspace: StoredWorkspace) -> WorkspaceRecord:
@@ -143,10 +182,20 @@ async def is_public(service_store: Store, workspace_id: str) -> bool:
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """Return the rows of the table of operations."""
     size = limits.body_bytes
+    shown = Success(WorkspaceRecord, ("ETag",))
     return (
-        read_operation("workspaces.list", _ALL, WORKSPACES_READ, list_workspaces, anywhere=True),
-        write_operation("workspaces.create", "POST", _ALL, WORKSPACES_CREATE, create_workspace, body_bytes=size),
-        read_operation("workspaces.get", _ONE, WORKSPACES_READ, get_workspace),
-        write_operation("workspaces.delete", "DELETE", _ONE, WORKSPACES_DELETE, delete_workspace),
-        write_operation("workspaces.update", "PATCH", _ONE, WORKSPACES_WRITE, update_workspace, body_bytes=size),
+        get("workspaces.list", _ALL, WORKSPACES_READ, list_workspaces, anywhere=True).described(
+            success=listed(WorkspaceRecord), query=(Parameter("filters", FILTERS, STRING), *paging(limits, FIELDS))
+        ),
+        post("workspaces.create", _ALL, WORKSPACES_CREATE, create_workspace, body_bytes=size).described(
+            body=RequestBody(NewWorkspace, {"label": "Rocket"}),
+            success=Success(WorkspaceRecord, ("ETag", "Location"), status=201, links=_LINKS),
+        ),
+        get("workspaces.get", _ONE, WORKSPACES_READ, get_workspace).described(success=shown, etag=True),
+        delete("workspaces.delete", _ONE, WORKSPACES_DELETE, delete_workspace).described(
+            success=Success(WorkspaceRecord), etag=True
+        ),
+        patch("workspaces.update", _ONE, WORKSPACES_WRITE, update_workspace, body_bytes=size).described(
+            body=RequestBody(WorkspaceChanges, {"label": "Rocket, block 2"}, required=False), success=shown, etag=True
+        ),
     )

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET
+from pydantic import Field, ValidatorFunctionWrapHandler
 
-from workspaced.core.json_schema import UUID, Schema, nullable
-from workspaced.core.members import Flag, Identifier, Label, Member, Slot, Strings, body_schema, read_given
+from workspaced.core.json_schema import UUID, Schema
+from workspaced.core.members import Body, Flag, Identifier, Info, Label, Nested, Strings, body_schema
 from workspaced.resources.blocks.values import BlockChanges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceMembers:
+class WorkspaceMembers(Body):
     """The members that both create bodies and update bodies have (contract A7)."""
 
     label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
     public_can_read: Annotated[
-        bool, Flag(name="publicCanReadEnabled", description="Whether any caller may read it without a key.")
+        bool,
+        Flag(description="Whether any caller may read it without a key."),
+        Field(alias="publicCanReadEnabled"),
     ] = False
     exports_enabled: Annotated[bool, Flag(description="Whether its files may be downloaded; true by default.")] = True
     guests_enabled: Annotated[bool, Flag(description="Whether keys of guests are accepted on it.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewWorkspace(WorkspaceMembers):
     """A create body (contract W3, A7)."""
 
     id: Annotated[str | None, Identifier()] = None
-    current_version: Annotated[str, Identifier(name="currentWorkspaceVersion")] = ""
+    current_version: Annotated[str, Identifier(), Field(alias="currentWorkspaceVersion")] = ""
     statuses: Annotated[tuple[str, ...], Strings(most="statuses", longest="status_length")] = ()
 
 
@@ -38,42 +36,32 @@ FLAGS: Final = frozenset({"public_can_read", "exports_enabled", "guests_enabled"
 """The fields that decide which other callers have access. Only owners may change them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootChanges:
+class RootChanges(BlockChanges):
     """The ``rootBlock`` of an update body. ``id`` None: the present root block stays the root."""
 
-    id: str | None
-    changes: Mapping[str, Any]
+    id: Annotated[str | None, Identifier()] = None
 
 
-class RootBlock(Member):
+class RootBlock(Nested):
     """The changes of the root block, or only its id."""
 
-    def _check(self, slot: Slot, value: Any) -> Any:
-        if isinstance(value, str):
-            value = {"id": Identifier().read(slot, value)}
-        child = slot.fields.child(slot.name, value)
-        given = child.raw("id")
-        named = given is not UNSET and given is not None
-        root_id = Identifier().read(Slot(child, "id", slot.limits), given) if named else None
-        root = RootChanges(id=root_id, changes=read_given(BlockChanges, child, slot.limits))
-        child.close()
-        return root
+    def _check_inner(self, value: Any, check: ValidatorFunctionWrapHandler, info: Info) -> Any:
+        return check({"id": Identifier().read(value, info)} if isinstance(value, str) else value)
 
     def _form(self, limits: Any) -> Schema:
-        changes = body_schema(BlockChanges, limits)
-        changes["properties"]["id"] = nullable(UUID)
-        return {"anyOf": [changes, UUID]}
+        return {"anyOf": [body_schema(RootChanges, limits), UUID]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceChanges(WorkspaceMembers):
     """An update body (contract W5)."""
+
+    is_update = True
 
     root: Annotated[
         RootChanges | None,
         RootBlock(
-            name="rootBlock",
+            body=RootChanges,
             description="Changes of the root block. The id of another block makes that block the root.",
         ),
+        Field(alias="rootBlock"),
     ] = None

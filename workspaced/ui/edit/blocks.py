@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from workspaced.http.responses import Response
@@ -19,6 +20,7 @@ from workspaced.ui.edit.form import (
     read_given,
     read_members,
     save,
+    schema_fields,
     with_values,
 )
 from workspaced.ui.edit.workspaces import workspace_trail
@@ -27,47 +29,20 @@ from workspaced.ui.renderer import PageView
 from workspaced.ui.shown import shown_digest
 from workspaced.ui.workspaces import SECTION
 
-_IDS: Final = "Ids, one on each line."
-_FIELDS: Final = (
-    FormField(name="label", label="Label"),
-    FormField(name="description", label="Description", kind="text"),
-    FormField(name="partNumber", label="Part number"),
-    FormField(
-        name="multiplicity", label="Multiplicity", kind="number", value="1", hint="How often it occurs in its parent."
-    ),
-    FormField(name="type", label="Types", kind="lines", hint="One on each line."),
-    FormField(name="parentBlock", label="Id of the parent", hint="Empty: the root block. Another id moves the block."),
-    FormField(name="externalLinks", label="Links", kind="lines", hint="One on each line.", rare=True),
-    FormField(name="attachments", label="Attachments", kind="lines", hint=_IDS, rare=True),
-    FormField(name="figures", label="Figures", kind="lines", hint=_IDS, rare=True),
-    FormField(name="blockStatuses", label="Statuses", kind="lines", hint=_IDS, rare=True),
-    FormField(name="propertyGroups", label="Property groups", kind="lines", hint=_IDS, rare=True),
-    FormField(name="instances", label="Instances", kind="lines", hint=_IDS, rare=True),
-    FormField(name="icon", label="Icon", rare=True),
-    FormField(name="previewSource", label="Source of the preview", rare=True),
-    FormField(name="previewCustomLink", label="Own link of the preview", rare=True),
-    FormField(name="pdmThumbnail", label="Thumbnail of the PDM system", rare=True),
-    FormField(name="pdmEnabled", label="It is in a PDM system", kind="check", rare=True),
-)
-_CREATED: Final = (*_FIELDS, NEW_ID)
-_CHANGED: Final = (
-    *_FIELDS,
-    FormField(
-        name="orderIndex",
-        label="Position",
-        kind="number",
-        hint="Blocks with the same parent are in the order of this number.",
-        rare=True,
-    ),
-)
+_FIRST: Final = ("label", "description", "partNumber", "multiplicity", "type", "parentBlock")
+
+
+def _fields(request: PageRequest, body: str) -> list[FormField]:
+    schema = request.schema_of(body)
+    return schema_fields(schema, _FIRST, without=["workspace"], multiplicity={"value": "1"})
 
 
 def _blocks_address(request: PageRequest, *more: str) -> str:
     return address("workspaces", request.names["workspace"], "blocks", *more)
 
 
-def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {one.name: record[one.name] for one in _CHANGED}
+def _values_of(request: PageRequest, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {one.name: record[one.name] for one in _fields(request, "BlockChanges")}
 
 
 def _trail(request: PageRequest, workspace: Mapping[str, Any]) -> list[Link]:
@@ -77,6 +52,7 @@ def _trail(request: PageRequest, workspace: Mapping[str, Any]) -> list[Link]:
 async def create_block(request: PageRequest) -> PageView | Response:
     """Show the form of a new block, or create it; ``parent`` in the query is the id of its parent."""
     workspace = await request.workspace()
+    fields = [*_fields(request, "NewBlock"), NEW_ID]
     page = FormPage(
         title="New block",
         section=SECTION,
@@ -86,12 +62,12 @@ async def create_block(request: PageRequest) -> PageView | Response:
         back=_blocks_address(request),
         fields=[
             dataclasses.replace(one, value=request.query.get("parent", "")) if one.name == "parentBlock" else one
-            for one in _CREATED
+            for one in fields
         ],
     )
 
     async def create() -> ApiResponse:
-        body = {**read_given(request.form, _CREATED), "workspace": workspace["id"]}
+        body = {**read_given(request.form, fields), "workspace": workspace["id"]}
         return await request.send("POST", "workspace", workspace["id"], "blocks", body=body)
 
     return await page.respond(
@@ -106,7 +82,7 @@ async def edit_block(request: PageRequest) -> PageView | Response:
     workspace = await request.workspace()
     path = ("workspace", workspace["id"], "blocks", request.names["block"])
     block = (await request.get(*path)).record
-    fields = [one for one in _CHANGED if one.name != "parentBlock" or block["parentBlock"]]
+    fields = [one for one in _fields(request, "BlockChanges") if one.name != "parentBlock" or block["parentBlock"]]
     page = FormPage(
         title="Edit block",
         section=SECTION,
@@ -115,11 +91,11 @@ async def edit_block(request: PageRequest) -> PageView | Response:
         submit="Save",
         back=_blocks_address(request, block["id"]),
         fields=with_values(fields, block),
-        hidden={SHOWN: shown_digest(_values_of(block))},
+        hidden={SHOWN: shown_digest(_values_of(request, block))},
     )
 
     return await page.respond(
-        request, lambda: save(request, path, read_members(request.form, fields), values_of=_values_of)
+        request, lambda: save(request, path, read_members(request.form, fields), values_of=partial(_values_of, request))
     )
 
 
@@ -140,12 +116,12 @@ async def delete_block(request: PageRequest) -> PageView | Response:
         back=_blocks_address(request, block["id"]),
         fields=[FormField(name="force", label="Also delete the blocks below it", kind="check")] if children else [],
         sentences=[f"The block “{label}” is deleted for all users. Blocks directly below it: {children}."],
-        hidden={SHOWN: shown_digest(_values_of(block))},
+        hidden={SHOWN: shown_digest(_values_of(request, block))},
         is_dangerous=True,
     )
 
     async def delete() -> ApiResponse:
-        if request.form.get(SHOWN) != shown_digest(_values_of(block)):
+        if request.form.get(SHOWN) != shown_digest(_values_of(request, block)):
             raise ChangedMeanwhile(found, {})
         force = {"force": "true"} if checked(request.form, "force") else {}
         return await request.send("DELETE", *path, query=force, if_match=found.headers.get("etag", ""))

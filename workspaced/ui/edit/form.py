@@ -6,12 +6,14 @@ A field has the name of the API's member, so that the pointer of a mistake names
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from workspaced.core.json_body import decode, encode
+from workspaced.core.json_schema import Schema
 from workspaced.core.problems import Invalid
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import see_other
@@ -27,6 +29,14 @@ Link: TypeAlias = tuple[str, str]
 SHOWN: Final = "shown"
 """The hidden field with the digest of the values that the form began with."""
 _ATTEMPTS: Final = 5
+_KINDS: Final[Mapping[str, Kind]] = {"boolean": "check", "number": "number", "array": "lines", "object": "json"}
+_KIND_HINTS: Final[Mapping[str, str]] = {
+    "lines": "One on each line.",
+    "json": "An object as JSON.",
+    "secret": "Empty: the stored one stays.",
+}
+_LONGEST_LINE: Final = 4_096
+"""Members that may be longer have several lines in a form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +129,41 @@ class FormPage:
 
 NEW_ID: Final = FormField(name="id", label="Id", hint="A UUID. Empty: the service makes one.", rare=True)
 """A field of the forms that create a record; an empty id is none."""
+
+
+def schema_fields(
+    schema: Schema, first: Sequence[str], *, without: Collection[str] = (), **more: Mapping[str, Any]
+) -> list[FormField]:
+    """Return a field for each member of a body but its id: those of ``first``, then the other ones, folded.
+
+    Kinds, labels and hints follow from the schema. ``more``: further fields of `FormField`, by the name of the member.
+    """
+    fields: list[FormField] = []
+    members = schema["properties"]
+    omitted = {*first, *without, "id"}
+    for name in [*first, *(name for name in members if name not in omitted)]:
+        inner = _first_form(members[name]).get("properties")
+        parts = {f"{name}.{part}": one for part, one in inner.items()} if inner else {name: members[name]}
+        for part, member in parts.items():
+            field = _schema_field(part, member)
+            other = {"required": part in schema.get("required", ()), "rare": name not in first, **more.get(part, {})}
+            fields.append(dataclasses.replace(field, **other))
+    return fields
+
+
+def _schema_field(name: str, schema: Schema) -> FormField:
+    plain = _first_form(schema)
+    kind = _KINDS.get(plain["type"], "text" if plain.get("maxLength", 0) > _LONGEST_LINE else "line")
+    if name.endswith("Secret"):
+        kind = "secret"
+    words = re.sub("[A-Z]", lambda found: f" {found[0].lower()}", name.replace(".", ": "))
+    hint = f"{schema.get('description', '')} {_KIND_HINTS.get(kind, '')}".replace("`", "").strip()
+    return FormField(name=name, label=words[0].upper() + words[1:], kind=kind, hint=hint)
+
+
+def _first_form(schema: Schema) -> Schema:
+    """Return the schema, or the first one of alternatives: the other ones are null and short forms."""
+    return _first_form(schema["anyOf"][0]) if "anyOf" in schema else schema
 
 
 class ChangedMeanwhile(Exception):

@@ -15,6 +15,7 @@ from workspaced.ui.edit.form import (
     Link,
     read_members,
     save,
+    schema_fields,
     with_values,
 )
 from workspaced.ui.edit.workspaces import workspace_trail
@@ -24,16 +25,11 @@ from workspaced.ui.shown import shown_digest
 from workspaced.ui.sink_icon import icon_of
 from workspaced.ui.workspaces import SECTION
 
-_FIELDS: Final = (
-    FormField(name="label", label="Label", required=True, hint="Need not be unique."),
-    FormField(name="description", label="Description", kind="text"),
-    FormField(name="tags", label="Tags", hint="Separated by commas."),
-    FormField(name="icon.name", label="Icon: name", rare=True),
-    FormField(name="icon.source", label="Icon: source", hint="The collection of the icon, such as DevIcon.", rare=True),
-    FormField(name="icon.color", label="Icon: color", hint="Such as #2277cc or teal.", rare=True),
-    FormField(name="icon.metadata", label="Icon: more", kind="json", hint="An object as JSON.", rare=True),
-)
-_CREATED: Final = (*_FIELDS, NEW_ID)
+_FIRST: Final = ("label", "description", "tags")
+
+
+def _fields(request: PageRequest) -> list[FormField]:
+    return schema_fields(request.schema_of("NewDataSink"), _FIRST, without=["entries"])
 
 
 def sink_path(request: PageRequest) -> tuple[str, ...]:
@@ -52,7 +48,7 @@ def sink_trail(workspace: Mapping[str, Any], sink: Mapping[str, Any]) -> list[Li
     return [*workspace_trail(workspace), (target, sink["label"])]
 
 
-def _wanted(request: PageRequest, fields: Sequence[FormField] = _FIELDS) -> dict[str, Any]:
+def _wanted(request: PageRequest, fields: Sequence[FormField]) -> dict[str, Any]:
     """Return the members of the form; an empty text is none, except the label."""
     found = read_members(request.form, fields)
     if "icon" in found:
@@ -61,9 +57,8 @@ def _wanted(request: PageRequest, fields: Sequence[FormField] = _FIELDS) -> dict
 
 
 def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    names = ("label", "description", "tags")
     return {
-        **{name: record[name] or (record[name] if name == "label" else None) for name in names},
+        **{name: record[name] or (record[name] if name == "label" else None) for name in _FIRST},
         "icon": icon_of(record),
     }
 
@@ -71,6 +66,7 @@ def _values_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 async def create_sink(request: PageRequest) -> PageView | Response:
     """Show the form of a new data sink, or create it."""
     workspace = await request.workspace()
+    fields = [*_fields(request), NEW_ID]
     page = FormPage(
         title="New data sink",
         section=SECTION,
@@ -78,11 +74,11 @@ async def create_sink(request: PageRequest) -> PageView | Response:
         action=address("workspaces", workspace["id"], "new-sink"),
         submit="Create data sink",
         back=address("workspaces", workspace["id"]),
-        fields=_CREATED,
+        fields=fields,
     )
     return await page.respond(
         request,
-        lambda: request.send("POST", "workspace", workspace["id"], "data-sink", body=_wanted(request, _CREATED)),
+        lambda: request.send("POST", "workspace", workspace["id"], "data-sink", body=_wanted(request, fields)),
         to=lambda made: address("workspaces", workspace["id"], "sinks", made.record["visibleId"]),
     )
 
@@ -91,6 +87,7 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
     """Show the form of a data sink, or change it."""
     workspace = await request.workspace()
     sink = (await request.get(*sink_path(request), take="1")).record
+    fields = _fields(request)
     page = FormPage(
         title="Edit data sink",
         section=SECTION,
@@ -98,7 +95,7 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
         action=sink_address(request, "edit"),
         submit="Save",
         back=sink_address(request),
-        fields=with_values(_FIELDS, _values_of(sink)),
+        fields=with_values(fields, _values_of(sink)),
         hidden={SHOWN: shown_digest(_values_of(sink))},
     )
     return await page.respond(
@@ -106,7 +103,7 @@ async def edit_sink(request: PageRequest) -> PageView | Response:
         lambda: save(
             request,
             sink_path(request),
-            _wanted(request),
+            _wanted(request, fields),
             values_of=_values_of,
             query={"take": "1"},
         ),

@@ -19,6 +19,7 @@ from workspaced.ui.edit.form import (
     Link,
     read_given,
     save,
+    schema_fields,
     texts_of,
 )
 from workspaced.ui.page_request import PageRequest
@@ -28,17 +29,20 @@ from workspaced.ui.webhooks import SECTION, is_owner
 
 _ALL: Final[Link] = (address("webhooks"), "Webhooks")
 _CONNECTION: Final = "oauthConnection"
-_SECRET: Final = FormField(
-    name="signingSecret", label="Signing secret", kind="secret", hint="Empty: the service makes one, or keeps its own."
-)
-_OAUTH: Final = (
-    FormField(name=f"{_CONNECTION}.tokenUrl", label="OAuth: URL of the token", hint="Empty: deliveries have no token."),
-    FormField(name=f"{_CONNECTION}.clientId", label="OAuth: client id"),
-    FormField(
-        name=f"{_CONNECTION}.clientSecret", label="OAuth: client secret", kind="secret", hint="Empty: the stored one."
+_OWNED: Final = ("headers", "signingSecret")
+_FIRST: Final = (
+    *(
+        "url",
+        "label",
+        "enabled",
+        "dataEvents",
+        "workspaceIds",
+        "ignoreClientIds",
+        "coalesce",
+        "inOrder",
+        "batchEntries",
     ),
-    FormField(name=f"{_CONNECTION}.scope", label="OAuth: scope"),
-    FormField(name=f"{_CONNECTION}.audience", label="OAuth: audience"),
+    *(*_OWNED, _CONNECTION),
 )
 
 
@@ -46,40 +50,20 @@ async def _fields(request: PageRequest, *, owned: bool) -> list[FormField]:
     """Return the empty fields; with ``owned`` also those that only the owner of a webhook may see."""
     kinds = ", ".join(kind["type"] for kind in (await request.get("webhooks", "event-types")).value)
     workspaces = (await request.get("workspace", take="1000", sortedBy="label")).value
-    return [
-        FormField(name="url", label="URL", required=True, hint="Where the service sends events by POST."),
-        FormField(name="label", label="Label", hint="Empty: the host of the URL, or as it is stored."),
-        FormField(name="enabled", label="Send events", kind="check", value="true"),
-        FormField(
-            name="dataEvents",
-            label="Events",
-            kind="lines",
-            value="*",
-            hint=f"One on each line: *, a prefix such as data_sink.*, or a name. The names are: {kinds}.",
-        ),
-        FormField(
-            name="workspaceIds",
-            label="Workspaces",
-            kind="several",
-            options=[(one["id"], one["label"]) for one in workspaces],
-            hint="None selected: all that the owner of the webhook may read.",
-        ),
-        FormField(
-            name="ignoreClientIds",
-            label="Ignored clients",
-            kind="lines",
-            hint="One ClientId on each line. Changes of these programs are not sent.",
-        ),
-        FormField(name="coalesce", label="Send only the newest of several updates that wait", kind="check"),
-        FormField(name="inOrder", label="Send all events one after the other, in their order", kind="check"),
-        FormField(name="batchEntries", label="Send up to 100 events of entries in one request", kind="check"),
-        *(
-            (FormField(name="headers", label="Headers", kind="lines", hint="One on each line, as Name: value."),)
-            * owned
-        ),
-        *((_SECRET,) * owned),
-        *_OAUTH,
-    ]
+    return schema_fields(
+        request.schema_of("NewWebhook"),
+        [name for name in _FIRST if owned or name not in _OWNED],
+        without=_OWNED,
+        url={"label": "URL"},
+        enabled={"value": "true"},
+        dataEvents={"value": "*", "hint": f"One on each line: *, a prefix such as data_sink.*, or one of {kinds}."},
+        workspaceIds={
+            "label": "Workspaces",
+            "kind": "several",
+            "options": [(one["id"], one["label"]) for one in workspaces],
+            "hint": "None selected: all that the owner of the webhook may read.",
+        },
+    )
 
 
 def _wanted(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, Any]:
@@ -92,7 +76,7 @@ def _wanted(form: Mapping[str, str], fields: Sequence[FormField]) -> dict[str, A
 def _values_of(record: Mapping[str, Any], fields: Sequence[FormField]) -> Mapping[str, Any]:
     """Return what a record has of the members of the form. A secret is compared with nothing, so a typed one is sent."""
     names = dict.fromkeys(one.name.partition(".")[0] for one in fields)
-    return {name: "" if name == _SECRET.name else record[name] for name in names}
+    return {name: "" if name == "signingSecret" else record[name] for name in names}
 
 
 def _filled(fields: Sequence[FormField], record: Mapping[str, Any]) -> list[FormField]:

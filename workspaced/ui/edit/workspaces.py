@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from workspaced.ui.edit.form import (
     read_given,
     read_members,
     save,
+    schema_fields,
     with_values,
 )
 from workspaced.ui.page_request import PageRequest
@@ -26,20 +26,8 @@ from workspaced.ui.shown import shown_digest
 from workspaced.ui.workspaces import SECTION
 
 _ALL: Final[Link] = (address("workspaces"), "Workspaces")
-_LABEL: Final = FormField(name="label", label="Label", required=True, hint="Need not be unique.")
-_FLAGS: Final = (
-    FormField(name="publicCanReadEnabled", label="Anyone may read it without a key", kind="check"),
-    FormField(name="exportsEnabled", label="Its files may be downloaded", kind="check"),
-    FormField(name="guestsEnabled", label="Keys of guests are accepted", kind="check"),
-)
+_FLAGS: Final = ("publicCanReadEnabled", "exportsEnabled", "guestsEnabled")
 """Who else has access. Only owners may change it."""
-_CREATED: Final = (
-    _LABEL,
-    *(dataclasses.replace(one, value="true" if one.name == "exportsEnabled" else "", rare=True) for one in _FLAGS),
-    FormField(name="statuses", label="Statuses", kind="lines", hint="One on each line.", rare=True),
-    FormField(name="currentWorkspaceVersion", label="Id of its version", hint="A UUID.", rare=True),
-    NEW_ID,
-)
 _ROOT: Final = FormField(
     name="rootBlock", label="Id of the root block", hint="The id of another block makes that block the root.", rare=True
 )
@@ -52,6 +40,8 @@ def workspace_trail(workspace: Mapping[str, Any]) -> list[Link]:
 
 async def create_workspace(request: PageRequest) -> PageView | Response:
     """Show the form of a new workspace, or create it."""
+    fields = schema_fields(request.schema_of("NewWorkspace"), ["label"], exportsEnabled={"value": "true"})
+    fields.append(NEW_ID)
     page = FormPage(
         title="New workspace",
         section=SECTION,
@@ -59,11 +49,11 @@ async def create_workspace(request: PageRequest) -> PageView | Response:
         action=address("workspaces", "new"),
         submit="Create workspace",
         back=address("workspaces"),
-        fields=_CREATED,
+        fields=fields,
     )
     return await page.respond(
         request,
-        lambda: request.send("POST", "workspace", body=read_given(request.form, _CREATED)),
+        lambda: request.send("POST", "workspace", body=read_given(request.form, fields)),
         to=lambda made: address("workspaces", made.record["id"]),
     )
 
@@ -71,7 +61,10 @@ async def create_workspace(request: PageRequest) -> PageView | Response:
 async def edit_workspace(request: PageRequest) -> PageView | Response:
     """Show the form of a workspace, or change it."""
     workspace = await request.workspace()
-    fields = [_LABEL, *(_FLAGS if request.may(WORKSPACES_DELETE) else ())]
+    first = ["label", *(_FLAGS if request.may(WORKSPACES_DELETE) else ())]
+    fields = schema_fields(
+        request.schema_of("WorkspaceChanges"), first, without=[*_FLAGS, "rootBlock"], label={"required": True}
+    )
     fields += [_ROOT] if request.may(BLOCKS_WRITE) else []
     names = [one.name for one in fields]
 

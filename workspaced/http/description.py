@@ -1,0 +1,89 @@
+"""What the table of operations says about an operation for its API description: types, headers, links, examples.
+
+The prose is in the docstring of the operation's handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, NamedTuple
+
+from workspaced.core.json_schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the path or of the query, by its public name.
+
+    ``absent``: of the path; the code of the 404 if there is no such resource, and its cause.
+    """
+
+    name: str
+    description: str
+    schema: Schema
+    required: bool = False
+    absent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """A request body. ``content``: a class of bodies, or a schema. JSON of any ``application/*+json`` is accepted as JSON."""
+
+    content: Any
+    example: object
+    _: KW_ONLY
+    required: bool = True
+    media: str = "application/json"
+
+
+class Link(NamedTuple):
+    """An operation that a response leads to, and its parameters as runtime expressions of OpenAPI."""
+
+    operation: str
+    parameters: Mapping[str, str]
+
+
+def links(parameters: Mapping[str, str], **operations: str) -> dict[str, Link]:
+    """Return links to operations that take the same parameters, by the names of the links."""
+    return {name: Link(operation, parameters) for name, operation in operations.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """A successful response.
+
+    ``content``: a class of records, a list of one (``list[BlockRecord]``), or a schema; None: zero bytes. ``also`` has other
+    forms of it, by media type. ``headers`` are named as in `workspaced.http.openapi.shared`; the ETag of a conditional read
+    need not be named.
+    """
+
+    content: Any = None
+    headers: tuple[str, ...] = ()
+    _: KW_ONLY
+    status: int = 200
+    media: str = "application/json"
+    also: Mapping[str, Schema] = field(default_factory=dict)
+    links: Mapping[str, Link] = field(default_factory=dict)
+
+
+DONE: Final = Success()
+"""The response without a body."""
+
+
+def listed(record: type, *headers: str, counted: bool = True) -> Success:
+    """Return the response of a list of records; ``counted``: the total is always sent."""
+    return Success(list[record], ("Count" if counted else "PartCount", "Links", *headers))  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSection:
+    """The operations of a resource. ``path`` describes the parameters by their names in the table's paths.
+
+    A name may have several meanings: ``operation:name`` has precedence over ``name``. ``schemas`` has what types can't express.
+    """
+
+    title: str
+    description: str
+    path: Mapping[str, Parameter] = field(default_factory=dict)
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
