@@ -20,7 +20,7 @@ from tests.support.clean_environment import CleanEnvironment, build_wheel
 
 ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-ONLY_DAEMON = {"apscheduler", "backports-zstd", "defusedxml", "pint", "pydantic", "rich", "sqlglot", "watchdog", "xlrd"}
+ONLY_DAEMON = {"backports-zstd", "cronsim", "defusedxml", "pint", "pydantic", "rich", "sqlglot", "watchdog", "xlrd"}
 ONLY_SERVICE = {"cryptography", "pillow", "pypdfium2", "uvicorn"}
 DRIVERS = {"psycopg", "pymysql"}
 FORMATS_AND_REMOTE = {"h5py", "nptdms", "numpy", "obstore", "asyncssh", "paho-mqtt", "scipy"}
