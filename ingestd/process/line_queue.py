@@ -39,8 +39,13 @@ class LineQueue(QueueHandler):
         return self._unqueued + self._writer.failed
 
     def write(self, line: str) -> None:
-        """Write a line that no logger made."""
-        self.handle(logging.makeLogRecord({"msg": line}))
+        """Write a line that needs no formatter; it may have its line end."""
+        record = logging.makeLogRecord({"msg": line.removesuffix("\n")})
+        self.acquire()
+        try:
+            self.enqueue(record)
+        finally:
+            self.release()
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """See `QueueHandler.enqueue`. The lock of the handler is held."""

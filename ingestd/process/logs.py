@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 
 import structlog
 
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-
-
-_EVENTS = logging.Logger("ingestd")  # noqa: LOG001 - it has no parent
-"""The logger of structlog's events. It has no parent: handlers of the root logger receive only what libraries log."""
 
 
 class _Unconfigured(logging.Formatter):
@@ -56,9 +52,9 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
     target = stream if stream is not None else sys.stderr
     terminal = target.isatty()
     renderer = partial(_renderer, as_json=not terminal if json is None else json, terminal=terminal)
-    _replace_handler(target, renderer)
+    file = _replace_handler(target, renderer)
     logging.getLogger().setLevel(logging.WARNING)
-    _configuration = partial(_configure_structlog, renderer, level=_LEVELS[level])
+    _configuration = partial(_configure_structlog, renderer, file, level=_LEVELS[level])
     if not is_deferred("structlog"):
         complete_configuration()
 
@@ -87,27 +83,21 @@ def _renderer(*, as_json: bool, terminal: bool) -> Processor:
     )
 
 
-def _configure_structlog(renderer: Callable[[], Processor], *, level: int) -> None:
+def _configure_structlog(renderer: Callable[[], Processor], file: TextIO, *, level: int) -> None:
     formatter = structlog.stdlib.ProcessorFormatter
     first: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
+    # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
+    rest: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, _copy_line, renderer()]
     structlog.configure(
-        processors=[*first, formatter.wrap_for_formatter],
+        processors=[*first, *rest],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda *_: _EVENTS,
+        logger_factory=structlog.WriteLoggerFactory(file=file),
         cache_logger_on_first_use=False,
     )
-    # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
     _handler.setFormatter(
         formatter(
             foreign_pre_chain=[*first, _library],
-            processors=[
-                formatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                _redact,
-                _order,
-                _copy_line,
-                renderer(),
-            ],
+            processors=[formatter.remove_processors_meta, *rest],
             use_get_message=True,
         )
     )
@@ -138,12 +128,11 @@ def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
     return not isinstance(_handler, LineQueue) or _handler.drain(seconds)
 
 
-def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> None:
-    """Use another handler. A stream without a descriptor, such as a test's, is written to directly."""
+def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
+    """Use another handler, and return what events are written to. A stream without a descriptor is written to directly."""
     global _handler, _dropped_before  # noqa: PLW0603 - a process has one log
-    loggers = (_EVENTS, logging.getLogger())
-    for logger in loggers:
-        logger.removeHandler(_handler)
+    root = logging.getLogger()
+    root.removeHandler(_handler)
     if isinstance(_handler, LineQueue):
         _handler.finish(FLUSH_SECONDS)
         _dropped_before += _handler.dropped
@@ -162,8 +151,8 @@ def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> None:
     except (OSError, ValueError):
         _handler = logging.StreamHandler(target)
     _handler.setFormatter(_Unconfigured())
-    for logger in loggers:
-        logger.addHandler(_handler)
+    root.addHandler(_handler)
+    return cast("TextIO", _handler) if isinstance(_handler, LineQueue) else target
 
 
 atexit.register(flush_logs)
