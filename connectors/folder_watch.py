@@ -106,10 +106,19 @@ class FolderWatch:
         if event.name == _PROBE.encode():
             self._probe_event.set()
             return
-        if event.is_ignored and event.wd == self._root:
-            self._watched = None  # the next folder of this name may get the same inode number
-        if event.is_queue_overflow or event.is_ignored or event.is_directory:
+        if event.is_directory:
             self._folders_changed = True
+        self._wake()
+
+    def on_watch_ended(self, watch: int) -> None:
+        """Watch again what there is now; see `connectors.inotify.FolderListener`."""
+        if watch == self._root:
+            self._watched = None  # the next folder of this name may get the same inode number
+        self.on_overflow()
+
+    def on_overflow(self) -> None:
+        """Look for folders and call ``wake``; see `connectors.inotify.FolderListener`."""
+        self._folders_changed = True
         self._wake()
 
     def on_failure(self, error: Exception) -> None:

@@ -9,19 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
-from watchdog.observers.inotify_c import (
-    CallbackId,
-    InotifyConstants,
-    InotifyEvent,
-    InotifyFD,
-    Mask,
-    WatchCallback,
-    WatchDescriptor,
-)
+from watchdog.observers.inotify_c import CallbackId, InotifyConstants, InotifyEvent, InotifyFD, Mask, WatchDescriptor
 
 # Without the events of opening and of closing without a change: each reading would cause the next one.
 _MASK = Mask(
@@ -46,7 +38,13 @@ class FolderListener(Protocol):
     """
 
     def on_event(self, event: FolderEvent) -> None:
-        """Handle a change in a watched folder, the end of a watch (``is_ignored``) or a loss of events."""
+        """Handle a change in a watched folder."""
+
+    def on_watch_ended(self, watch: int) -> None:
+        """Handle the end of a watch, because its folder was removed or unmounted."""
+
+    def on_overflow(self) -> None:
+        """Handle a loss of events."""
 
     def on_failure(self, error: Exception) -> None:
         """Handle an exception of `on_event`. No events arrive until the folders are added again."""
@@ -58,7 +56,8 @@ class FolderEvents:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: set[FolderListener] = set()
-        self._instance: _Instance | None = None
+        self._watches: dict[tuple[int, FolderListener], _Callback] = {}
+        self._instance: InotifyFD | None = None
 
     def add(self, folder: int, listener: FolderListener) -> int:
         """Report the changes in an open folder to ``listener`` and return the watch.
@@ -68,26 +67,51 @@ class FolderEvents:
         Raises:
             OSError: it can't be watched; `exhausted_limit` says whether a limit of the system is the reason.
         """
+        callback = _Callback(self, listener)
         with self._lock:
             if self._instance is None or not self._instance.is_alive():
-                instance = _Instance()
+                instance = InotifyFD()
                 instance.start()
                 self._instance = instance
                 self._listeners.clear()
-            watch = self._instance.watch(f"/proc/self/fd/{folder}", listener)
+                self._watches.clear()
+            watch = self._instance.add_callback(f"/proc/self/fd/{folder}".encode(), _MASK, callback, callback.id)
+            if watch == -1:  # watchdog ignores the error for a folder without read permission
+                self._instance.remove_callbacks([(watch, callback.id)])
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            self._remove([watch], listener)
+            self._watches[watch, listener] = callback
             self._listeners.add(listener)
             return watch
 
     def is_watching(self, watch: int, listener: FolderListener) -> bool:
         """Return True if events of that watch still reach ``listener``."""
         with self._lock:
-            return self._instance is not None and self._instance.has(watch, listener)
+            alive = self._instance is not None and self._instance.is_alive()
+            return alive and (watch, listener) in self._watches
 
     def remove(self, watches: Iterable[int], listener: FolderListener) -> None:
         """End watches of a listener."""
         with self._lock:
-            if self._instance is not None:
-                self._instance.unwatch(watches, listener)
+            self._remove(watches, listener)
+
+    def _remove(self, watches: Iterable[int], listener: FolderListener) -> None:
+        ended = [(watch, self._watches.pop((watch, listener), None)) for watch in watches]
+        if self._instance is not None:
+            self._instance.remove_callbacks(
+                [(WatchDescriptor(watch), one.id) for watch, one in ended if one is not None]
+            )
+
+    def forget(self, watch: int, listener: FolderListener) -> bool:
+        """Forget a watch that ended by itself; return False if it was removed before."""
+        with self._lock:
+            return self._watches.pop((watch, listener), None) is not None
+
+    def fail(self, listener: FolderListener, error: Exception) -> None:
+        """End the watches of a listener that raised an exception."""
+        with self._lock:
+            self._remove([watch for watch, one in self._watches if one is listener], listener)
+        listener.on_failure(error)
 
     def release(self, listener: FolderListener) -> None:
         """Forget a listener; the last one closes the instance and ends its thread."""
@@ -127,43 +151,29 @@ def _sysctl(name: str) -> str:
     return f"the account has used up {name} ({value}); raise it with sysctl"
 
 
-class _Instance(InotifyFD):
-    """The kernel's instance with its thread. An exception of one listener does not affect the others."""
+class _Callback:
+    """Passes events to a listener, in the thread of the instance, which also serves every other folder.
 
-    def handle_event(self, event: InotifyEvent) -> None:
-        with self._lock:
-            if event.is_queue_overflow:
-                listeners = {id(one): one for watch in self._watch_for_wd.values() for one in watch.callbacks.values()}
-            elif event.is_ignored:
-                listeners = {id(one): one for one in self._remove_watch(event.wd)}
-            else:
-                watch = self._watch_for_wd.get(event.wd)
-                listeners = {id(one): one for one in watch.callbacks.values()} if watch is not None else {}
-        for listener in cast("Iterable[FolderListener]", listeners.values()):
-            try:
-                listener.on_event(event)
-            except Exception as error:  # noqa: BLE001 - the thread also serves every other folder
-                self.unwatch(list(self._watch_for_wd), listener)
-                listener.on_failure(error)
+    So an exception of a listener ends its watches only.
+    """
 
-    def watch(self, path: str, listener: FolderListener) -> int:
-        with self._lock:
-            watch = self._get_or_create_watch(os.fsencode(path), _MASK)
-            if watch.wd == -1:  # watchdog ignores the error for a folder without read permission
-                del self._watch_for_wd[watch.wd]
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            watch.callbacks[CallbackId(id(listener))] = cast("WatchCallback", listener)
-            return watch.wd
+    def __init__(self, events: FolderEvents, listener: FolderListener) -> None:
+        self._events = events
+        self._listener = listener
+        self.id = CallbackId(id(self))
 
-    def has(self, watch: int, listener: FolderListener) -> bool:
-        with self._lock:
-            found = self._watch_for_wd.get(WatchDescriptor(watch))
-            return self.is_alive() and found is not None and CallbackId(id(listener)) in found.callbacks
+    def on_event(self, event: InotifyEvent) -> None:
+        self._call(lambda: self._listener.on_event(event))
 
-    def unwatch(self, watches: Iterable[int], listener: FolderListener) -> None:
-        key = CallbackId(id(listener))
-        with self._lock:
-            for number in watches:
-                found = self._watch_for_wd.get(WatchDescriptor(number))
-                if found is not None and key in found.callbacks:
-                    self._remove_callback(found.wd, key)
+    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+        if self._events.forget(wd, self._listener):
+            self._call(lambda: self._listener.on_watch_ended(wd))
+
+    def on_queue_overflow(self) -> None:
+        self._call(self._listener.on_overflow)
+
+    def _call(self, handle: Callable[[], None]) -> None:
+        try:
+            handle()
+        except Exception as error:  # noqa: BLE001 - see above
+            self._events.fail(self._listener, error)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 from connectors.database.batches import batch_of, named_columns, snapshot
 from connectors.database.changes import ChangeReader, ChangeSource, Guarantee
 from connectors.database.changes.backfill import begin_backfill, cancel_backfill
-from connectors.database.changes.binlog import BinlogSettings
-from connectors.database.changes.binlog_choice import choose_method_with_binlog
 from connectors.database.changes.reader import MethodChooser
 from connectors.database.changes.rewind import rewind_cursor
 from connectors.database.changes.selection import choose_method
@@ -21,7 +19,7 @@ from connectors.database.changes.slot_choice import choose_method_with_slot
 from connectors.database.families import create_database, create_listener, verify_listener
 from connectors.database.login import LoginGuard
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, LogDatabase, ReadSession
+from connectors.database.port import Database, ReadSession
 from connectors.database.setup import setup_sql
 from connectors.database.statement import parse_table, source
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceContext, SourceError, Step
@@ -214,17 +212,14 @@ class DatabaseConnector(Connector):
                 report=self.context.log,
                 path=self.context.base / address.database if address.family == "sqlite" else None,
                 index_path=lambda: self.context.cache("rows.db"),
-                choose=_chooser(options, self._database()),
+                choose=_chooser(options),
                 page_rows=options.batch_rows,
             )
         return self._created_changes
 
 
-def _chooser(options: DatabaseOptions, database: Database) -> MethodChooser:
+def _chooser(options: DatabaseOptions) -> MethodChooser:
     """Return the function that chooses the method of changes."""
-    if options.binlog and isinstance(database, LogDatabase):
-        binlog = BinlogSettings(database=database, key=options.keys, finds_removed=options.deletes == "remove")
-        return partial(choose_method_with_binlog, settings=binlog, table=str(options.table))
     if options.slot is None:
         return choose_method
     settings = SlotSettings(

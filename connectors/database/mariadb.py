@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, ClassVar, Literal
@@ -13,7 +11,7 @@ import pymysql
 from msgspec.structs import replace
 from polars.selectors import all as all_columns
 from polars.selectors import by_name
-from pymysql.constants import COMMAND, CR, FIELD_TYPE
+from pymysql.constants import CR, FIELD_TYPE
 from pymysql.cursors import SSCursor
 
 from connectors.database.limits import Deadline
@@ -23,8 +21,6 @@ from connectors.database.port import (
     Database,
     Frame,
     Kind,
-    LogDatabase,
-    LogUnreadable,
     Parameter,
     ReadSession,
     ResultColumn,
@@ -44,8 +40,7 @@ _TYPES = {
 _TEXTS = frozenset(
     {"varchar", "var_string", "string", "tiny_blob", "medium_blob", "long_blob", "blob", "json", "enum", "set"}
 )
-_DUPLICATE, _NO_LOG = 1060, 1236
-_DUMP = struct.Struct("<IHI")
+_DUPLICATE = 1060
 """The place in the file, which a position of GTIDs replaces; 1: end the dump at the end of the log; the replica."""
 _BYTES = 63  # the character set of bytes
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -117,7 +112,7 @@ class MariadbDialect(SqlDialect):
         return f"LEFT(SHA2({self.line(columns)}, 256), 32)"
 
 
-class MariadbDatabase(Database, LogDatabase):
+class MariadbDatabase(Database):
     """A MariaDB or MySQL server."""
 
     def __init__(self, options: DatabaseOptions) -> None:
@@ -139,28 +134,6 @@ class MariadbDatabase(Database, LogDatabase):
                 yield session
             except pymysql.Error as error:
                 raise failure.of(error, session, self._connect) from None
-
-    @contextmanager
-    def log(self, position: str) -> Iterator[Iterator[bytes]]:
-        """See `LogDatabase.log`. The server sees a replica, with a number that is not that of another one."""
-        failure = MariadbFailure(self._options)
-        try:
-            connection = self._connect()
-        except pymysql.Error as error:
-            raise failure.of(error, None) from None
-        with closing(connection):
-            try:
-                with closing(connection.cursor()) as cursor:
-                    cursor.execute(
-                        "SET @mariadb_slave_capability = 4, @master_binlog_checksum = 'NONE', @slave_gtid_strict_mode = 1,"
-                        f" @slave_connect_state = {_literal(position)}"
-                    )
-                yield _events(connection)
-            except pymysql.Error as error:
-                number = error.args[0] if error.args else 0
-                if number == _NO_LOG:
-                    raise LogUnreadable("the server has not all of the log since the last reading") from None
-                raise failure.of(error, None) from None
 
     def _connect(self) -> pymysql.Connection[Any]:
         address = self._options.address()
@@ -336,18 +309,6 @@ class MariadbSession(ReadSession):
                 faults.setdefault(row, TextFault(name, f"Column {name} {_TOO_LONG}."))
         records = frame.records.with_columns(by_name(*names).replace("\\U", None))
         return Frame(records=records, faults=faults)
-
-
-def _replica() -> int:
-    """Return a number for a replica. The server ends another one with the same number, so it is a random one."""
-    return 2**31 + secrets.randbelow(2**31)
-
-
-def _events(connection: Any) -> Iterator[bytes]:
-    """Yield the events of a log up to its present end. PyMySQL has no public method for another command than a query."""
-    connection._execute_command(COMMAND.COM_BINLOG_DUMP, _DUMP.pack(4, 1, _replica()))  # noqa: SLF001
-    while not (packet := connection._read_packet()).is_eof_packet():  # noqa: SLF001
-        yield packet.get_all_data()[1:]
 
 
 class _Verbatim(MariadbDialect):

@@ -104,13 +104,6 @@ class DatabaseOptions(BaseModel):
         gt=0,
         description="How much log may be unread in slot; with more, it is skipped and the table read whole.",
     )
-    binlog: bool = Field(
-        default=False,
-        description=(
-            "Changes of a MariaDB table: read the server's binary log, which also finds removed rows. `ingestd database sql`"
-            " prints the grant."
-        ),
-    )
     deletes: Literal["keep", "remove"] = Field(
         default="keep", description="Whether entries of rows that vanished are removed."
     )
@@ -217,8 +210,6 @@ class DatabaseOptions(BaseModel):
             self.address().family != "postgresql" or self.table is None or not self.incremental
         ):
             raise ValueError("slot is for mode: changes of a table of PostgreSQL")
-        if self.binlog and (self.address().family != "mariadb" or self.table is None or not self.incremental):
-            raise ValueError("binlog is for mode: changes of a table of MariaDB")
         if self.cursor is not None and not self.incremental:
             raise ValueError("cursor is for mode: changes")
         return self

@@ -25,10 +25,6 @@ Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
 """What the settings of values distinguish: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
 
 
-class LogUnreadable(Exception):
-    """The log of a server does not show which rows changed. The text is the reason, without a dot."""
-
-
 class TextFault(NamedTuple):
     """Why a row is rejected, and the column with the fault."""
 
@@ -126,15 +122,3 @@ class Database(ABC):
     @abstractmethod
     def open(self) -> AbstractContextManager[ReadSession]:
         """Connect and begin a transaction; both end with the context."""
-
-
-class LogDatabase(ABC):
-    """A database with a log of changes that another server could follow."""
-
-    @abstractmethod
-    def log(self, position: str) -> AbstractContextManager[Iterator[bytes]]:
-        """Open the log after ``position``, in the server's words; it yields events up to the log's present end.
-
-        Raises:
-            LogUnreadable: the server has no longer, or never had, the log after ``position``.
-        """

@@ -157,12 +157,6 @@ def _mariadb(options: DatabaseOptions) -> Iterator[SetupSection]:
         statements=(f"CREATE USER {user} ACCOUNT LOCK", *grants),
         removal=(f"DROP USER {user}",),
     )
-    if options.binlog:
-        yield SetupSection(
-            title="The right to read the binary log. The server needs log_bin, server_id and binlog_format = ROW.",
-            statements=(f"GRANT REPLICATION SLAVE ON *.* TO {user}",),
-            removal=(f"REVOKE REPLICATION SLAVE ON *.* FROM {user}",),
-        )
     if options.incremental and options.cursor is not None:
         yield SetupSection(
             title="The right to list the running transactions. Without it a row of a late commit may be missed until the sweep.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
@@ -20,6 +20,7 @@ from connectors.beneath import NotRegularFile, RootedPath, path_below
 from connectors.directory import disposal
 from connectors.directory.disposal import Move, Note
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.other_pipelines import check_removable, check_writable
 from connectors.files import receipt as receipts
 from connectors.files.durable_write import Access, shorten_name, write
 from connectors.files.file_batches import open_file
@@ -48,7 +49,13 @@ class Archiver:
     """Removes files from a drop folder as the options say. Relative paths start at ``base``."""
 
     def __init__(
-        self, options: DirectoryOptions, base: Path, *, format_for: Callable[[str], Format], now: Callable[[], float]
+        self,
+        options: DirectoryOptions,
+        base: Path,
+        *,
+        format_for: Callable[[str], Format],
+        now: Callable[[], float],
+        other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
         root = base / options.path
         archive = path_below(base / options.archive, root) if options.archive is not None else None
@@ -64,6 +71,7 @@ class Archiver:
         self._root = root
         self._format_for = format_for
         self._now = now
+        self._other_readers = other_readers
         self.archive = archive
         self.quarantine = output_folder(options.quarantine, "rejected")
         self.failed = output_folder(options.failed, "failed")
@@ -91,7 +99,7 @@ class Archiver:
 
         Raises:
             AcknowledgeLater: its grace period has not passed.
-            SourceUnavailable: it can't be moved.
+            SourceUnavailable: it can't be moved, or another pipeline reads it.
         """
         left = acknowledgement.ended + self._options.delete_grace_seconds - self._now()
         if self._options.delete_grace_seconds and left > 0:
@@ -101,6 +109,9 @@ class Archiver:
         if self._options.after == "keep":
             return
         path = RootedPath(self._root, name)
+        check_removable(path, self.readers_of(name))
+        if self._options.after == "archive":
+            self._check_writable(self._archive_folder(acknowledgement.ended) / name)
         try:
             with path.parent.open_folder() as folder:
                 is_writable = folder.is_writable
@@ -111,6 +122,13 @@ class Archiver:
                 f"{path} can't be moved: its folder can't be written to. It was read and is not read again; allow writing to"
                 " the folder, or set after: keep."
             )
+
+    def readers_of(self, name: str) -> Collection[str]:
+        """Return the names of the other pipelines that read a file of the folder."""
+        return self._other_readers(RootedPath(self._root, name))
+
+    def _check_writable(self, path: RootedPath) -> None:
+        check_writable(path, self._other_readers(path))
 
     def dispose(self, file: AcknowledgedFile) -> None:
         """Write the file's rejected rows and receipt, then keep, archive or delete it.
@@ -169,8 +187,9 @@ class Archiver:
         Raises:
             SourceUnavailable: it can't be moved now.
         """
-        if self.failed is None or self._options.after == "keep":
+        if self.failed is None or self._options.after == "keep" or self.readers_of(name):
             return False
+        self._check_writable(self.failed / name)
         path = RootedPath(self._root, name)
         try:
             with os.fdopen(path.open_file(), "rb") as file:
@@ -268,7 +287,7 @@ class Archiver:
                 configured=self._options.format,
             )
             try:
-                return write_quarantine(source, file.acknowledgement, self.quarantine)
+                return write_quarantine(source, file.acknowledgement, self.quarantine, self._check_writable)
             except OSError as error:
                 raise SourceUnavailable(
                     f"The rejected rows of {self._root / file.name} can't be written into {self.quarantine}:"

@@ -10,6 +10,7 @@ from connectors.directory.archiver import Archiver
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.local_folder import LocalFolder
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.other_pipelines import describe_readers
 from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.scan import ScanResult
 from connectors.filesystem import describe_error
@@ -41,6 +42,10 @@ def run_checks(drop: LocalFolder, options: DirectoryOptions, archiver: Archiver)
         yield from _check_archive(folder, archiver.archive, is_the_folder=archiver.is_the_folder)
     for name, path in archiver.output_folders.items():
         yield _check_output_folder(name, path)
+    if options.after != "keep" and (shared := [name for name in found.files if archiver.readers_of(name)]):
+        more = f" The same holds for {counted(len(shared) - 1, 'more file')}." if len(shared) > 1 else ""
+        sentence = f"{describe_readers(folder / shared[0], archiver.readers_of(shared[0]))}{more}"
+        yield Step(name="other pipelines", outcome="failed", sentence=sentence)
     unreadable = [name for name in found.files if not _is_readable(drop, name)]
     if unreadable:
         sentence = f"{counted(len(unreadable), 'file')} can't be read ({_list(unreadable)}): allow reading them."

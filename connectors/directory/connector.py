@@ -15,6 +15,7 @@ from connectors.directory.file_source import FileSource
 from connectors.directory.local_folder import LocalFolder
 from connectors.directory.location import cursor_of_facts, describe_location, find_archived, locate
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.other_pipelines import DiskReaders
 from connectors.directory.scan import readable_name
 from connectors.files.file_batches import open_file
 from connectors.filesystem import translate_errors
@@ -56,21 +57,18 @@ class DirectoryConnector(FileSource):
 
     def _open_places(self, format_for: Callable[[str], Format]) -> tuple[LocalFolder, Archiver]:
         options, context = self.options, self.context
-        self._archiver = Archiver(options, context.base, format_for=self._format_of_rejected, now=context.now)
-        excluded = self._archiver.all_folders
-        self._drop = LocalFolder(
-            options, self._folder, excluded=excluded, format_for=format_for, is_read=context.is_read
+        readers = DiskReaders(context.other_readers)
+        self._archiver = Archiver(
+            options, context.base, format_for=self._format_of_rejected, now=context.now, other_readers=readers
         )
+        excluded = self._archiver.all_folders
+        self._drop = LocalFolder(options, self._folder, excluded=excluded, format_for=format_for, other_readers=readers)
         return self._drop, self._archiver
 
     @classmethod
     def claims(cls, options: DirectoryOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the files that match, whether they are removed, and the folders that receive files."""
-        archive = base / options.archive if options.archive is not None else None
-        puts = [base / folder for folder in (options.quarantine, options.failed) if folder is not None]
-        if options.after == "archive" and archive is not None:
-            puts += [archive, archive / "rejected", archive / "failed"]
-        excluded = [*puts, archive] if archive is not None else puts
+        """Return the files that match and are not in a folder that receives files, and whether they are removed."""
+        excluded = [base / one for one in (options.archive, options.quarantine, options.failed) if one is not None]
         return [
             FileClaim(
                 folder=os.path.realpath(base / options.path),
@@ -78,7 +76,6 @@ class DirectoryConnector(FileSource):
                 recursive=options.recursive,
                 ignore_case=not options.case_sensitive,
                 takes=options.after != "keep",
-                puts=tuple(sorted({os.path.realpath(folder) for folder in puts})),
                 excluded=tuple(sorted({os.path.realpath(folder) for folder in excluded})),
             )
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -42,7 +42,7 @@ class LocalFile(msgspec.Struct, frozen=True):
 
 
 class LocalFolder:
-    """A folder on disk. Implements `DropFolder`. ``excluded``: folders that no scan enters. ``is_read``: see `SourceContext`."""
+    """A folder on disk. Implements `DropFolder`. ``excluded``: folders that no scan enters. ``other_readers``: see `Scanner`."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class LocalFolder:
         *,
         excluded: Iterable[RootedPath],
         format_for: Callable[[str], Format],
-        is_read: Callable[[str], bool],
+        other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
         rules = options.rules
         self.root = folder
@@ -66,7 +66,7 @@ class LocalFolder:
             links=self._follows_links,
             case_sensitive=options.case_sensitive,
             is_companion=lambda base: any(rule.is_companion(base) for rule in rules),
-            is_read=is_read,
+            other_readers=other_readers,
         )
 
     def check(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from connectors.beneath import Folder, LeadsOutside, RootedPath
 from connectors.directory.name_filter import NameFilter, has_temporary_name
 from connectors.files.identity import Identity
-from connectors.filesystem import describe_error, is_not_responding, real_path
+from connectors.filesystem import describe_error, is_not_responding
 from connectors.formats.names import is_no_data_folder
 from ingestd.sdk import SourceUnavailable, counted
 
@@ -70,14 +70,13 @@ class Scanner:
         links: bool,
         case_sensitive: bool = False,
         is_companion: Callable[[str], bool] = lambda _: False,
-        is_read: Callable[[str], bool] = lambda _: False,
+        other_readers: Callable[[RootedPath], Collection[str]] = lambda _: (),
     ) -> None:
         """``is_companion`` returns True for the name of a file that belongs to others, such as a marker.
 
-        ``is_read`` returns True for the path of a file that another pipeline reads.
+        ``other_readers`` returns the other pipelines that read a file.
         """
-        self._is_read = is_read
-        self._real_folder = ""
+        self._other_readers = other_readers
         self._folder = folder
         self._recursive = recursive
         self._excluded = frozenset(path.name for path in excluded if path.root == folder)
@@ -94,7 +93,6 @@ class Scanner:
             SourceUnavailable: the folder does not exist or can't be listed.
         """
         found = ScanResult()
-        self._real_folder = ""  # of this scan, if a file needs it: links may change
         try:
             with Folder.open_root(self._folder) as root:
                 folders = self._list(root, "", found)
@@ -146,10 +144,11 @@ class Scanner:
             return False
 
     def _belongs_to_others(self, base: str, name: str) -> bool:
-        if has_temporary_name(base) or self._is_companion(base):
-            return True
-        self._real_folder = self._real_folder or str(real_path(self._folder))
-        return self._is_read(f"{self._real_folder}/{name}")
+        return (
+            has_temporary_name(base)
+            or self._is_companion(base)
+            or bool(self._other_readers(RootedPath(self._folder, name)))
+        )
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScanResult) -> bool:
         if not self._recursive or is_no_data_folder(entry.name) or not _is_text(name, found):

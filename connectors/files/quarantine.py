@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
@@ -43,10 +44,15 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-def write_quarantine(source: QuarantineSource, acknowledgement: Acknowledgement, folder: RootedPath) -> QuarantineFile:
+def write_quarantine(
+    source: QuarantineSource,
+    acknowledgement: Acknowledgement,
+    folder: RootedPath,
+    check: Callable[[RootedPath], None] = lambda _: None,
+) -> QuarantineFile:
     """Write the rejected rows of a file into ``folder``. A file with equal content is not written again.
 
-    Their permissions are those of the file, or narrower.
+    Their permissions are those of the file, or narrower. ``check`` raises if a file of that name must not be written.
 
     Raises:
         OSError: the file can't be written.
@@ -59,6 +65,7 @@ def write_quarantine(source: QuarantineSource, acknowledgement: Acknowledgement,
     name = PurePosixPath(source.name)
     origin = shorten_name(name.with_name(origin_name(name.name) or name.name))
     target = folder / origin.with_name(f"{origin.name}.rejected{layout.suffix}").as_posix()
+    check(target)
     status = os.fstat(source.file.fileno())
     key = f"{os.uname().nodename} {status.st_dev} {status.st_ino} {source.sha256} {acknowledgement.run} {target}"
     with target.parent.make_folder() as kept, NewFile(kept, key, Access.from_status(status)) as file:

@@ -38,7 +38,7 @@ class RemoteConnector(FileSource):
         self._store: RemoteStore = open_store(options, self.context.base)
         places = RemotePlaces(options)
         self._drop = RemoteFolder(
-            options, self._store, excluded=places.all, format_for=format_for, is_read=self.context.is_read
+            options, self._store, excluded=places.all, format_for=format_for, other_readers=self.context.other_readers
         )
         self._remote = RemoteDisposer(
             options, places, self._drop, format_for=self._format_of_rejected, now=self.context.now
@@ -48,8 +48,7 @@ class RemoteConnector(FileSource):
     @classmethod
     def claims(cls, options: RemoteOptions, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - the files are not below it
         """Return the files of the server that match; an address takes the place of a folder on disk."""
-        address, places = options.address, RemotePlaces(options)
-        puts = tuple(sorted(address.display(folder) for folder in places.all))
+        address = options.address
         return [
             FileClaim(
                 folder=address.display(address.folder),
@@ -57,8 +56,7 @@ class RemoteConnector(FileSource):
                 recursive=options.recursive,
                 ignore_case=not options.case_sensitive,
                 takes=options.after != "keep",
-                puts=puts,
-                excluded=puts,
+                excluded=tuple(address.display(folder) for folder in RemotePlaces(options).all),
             )
         ]
 

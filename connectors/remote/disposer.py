@@ -10,7 +10,7 @@ import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
@@ -19,6 +19,7 @@ import msgspec
 
 from connectors.beneath import RootedPath
 from connectors.directory.archiver import DATES, REASON_SUFFIX, AcknowledgedFile, describe_remark
+from connectors.directory.other_pipelines import check_removable, check_writable
 from connectors.files import receipt as receipts
 from connectors.files.durable_write import shorten_name
 from connectors.files.identity import Identity
@@ -96,6 +97,17 @@ class RemoteDisposer:
             raise AcknowledgeLater(
                 f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds)."
             )
+        if self._options.after == "keep":
+            return
+        check_removable(self._folder.shown(name), self._readers_of(name))
+        if self._options.after == "archive":
+            self._check_writable(join(self._archive_folder(acknowledgement.ended), name))
+
+    def _readers_of(self, name: str) -> Collection[str]:
+        return self._folder.readers_of(self._folder.path(name))
+
+    def _check_writable(self, path: str) -> None:
+        check_writable(self._address.display(path), self._folder.readers_of(path))
 
     def dispose(self, file: AcknowledgedFile) -> None:
         """See `Disposer.dispose`."""
@@ -140,8 +152,9 @@ class RemoteDisposer:
 
     def move_to_failed(self, name: str, identity: Identity, reason: str) -> bool:
         """See `Disposer.move_to_failed`."""
-        if self._places.failed is None or self._options.after == "keep":
+        if self._places.failed is None or self._options.after == "keep" or self._readers_of(name):
             return False
+        self._check_writable(join(self._places.failed, name))
         text = (
             f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
         )
@@ -295,6 +308,7 @@ class RemoteDisposer:
 
     def _publish(self, name: str, data: bytes, folder: str) -> str:
         """Write a file under a free name, or use the equal one of an attempt before a crash. Return its address."""
+        self._check_writable(join(folder, name))
         for path in _candidates(folder, name):
             try:
                 existing = self._store.status(path)

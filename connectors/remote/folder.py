@@ -67,7 +67,7 @@ class RemoteDropFile:
 class RemoteFolder:
     """A folder of a server. Implements `DropFolder`. ``excluded``: paths of the server that are not listed.
 
-    ``is_read``: see `SourceContext`; a file is named by its address.
+    ``other_readers``: see `SourceContext`; a file is named by its address.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class RemoteFolder:
         *,
         excluded: Collection[str],
         format_for: Callable[[str], Format],
-        is_read: Callable[[str], bool] = lambda _: False,
+        other_readers: Callable[[str], Collection[str]] = lambda _: (),
     ) -> None:
         self.options = options
-        self.is_read = is_read
+        self._other_readers = other_readers
         self.store = store
         self._address = options.address
         self._format_for = format_for
@@ -97,6 +97,10 @@ class RemoteFolder:
     def shown(self, name: str) -> str:
         """Return the address of a name, for sentences."""
         return self._address.display(self.path(name))
+
+    def readers_of(self, path: str) -> Collection[str]:
+        """Return the names of the other pipelines that read the file at a path of the server."""
+        return self._other_readers(self._address.display(path))
 
     def check(self) -> None:
         """See `DropFolder.check`."""
@@ -236,7 +240,7 @@ class _Listing:
         if self._has_rules and folder.is_companion(base):
             self.companions[name] = listed.identity
         elif not folder.matches(name):
-            if not has_temporary_name(base) and not folder.is_read(folder.shown(name)):
+            if not has_temporary_name(base) and not folder.readers_of(folder.path(name)):
                 found.count_unmatched(name)
         elif listed.identity.size == 0:
             found.empty[name] = listed.identity

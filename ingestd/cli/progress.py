@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from ingestd.core.phrases import counted
 from ingestd.daemon.reporting import describe_changes
-from ingestd.process.line_writer import LineWriter
+from ingestd.process.line_queue import LineQueue
 from ingestd.process.terminal_text import echo, safe_line
 from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkCreated
@@ -37,19 +37,19 @@ def _line_output() -> Iterator[Callable[[str], object]]:
     try:
         descriptor = sys.stdout.fileno()
     except io.UnsupportedOperation:  # an in-memory stream never blocks
-        yield lambda text: echo(text, nl=False)
+        yield echo
         return
-    output = LineWriter(descriptor)
+    output = LineQueue(descriptor)
     try:
         yield output.write
     finally:
-        output.close(None)  # waits for a slow reader, so that later output follows these lines
+        output.finish(None)  # waits for a slow reader, so that later output follows these lines
 
 
 def _print_line(event: Event, write: Callable[[str], object]) -> None:
     line = event_line(event)
     if line:
-        write(f"{safe_line(line)}\n")
+        write(safe_line(line))
     if event.level in {"warning", "error"}:
         log_event(event)
 

@@ -162,7 +162,7 @@ async def assemble(configuration: Configuration, *, emit: Emit, until: float | N
             writer=writer,
             until=until,
             wake=lambda name: supervisor.wake(name),  # noqa: PLW0108 - the supervisor is created below
-            is_read=FilesRead(lambda: reconfigurer.configuration).includes,
+            files_read=FilesRead(lambda: reconfigurer.configuration),
         )
         readers = [create.reader_or_report(configuration, pipeline) for pipeline in settings.pipelines]
         connectors = {reader.pipeline: reader.connector for reader in readers}
@@ -318,9 +318,9 @@ class _Factory:
         writer: RisingWriter,
         until: float | None,
         wake: Callable[[str], None],
-        is_read: Callable[[str], bool],
+        files_read: FilesRead,
     ) -> None:
-        self._is_read = is_read
+        self._files_read = files_read
         self._until = until
         self._wake = wake
         self._mirror = mirror
@@ -355,7 +355,7 @@ class _Factory:
             keeps=True,
             until=self._until,
             wake=self._wake,
-            is_read=self._is_read,
+            files_read=self._files_read,
         )
         return make_reader(
             configuration,
@@ -490,14 +490,15 @@ def open_connector(
     keeps: bool = False,
     until: float | None = math.inf,
     wake: Callable[[str], None] = lambda _: None,
-    is_read: Callable[[str], bool] | None = None,
+    files_read: FilesRead | None = None,
 ) -> Connector:
     """Create the pipeline's connector. It opens its resources at the first call.
 
     ``keeps``: it may write files beside the state file, because this process holds the lock of the state file. ``until``,
-    ``wake``: see `SourceContext`. ``is_read``: as there; None: this configuration has all pipelines.
+    ``wake``: see `SourceContext`. ``files_read``: of all pipelines; None: of those in this configuration.
     """
     source, state = pipeline.source, configuration.settings.state
+    files = files_read or FilesRead(lambda: configuration)
 
     def notify(sentence: str) -> None:
         emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
@@ -513,7 +514,7 @@ def open_connector(
         unsaved=None if keeps else {},
         until=until,
         wake=wake,
-        is_read=is_read or FilesRead(lambda: configuration).includes,
+        other_readers=lambda path: files.readers(path) - {pipeline.name},
     )
     return connector_class(source.connector)(source.options, context)
 
@@ -526,11 +527,13 @@ def open_or_report(
     keeps: bool,
     until: float | None = math.inf,
     wake: Callable[[str], None] = lambda _: None,
-    is_read: Callable[[str], bool] | None = None,
+    files_read: FilesRead | None = None,
 ) -> Connector:
     """Return the pipeline's connector, or one that reports at each pass why it can't be opened."""
     try:
-        return open_connector(configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake, is_read=is_read)
+        return open_connector(
+            configuration, pipeline, emit=emit, keeps=keeps, until=until, wake=wake, files_read=files_read
+        )
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
         return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
 

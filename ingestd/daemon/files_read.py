@@ -16,18 +16,18 @@ class FilesRead:
         self._current = current
         self._known: tuple[Configuration, ClaimedFiles] | None = None
 
-    def includes(self, path: str) -> bool:
-        """See `SourceContext.is_read`."""
+    def readers(self, path: str) -> frozenset[str]:
+        """Return the names of the pipelines that read a file; see `ClaimedFiles.readers`."""
         configuration, known = self._current(), self._known
         if known is None or known[0] is not configuration:
             known = self._known = (configuration, _claimed(configuration))
-        return path in known[1]
+        return known[1].readers(path)
 
 
 def _claimed(configuration: Configuration) -> ClaimedFiles:
-    sources = [pipeline.source for pipeline in configuration.settings.pipelines if pipeline.source.complete]
     return ClaimedFiles(
-        claim
-        for source in sources
-        for claim in connector_class(source.connector).claims(source.options, configuration.base)
+        (pipeline.name, claim)
+        for pipeline in configuration.settings.pipelines
+        if pipeline.source.complete
+        for claim in connector_class(pipeline.source.connector).claims(pipeline.source.options, configuration.base)
     )

@@ -1,7 +1,7 @@
 """The process's log: lines for a person on a terminal, JSON for whatever collects them, never a secret in either.
 
 Logging never blocks, delays or ends the work that it reports: lines that cannot be written are dropped and counted
-(`line_writer`), and the event ``log_lines_dropped`` reports the count when lines can be written again.
+(`line_queue`), and the event ``log_lines_dropped`` reports the count when lines can be written again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 import structlog
 
 from ingestd.process.deferred_imports import is_deferred
-from ingestd.process.line_writer import LineWriter
+from ingestd.process.line_queue import LineQueue
 from ingestd.process.redaction import redact, redact_text
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-class _LogLines(logging.StreamHandler[TextIO]):
-    """The handler that is ours among those of the root logger, so that it can be replaced and others are left alone."""
+class _Unconfigured(logging.Formatter):
+    """Completes the configuration of its handler, which replaces it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """As the log is configured."""
         complete_configuration()
-        return super().format(record)
+        return _handler.format(record)
 
 
 def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, level: Level = "info") -> None:
@@ -51,17 +51,10 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
     global _configuration  # noqa: PLW0603 - a process has one log
     target = stream if stream is not None else sys.stderr
     terminal = target.isatty()
-    as_json = not terminal if json is None else json
-    lines = _replace_writer(target, partial(_renderer, as_json=as_json, terminal=terminal))
-    handler = _LogLines(lines)
-    root = logging.getLogger()
-    for old in [known for known in root.handlers if isinstance(known, _LogLines)]:
-        root.removeHandler(old)
-    root.addHandler(handler)
-    root.setLevel(logging.WARNING)
-    _configuration = partial(
-        _configure_structlog, lines, handler, as_json=as_json, terminal=terminal, level=_LEVELS[level]
-    )
+    renderer = partial(_renderer, as_json=not terminal if json is None else json, terminal=terminal)
+    file = _replace_handler(target, renderer)
+    logging.getLogger().setLevel(logging.WARNING)
+    _configuration = partial(_configure_structlog, renderer, file, level=_LEVELS[level])
     if not is_deferred("structlog"):
         complete_configuration()
 
@@ -90,21 +83,21 @@ def _renderer(*, as_json: bool, terminal: bool) -> Processor:
     )
 
 
-def _configure_structlog(lines: TextIO, handler: _LogLines, *, as_json: bool, terminal: bool, level: int) -> None:
-    renderer = _renderer(as_json=as_json, terminal=terminal)
-    before: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
+def _configure_structlog(renderer: Callable[[], Processor], file: TextIO, *, level: int) -> None:
+    formatter = structlog.stdlib.ProcessorFormatter
+    first: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
     # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
-    after: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, _copy_line, renderer]
+    rest: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, _copy_line, renderer()]
     structlog.configure(
-        processors=[*before, *after],
+        processors=[*first, *rest],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=lines),
+        logger_factory=structlog.WriteLoggerFactory(file=file),
         cache_logger_on_first_use=False,
     )
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*before, _library],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *after],
+    _handler.setFormatter(
+        formatter(
+            foreign_pre_chain=[*first, _library],
+            processors=[formatter.remove_processors_meta, *rest],
             use_get_message=True,
         )
     )
@@ -113,18 +106,18 @@ def _configure_structlog(lines: TextIO, handler: _LogLines, *, as_json: bool, te
 FLUSH_SECONDS = 2.0
 """How long the end of the process may be delayed by lines that nothing reads."""
 
-_writer: LineWriter | None = None
+_handler: logging.Handler = logging.NullHandler()
 _dropped_before = 0
 
 
 def dropped_lines() -> int:
     """Return how many lines of the log this process has dropped because they could not be written."""
-    return _dropped_before + (_writer.dropped if _writer is not None else 0)
+    return _dropped_before + (_handler.dropped if isinstance(_handler, LineQueue) else 0)
 
 
 def logs_configured() -> bool:
     """Return True if `configure_logs` was called, with a stream that has a descriptor."""
-    return _writer is not None
+    return isinstance(_handler, LineQueue)
 
 
 def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
@@ -132,20 +125,17 @@ def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
 
     To be called before `os._exit`; an orderly exit does it by itself.
     """
-    return _writer.drain(seconds) if _writer is not None else True
+    return not isinstance(_handler, LineQueue) or _handler.drain(seconds)
 
 
-def _replace_writer(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
-    """Return what the loggers write to. A stream without a descriptor, such as a test's, is written to directly."""
-    global _writer, _dropped_before  # noqa: PLW0603 - a process has one log
-    if _writer is not None:
-        _writer.close(FLUSH_SECONDS)
-        _dropped_before += _writer.dropped
-        _writer = None
-    try:
-        descriptor = target.fileno()
-    except (OSError, ValueError):
-        return target
+def _replace_handler(target: TextIO, renderer: Callable[[], Processor]) -> TextIO:
+    """Use another handler, and return what events are written to. A stream without a descriptor is written to directly."""
+    global _handler, _dropped_before  # noqa: PLW0603 - a process has one log
+    root = logging.getLogger()
+    root.removeHandler(_handler)
+    if isinstance(_handler, LineQueue):
+        _handler.finish(FLUSH_SECONDS)
+        _dropped_before += _handler.dropped
 
     def report(count: int, reason: str) -> str:
         event: EventDict = {
@@ -154,11 +144,15 @@ def _replace_writer(target: TextIO, renderer: Callable[[], Processor]) -> TextIO
             "lines": count,
             "sentence": f"{count} lines of the log could not be written and were dropped: {reason}.",
         }
-        line = renderer()(None, "warning", _order(None, "warning", _timestamp(None, "warning", event)))
-        return f"{line!s}\n"
+        return str(renderer()(None, "warning", _order(None, "warning", _timestamp(None, "warning", event))))
 
-    _writer = LineWriter(descriptor, report=report)
-    return cast("TextIO", _writer)
+    try:
+        _handler = LineQueue(target.fileno(), report=report)
+    except (OSError, ValueError):
+        _handler = logging.StreamHandler(target)
+    _handler.setFormatter(_Unconfigured())
+    root.addHandler(_handler)
+    return cast("TextIO", _handler) if isinstance(_handler, LineQueue) else target
 
 
 atexit.register(flush_logs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,8 +48,8 @@ class SourceContext:
     """What `elapsed` returns; None: ``now``."""
     wake: Callable[[str], None] = field(default=lambda _: None)
     """Have the source of a pipeline of this name be read now; nothing if there is none. From any thread."""
-    is_read: Callable[[str], bool] = field(default=lambda _: False)
-    """Return whether a pipeline of the configuration reads the file at a path, with all links of its folder resolved."""
+    other_readers: Callable[[str], Collection[str]] = field(default=lambda _: ())
+    """Return the names of the other pipelines that read the file at a path, with all links of its folder resolved."""
     stopping: threading.Event = field(default_factory=threading.Event)
     until: float | None = None
 
@@ -133,9 +133,10 @@ class Connector(ABC):
 
     @classmethod
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources have no files
-        """Return the files that a source with these ``Options`` reads, moves and writes; nothing if it has no files.
+        """Return the files that a source with these ``Options`` reads; nothing if it has no files.
 
-        A pipeline that moves files which another pipeline reads is a configuration error. Must not open anything and must
+        A connector that removes files keeps those which `SourceContext.other_readers` returns another pipeline for. Two
+        pipelines with equal claims are a configuration error if one of them removes files. Must not open anything and must
         not raise. ``base``: the folder of the configuration file. The folders of the claims are resolved paths.
         """
         return ()

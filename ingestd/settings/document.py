@@ -5,6 +5,7 @@ The tree is built from the parser's events, not by a YAML constructor, so a file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,6 @@ from ruamel.yaml.reader import ReaderError
 
 from ingestd.core.phrases import nearest, shortened
 from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar
-from ingestd.settings.quotes import offsets_in
 
 MAX_NODES = 100_000
 MAX_DEPTH = 64
@@ -31,6 +31,12 @@ _PARSER_ERRORS = (
     ValueError,
 )
 _TEXT_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
+_CHARACTERS = {
+    "": re.compile("."),
+    "'": re.compile("''|."),
+    '"': re.compile(r"\\(?:x.{2}|u.{4}|U.{8}|.)|."),
+}
+"""How a character of a value is written, by the quote of the value."""
 _PLAIN_TAGS = {"map": events.MappingStartEvent, "seq": events.SequenceStartEvent}
 _EXPLAINED = {
     "mapping values are not allowed": "A ':' is not allowed here. Check the line before it and the indentation, and put a "
@@ -196,15 +202,21 @@ class _Builder(msgspec.Struct, kw_only=True):
                 "Half of a surrogate pair is not a character; write the character itself, or \\UXXXXXXXX.",
             )
             text = text.encode("utf-8", "replace").decode()
-        single_line = event.start_mark.line == event.end_mark.line
         return Scalar(
             location=_mark(event),
             text=text,
             plain=event.style is None or event.style == "" if event.tag is None else False,
-            offsets=offsets_in(self.lines[event.start_mark.line], event.start_mark.column, event.style, text)
-            if single_line
-            else (),
+            offsets=self._offsets(event, text),
         )
+
+    def _offsets(self, event: Any, text: str) -> tuple[int, ...]:
+        """Return the offsets of a scalar; none if its line is not known (several lines, a byte order mark before the first)."""
+        line, begin, quote = self.lines[event.start_mark.line], event.start_mark.column, event.style or ""
+        is_on_line = event.end_mark.line == event.start_mark.line and line.startswith(quote or text, begin)
+        if not is_on_line or quote not in _CHARACTERS:
+            return ()
+        characters = _CHARACTERS[quote].finditer(line, begin + len(quote))
+        return tuple(found.start() - begin for _, found in zip(text, characters, strict=False))
 
     def _list(self, location: ConfigLocation, stream: Iterator[Any], key: str, depth: int) -> ListNode:
         items: list[Node] = []

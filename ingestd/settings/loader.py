@@ -11,10 +11,10 @@ from pydantic import BaseModel, SecretStr
 from ingestd.core.errors import ConfigurationError
 from ingestd.process.redaction import mask_secrets
 from ingestd.settings.configuration_file import load_document, mistake_at
+from ingestd.settings.equal_sources import equal_sources
 from ingestd.settings.mistakes import validate
 from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.settings.node import dotted
-from ingestd.settings.overlaps import overlaps
 from ingestd.settings.secrets import Placeholders
 from ingestd.settings.validation import ConnectorKind
 from ingestd.settings.values import filled
@@ -56,7 +56,7 @@ def load_settings(
     if settings is None or found:
         raise ConfigurationError(tuple(mistake_at(path, *one) for one in sorted(found)))
     resolved = _with_absolute_paths(settings, base)
-    if found := set(overlaps(document.root, resolved.pipelines, options_of, base)):
+    if found := set(equal_sources(document.root, resolved.pipelines, options_of, base)):
         raise ConfigurationError(tuple(mistake_at(path, *one) for one in sorted(found)))
     if secrets:
         mask_secrets(secret_texts(settings))

@@ -46,7 +46,9 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         return False
     base = path.parents[2]
     options = DirectoryOptions(path=Path(path.parents[1].name), after="archive", archive=archive)
-    away = Archiver(options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9)
+    away = Archiver(
+        options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9, other_readers=lambda _: ()
+    )
     if how == "unreadable":
         return away.move_to_failed("sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}

@@ -40,6 +40,7 @@ class FileFlow:
         self.refuses: Collection[str] = ()
         self.events: list[Event] = []
         self.notices: list[str] = []
+        self.other_readers: MappingOf[str, Collection[str]] = {}  # by the end of the path
         self.mirror = SqliteMirror.open(base / "ingestd.db", now=lambda: self.now)
         self.mirror.intake.activate(["flow"])
         self._mapping = Mapping([spec or EntrySpec(key=key, value=value)])
@@ -51,12 +52,17 @@ class FileFlow:
         self._start()
 
     def _start(self) -> None:
-        context = SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, log=self.notices.append)
+        context = SourceContext(
+            pipeline="flow", base=self.base, now=lambda: self.now, log=self.notices.append, other_readers=self._others
+        )
         self.connector = self.connect(context)
         self.reader = Reader(
             pipeline="flow", connector=self.connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,
             emit=self.events.append, lookups=LookupFiles(self._mapping.table_sources, base=self.base),
         )  # fmt: skip
+
+    def _others(self, path: str) -> Collection[str]:
+        return next((names for end, names in self.other_readers.items() if path.endswith(end)), ())
 
     def connect(self, context: SourceContext) -> Connector:
         """Return the connector; a subclass has another place of the files."""

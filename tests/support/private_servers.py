@@ -69,8 +69,8 @@ def mariadb_server() -> Iterator[str]:
 
 
 @contextmanager
-def restartable_mariadb_server(*more: str) -> Iterator[MariadbServer]:
-    """A server in a temporary folder. ``more``: options of its command line."""
+def restartable_mariadb_server() -> Iterator[MariadbServer]:
+    """A server in a temporary folder."""
     server, install = _program("mariadbd", "mariadb-server"), _program("mariadb-install-db", "mariadb-server")
     with tempfile.TemporaryDirectory(prefix="mariadb-") as folder:
         data, port = f"--datadir={folder}/data", _free_port()
@@ -85,7 +85,6 @@ def restartable_mariadb_server(*more: str) -> Iterator[MariadbServer]:
             f"--port={port}",
             f"--socket={folder}/s",
             "--innodb-flush-log-at-trx-commit=0",
-            *more,
         ]
         url = f"mariadb://root@127.0.0.1:{port}/test"
         running = MariadbServer(url, [server, "--no-defaults", data, *options, *user], Path(folder) / "log")

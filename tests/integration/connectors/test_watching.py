@@ -198,10 +198,9 @@ class Overflowing(FolderWatch):
         super().__init__(folder, wake, recursive=recursive)
         self.overflowed = threading.Event()
 
-    def on_event(self, event: FolderEvent) -> None:
-        super().on_event(event)
-        if event.is_queue_overflow:
-            self.overflowed.set()
+    def on_overflow(self) -> None:
+        super().on_overflow()
+        self.overflowed.set()
 
 
 def test_an_overflow_of_events_wakes_and_loses_no_sub_folder(tmp_path: Path) -> None:

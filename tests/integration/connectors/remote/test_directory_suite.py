@@ -24,6 +24,12 @@ from tests.integration.connectors.directory.test_files_together import (
     test_a_bad_file_is_rejected_alone,
     test_files_with_numbered_names_do_not_overwrite_each_other,
 )
+from tests.integration.connectors.directory.test_other_pipelines import (
+    test_a_file_that_another_pipeline_reads_is_not_removed_until_the_configuration_changes,
+    test_an_unreadable_file_that_another_pipeline_reads_stays,
+    test_files_that_only_another_pipeline_reads_are_not_counted,
+    test_nothing_is_written_where_another_pipeline_would_read_it,
+)
 from tests.integration.connectors.directory.test_readiness import (
     test_a_checksum_in_any_common_form_makes_a_file_ready,
     test_a_group_is_archived_as_a_whole_even_after_a_restart,

@@ -51,10 +51,10 @@ def test_paths_begin_at_the_root_the_home_or_the_bucket() -> None:
     )  # fmt: skip
 
 
-def test_two_sources_of_one_folder_have_claims_that_overlap() -> None:
+def test_the_claim_of_a_source_names_its_folders_by_their_addresses() -> None:
     options = RemoteOptions.model_validate(SFTP | {"after": "archive", "archive": "/done"})
     (claim,) = RemoteConnector.claims(options, Path("/etc"))
-    assert (claim.folder, claim.puts[0], claim.takes) == ("sftp://h/drop", "sftp://h/done", True)
+    assert (claim.folder, claim.excluded[0], claim.takes) == ("sftp://h/drop", "sftp://h/done", True)
 
 
 @pytest.mark.parametrize(

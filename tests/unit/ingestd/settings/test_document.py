@@ -160,8 +160,9 @@ def test_a_character_of_a_value_has_its_column(text: str, position: int, column:
     assert found.location_of(position) == ConfigLocation(line=1, column=column)
 
 
-def test_a_character_of_a_multi_line_text_has_the_location_of_the_text() -> None:
-    found = find(read_document("k: |\n  a\n  {b\n").root, ["k"]).node
+@pytest.mark.parametrize("text", ["k: |\n  a\n  {b\n", "k: |", "k: >-"])
+def test_a_character_of_a_multi_line_text_has_the_location_of_the_text(text: str) -> None:
+    found = find(read_document(text).root, ["k"]).node
     assert isinstance(found, Scalar)
     assert found.location_of(2) == ConfigLocation(line=1, column=4)
 
