@@ -1,37 +1,50 @@
-"""Cron expressions of five fields: minute, hour, day of the month, month, day of the week.
+"""Cron expressions of five fields: minute, hour, day of the month, month, day of the week. The only importer of apscheduler.
 
-cronsim finds the times. The rules are those of crontab(5) of Debian, with two additions:
+The rules follow crontab(5) of Debian; the rules for changes of the clock apply to more expressions than there:
 
-* A range of weekdays may extend over Saturday (sat-mon).
-* The rules for changes of the clock depend on the selected hours only. An expression that selects every hour follows real
-  time: it neither misses nor repeats an hour. For any other expression, a local time that does not exist runs at the first
-  instant after it, and a local time that exists twice runs the first time only.
+* Weekdays 0 and 7 are Sunday. If the day of the month and the weekday are both restricted, either is sufficient.
+* A local time that does not exist, because the clock is put forward over it, runs at the first instant after it.
+  Several such times run once.
+* A local time that exists twice, because the clock is put back, runs the first time only.
+* An expression that selects every hour follows real time: it neither misses nor repeats an hour.
+
+apscheduler finds the times of a clock without changes; this module maps them to instants of a time zone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
-
-from cronsim import CronSim, CronSimError
 
 from ingestd.core.phrases import shortened
 
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+class _Field(NamedTuple):
+    name: str
+    lowest: int
+    highest: int
+    values: str
+    largest_step: int
+    names: tuple[str, ...] = ()
+    """The names of the values from ``lowest`` on."""
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FIELDS = (
-    ("minute", "0 to 59", 59),
-    ("hour", "0 to 23", 23),
-    ("day of the month", "1 to 31", 30),
-    ("month", "1 to 12 or jan to dec", 11),
-    ("day of the week", "0 to 7 (0 and 7 are Sunday) or sun to sat", 6),
+    _Field("minute", 0, 59, "0 to 59", 59),
+    _Field("hour", 0, 23, "0 to 23", 23),
+    _Field("day of the month", 1, 31, "1 to 31", 30),
+    _Field("month", 1, 12, "1 to 12 or jan to dec", 11, _MONTHS),
+    _Field("day of the week", 0, 7, "0 to 7 (0 and 7 are Sunday) or sun to sat", 6, _WEEKDAYS),
 )
-"""The name, the values and the largest step of each field. cronsim accepts larger steps."""
-_WEEKDAY = 4
+_LONGEST = {month: 29 if month == 2 else 30 if month in {4, 6, 9, 11} else 31 for month in range(1, 13)}
 _ITEM = re.compile(
-    r"(?:\*|(?:\d{1,3}|[a-z]{3})(?P<last>-(?:\d{1,3}|[a-z]{3}))?)(?:/(?P<step>\d{1,3}))?", re.ASCII | re.IGNORECASE
+    r"(?:\*|(?P<first>[0-9]{1,3}|[a-z]{3})(?:-(?P<last>[0-9]{1,3}|[a-z]{3}))?)(?:/(?P<step>[0-9]{1,3}))?"
 )
-"""cronsim also reads L and #, which crontab(5) does not have."""
 
 
 class CronError(ValueError):
@@ -48,7 +61,7 @@ def check_cron(text: str) -> str:
     Raises:
         CronError: a sentence that names the field.
     """
-    _expression(text)
+    _Crontab(text, ZoneInfo("UTC"))
     return text
 
 
@@ -58,54 +71,124 @@ def next_cron_run(text: str, timezone: str, *, after: float) -> float:
     Raises:
         CronError: see `check_cron`.
     """
-    runs = CronSim(_expression(text), datetime.fromtimestamp(after, ZoneInfo(timezone)))
-    # While the clock shows an hour for the second time, cronsim begins with times of the first one.
-    return next(time for time in (run.timestamp() for run in runs) if time > after)
+    return _Crontab(text, ZoneInfo(timezone)).next_run(datetime.fromtimestamp(after, UTC)).timestamp()
 
 
-def _expression(text: str) -> str:
-    """Return the expression for cronsim."""
-    words = list(re.finditer(r"\S+", text))
-    if len(words) != len(_FIELDS):
-        raise CronError(
-            f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
-        )
-    minute, hour, *days = (
-        ",".join(_item(place, item, word.start()) for item in word[0].split(",")) for place, word in enumerate(words)
+class _Crontab:
+    """An expression on the clock of a time zone."""
+
+    def __init__(self, text: str, zone: ZoneInfo) -> None:
+        words = list(re.finditer(r"\S+", text))
+        if len(words) != len(_FIELDS):
+            raise CronError(
+                f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
+            )
+        selected = [_values(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)]
+        from apscheduler.triggers.cron import CronTrigger  # noqa: PLC0415 - most pipelines have no cron expression
+
+        minute, hour, day, month = (",".join(map(str, sorted(values))) for values in selected[:4])
+        weekday = ",".join(sorted({_WEEKDAYS[number] for number in selected[4]}))  # apscheduler counts from Monday
+        either = not words[2][0].startswith("*") and not words[4][0].startswith("*")
+        self._zone = zone
+        self._triggers = [
+            CronTrigger(minute=minute, hour=hour, day=days, month=month, day_of_week=weekdays, timezone=UTC)
+            for days, weekdays in ([(day, "*"), ("*", weekday)] if either else [(day, weekday)])
+        ]
+        self._selects_every_hour = len(selected[1]) == 24
+        if not either and min(selected[2]) > max(_LONGEST[number] for number in selected[3]):
+            raise CronError("No selected month has such a day, so this would never run.", words[2].start())
+
+    def next_run(self, after: datetime) -> datetime:
+        """Return the first selected instant after ``after``, which has a time zone."""
+        return self._next_by_real_time(after) if self._selects_every_hour else self._next_by_local_time(after)
+
+    def _next_by_local_time(self, after: datetime) -> datetime:
+        local = after.astimezone(self._zone).replace(tzinfo=None)
+        while True:
+            local = self._next_local(local)
+            run = self._first_instant(local)
+            if run > after:  # else the clock shows this time for the second time
+                return run
+
+    def _next_by_real_time(self, after: datetime) -> datetime:
+        begin, inclusive = after, False
+        while True:
+            offset = _offset(begin, self._zone)
+            local = self._next_local(begin.astimezone(self._zone).replace(tzinfo=None), inclusive=inclusive)
+            run = (local - offset).replace(tzinfo=UTC)
+            if _offset(run, self._zone) == offset:
+                return run
+            # The clock changes before that: the search continues at the change, with the time that the clock shows then.
+            begin, inclusive = _change(begin, run, self._zone), True
+
+    def _next_local(self, local: datetime, *, inclusive: bool = False) -> datetime:
+        """Return the first selected time after (or at) ``local`` of a clock without changes, both without a time zone."""
+        begin = local.replace(tzinfo=UTC) + timedelta(microseconds=0 if inclusive else 1)
+        found: list[datetime | None] = [trigger.get_next_fire_time(None, begin) for trigger in self._triggers]
+        return min(run for run in found if run is not None).replace(tzinfo=None)
+
+    def _first_instant(self, local: datetime) -> datetime:
+        """Return when the clock first shows ``local``, or when it was put forward over ``local``."""
+        early = local.replace(tzinfo=self._zone).astimezone(UTC)
+        if early.astimezone(self._zone).replace(tzinfo=None) == local:
+            return early
+        # For a time that does not exist, fold 1 means the offset after the change, which gives an instant before it.
+        return _change(local.replace(tzinfo=self._zone, fold=1).astimezone(UTC), early, self._zone)
+
+
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+    return instant.astimezone(zone).utcoffset() or timedelta()
+
+
+def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """Return the first whole second after ``before`` with another offset than at ``before``; ``after`` has another."""
+    offset = _offset(before, zone)
+    low, high = int(before.timestamp()), int(after.timestamp())
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(datetime.fromtimestamp(middle, UTC), zone) == offset:
+            low = middle
+        else:
+            high = middle
+    return datetime.fromtimestamp(high, UTC)
+
+
+def _values(field: _Field, text: str, position: int) -> set[int]:
+    """Return the values that a field selects."""
+    selected: set[int] = set()
+    for item in text.split(","):
+        found = _ITEM.fullmatch(item)
+        values = _range(field, found) if found else range(0)
+        if not values:
+            raise CronError(
+                f"The {field.name} '{shortened(item)}' cannot be used; expected a value from {field.values}, a range such as "
+                "1-5 with the smaller value first, or *, and for a range or * a step such as */10.",
+                position,
+            )
+        if values.step > field.largest_step:
+            raise CronError(
+                f"The {field.name} '{item}' has a step of {values.step}; expected 1 to {field.largest_step}.", position
+            )
+        selected.update(value % 7 if field.names is _WEEKDAYS else value for value in values)
+    return selected
+
+
+def _range(field: _Field, item: re.Match[str]) -> range:
+    """Return the values of one item, empty if it cannot be used. A range of weekdays may extend over Saturday (sat-mon)."""
+    first = _number(field, item["first"]) if item["first"] else field.lowest
+    last = (
+        _number(field, item["last"]) if item["last"] else field.highest if item["step"] or not item["first"] else first
     )
-    try:
-        hours = CronSim(" ".join([minute, hour, *days]), datetime.now(UTC)).hours
-    except CronSimError:
-        raise CronError("No selected month has such a day, so this would never run.", words[2].start()) from None
-    # cronsim follows real time if the minute or the hour begins with *.
-    hour = "*" if len(hours) == 24 else hour.replace("*", "0-23")
-    return " ".join([minute.replace("*", "0-59"), hour, *days])
+    step = int(item["step"] or 1)
+    if first is None or last is None or step == 0:
+        return range(0)
+    if last < first and field.names is _WEEKDAYS and not item["step"]:
+        last += 7
+    return range(first, last + 1, step)
 
 
-def _item(place: int, item: str, position: int) -> str:
-    """Return an item of a field for cronsim."""
-    name, values, largest_step = _FIELDS[place]
-    found = _ITEM.fullmatch(item)
-    if found and int(found["step"] or 1) > largest_step:
-        raise CronError(f"The {name} '{item}' has a step of {found['step']}; expected 1 to {largest_step}.", position)
-    if found and _values(place, item):
-        # cronsim reads 3-3/2 as 3/2.
-        whole = item.partition("/")[0]
-        return whole if found["last"] and len(_values(place, whole)) == 1 else item
-    over_saturday = item.replace("-", "-7,0-")
-    if found and place == _WEEKDAY and found["last"] and not found["step"] and _values(place, over_saturday):
-        return over_saturday
-    raise CronError(
-        f"The {name} '{shortened(item)}' cannot be used; expected a value from {values}, a range such as "
-        "1-5 with the smaller value first, or *, and for a range or * a step such as */10.",
-        position,
-    )
-
-
-def _values(place: int, field: str) -> Collection[object]:
-    """Return the values that one field selects; none if cronsim cannot read it."""
-    try:
-        found = CronSim(" ".join(field if place == other else "*" for other in range(len(_FIELDS))), datetime.now(UTC))
-    except CronSimError:
-        return ()
-    return (found.minutes, found.hours, found.days, found.months, found.weekdays)[place]
+def _number(field: _Field, word: str) -> int | None:
+    """Return the value of a number or a name; None if the field has no such value."""
+    if word in field.names:
+        return field.lowest + field.names.index(word)
+    return int(word) if word.isdigit() and field.lowest <= int(word) <= field.highest else None

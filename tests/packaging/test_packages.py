@@ -20,7 +20,7 @@ from tests.support.clean_environment import CleanEnvironment, build_wheel
 
 ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
-ONLY_DAEMON = {"cronsim", "defusedxml", "pint", "rich", "sqlglot", "watchdog", "xlrd"}
+ONLY_DAEMON = {"apscheduler", "defusedxml", "pint", "rich", "sqlglot", "watchdog", "xlrd"}
 ONLY_SERVICE = {"cryptography", "uvicorn"}
 PREVIEWS = {"pillow", "pypdfium2"}
 DRIVERS = {"psycopg", "pymysql"}
