@@ -17,7 +17,7 @@ _JSON = "application/json"
 
 
 class ServiceStatus(Protocol):
-    """The state of the service: of one process, or of all workers."""
+    """The state of the service."""
 
     async def unready(self) -> str | None:
         """Return why the service can't serve now; None if it can."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
+from prometheus_client import ProcessCollector
 
 from ingestd.process.notify import Notifier
 from workspaced.app import Application, create_app
@@ -20,7 +21,7 @@ from workspaced.server.http import HttpServer, listening
 from workspaced.server.listeners import url_of
 from workspaced.server.signals import signals_handled
 from workspaced.settings.model import WorkspacedSettings
-from workspaced.telemetry.exposition import build_family, exposition, level_families, own_process
+from workspaced.telemetry.exposition import build_family, exposition, level_families
 
 
 async def serve(
@@ -76,6 +77,7 @@ class _ProcessStatus:
     def __init__(self, app: Application, *, database: str) -> None:
         self._app = app
         self._database = database
+        self._usage = ProcessCollector(namespace="workspaced", registry=None)
 
     async def unready(self) -> str | None:
         """Return why the process can't serve now; None if it can."""
@@ -84,8 +86,8 @@ class _ProcessStatus:
     async def exposition(self, accept: str) -> tuple[bytes, str]:
         """Return the process's metrics."""
         levels = await self._app.levels()
-        families = [build_family(self._database), *level_families(levels, now_ms=now_ms()), *own_process()]
-        return await asyncio.to_thread(exposition, [self._app.metrics.registry], families, accept=accept)
+        families = [build_family(self._database), *level_families(levels, now_ms=now_ms())]
+        return await asyncio.to_thread(exposition, [self._app.metrics.registry, self._usage], families, accept=accept)
 
 
 async def unready(app: Application) -> str | None:
