@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
+from ingestd.process.http_server.server import HttpServer
 from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.server.connections import admin_connections
-from workspaced.server.http import HttpServer
 
 _JSON = "application/json"
 
