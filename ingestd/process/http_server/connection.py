@@ -28,7 +28,7 @@ _PIECE_BYTES: Final = 4_096
 """The most bytes of a chunked body that are passed on at once: uvicorn stops reading if another request follows in them."""
 _UNREAD_BYTES: Final = 1_048_576
 """The most bytes of a chunked body that may arrive before the application gets a part of it: extensions, trailers."""
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n")
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*0*([0-9]{0,20})[ \t]*\r\n")
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
@@ -70,7 +70,7 @@ class BoundedConnection(asyncio.Protocol):
         self.source = ""
         self._peer = ""
         self._is_admitted = False
-        self._pending = bytearray()
+        self._pending = b""
         self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_active = False  # a request is passed on, and its response is not complete
         self._is_held = False  # what follows is not passed on yet
@@ -129,30 +129,11 @@ class BoundedConnection(asyncio.Protocol):
                 self._transport.pause_reading()
             return
         self._received += len(data)
-        if not self._is_active and not self._pending:
-            if self._pass_whole(data):
-                return
-            self._head_deadline = min(self._head_deadline, self._loop.time() + self._limits.head_seconds)
+        has_begun = bool(self._pending)
         self._pending += data
         self._pass_on()
-
-    def _pass_whole(self, data: bytes) -> bool:
-        """Pass on a request that arrives in one piece, as most do; return whether it did."""
-        end = data.find(b"\r\n\r\n") + 4
-        if not 4 <= end <= self._limits.head_bytes or data[:1] == b"\r":
-            return False
-        lines = data[:end].lower()
-        if b"\r\ntransfer-encoding" in lines or b"\r\nupgrade" in lines:
-            return False
-        length = _LENGTH.search(lines)
-        if end + (int(length[1]) if length else 0) != len(data):
-            return False
-        self._is_active = self._is_held = True
-        self._has_response = self._is_chunked = self._closes = False
-        self._inner.data_received(data)
-        if self._transport.is_closing():
-            self._note("bad_request")
-        return True
+        if self._pending and not self._is_active and not has_begun:
+            self._head_deadline = min(self._head_deadline, self._loop.time() + self._limits.head_seconds)
 
     def _pass_on(self) -> None:
         while self._pending and not self._is_held and not self._is_ignoring and not self._transport.is_closing():
@@ -160,14 +141,12 @@ class BoundedConnection(asyncio.Protocol):
                 if not self._pass_head():
                     return
             elif self._body_left:
-                part = bytes(self._pending[: self._body_left])
-                del self._pending[: self._body_left]
+                part = self._take(self._body_left)
                 self._body_left -= len(part)
                 self._is_held = not self._body_left
                 self._inner.data_received(part)
             elif self._transport.is_reading():
-                part = bytes(self._pending[:_PIECE_BYTES])
-                del self._pending[:_PIECE_BYTES]
+                part = self._take(_PIECE_BYTES)
                 self._unread += len(part)
                 self._inner.data_received(part)
                 if self._unread > _UNREAD_BYTES:
@@ -179,38 +158,41 @@ class BoundedConnection(asyncio.Protocol):
         if waits and len(self._pending) > self._limits.head_bytes and not self._transport.is_closing():
             self._transport.pause_reading()
 
+    def _take(self, most: int) -> bytes:
+        part, self._pending = self._pending[:most], self._pending[most:]
+        return part
+
     def _pass_head(self) -> bool:
-        """Pass on the next head if it is complete; return whether it was."""
-        while self._pending.startswith(b"\r\n"):
-            del self._pending[:2]
+        """Pass on the next head, with what is there of a body that has a length; return whether the head is complete."""
+        if self._pending[:1] == b"\r":
+            self._pending = self._pending.lstrip(b"\r\n")
         end = self._pending.find(b"\r\n\r\n") + 4
-        if end < 4 and self._pending[:1].isalpha():
-            if len(self._pending) > self._limits.head_bytes:
-                self._refuse_head()
-            return False
-        head = bytes(self._pending[: end if end >= 4 else None])
-        if len(head) > self._limits.head_bytes:
-            self._refuse_head()
-            return False
-        del self._pending[: len(head)]
-        if not head:
-            return False
-        lines = head.lower()
+        if end < 4:
+            # What can't be a head, such as TLS, is refused at once.
+            end = 0 if self._pending[:1].isalpha() else len(self._pending)
+        if (end or len(self._pending)) > self._limits.head_bytes:
+            self._refuse("head_too_large", 431, f"The head may have {self._limits.head_bytes} bytes at the most.")
+        elif end:
+            self._begin_request(end)
+            return True
+        return False
+
+    def _begin_request(self, end: int) -> None:
+        """Pass on a head of ``end`` bytes."""
+        lines = self._pending[:end].lower()
         self._is_active, self._has_response, self._unread = True, False, 0
         self._is_chunked = b"\r\ntransfer-encoding" in lines
         self._closes = self._is_chunked or b"\r\nupgrade" in lines
-        # uvicorn refuses what has both, or has lengths that this does not find.
+        # uvicorn refuses what has both, two lengths, or one that this does not find.
         length = None if self._is_chunked else _LENGTH.search(lines)
-        self._body_left = int(length[1]) if length else 0
-        # Until the application has the head: later lines of the parser are trailers.
+        size = end + (int(length[1] or 0) if length else 0)
+        part = self._take(size)
+        self._body_left = size - len(part)
+        # A chunked body is held until the application has the head: later lines of the parser are trailers.
         self._is_held = not self._body_left
-        self._inner.data_received(head)
+        self._inner.data_received(part)
         if self._transport.is_closing():
             self._note("bad_request")
-        return True
-
-    def _refuse_head(self) -> None:
-        self._refuse("head_too_large", 431, f"The head may have {self._limits.head_bytes} bytes at the most.")
 
     # Called for each request
 
@@ -333,7 +315,7 @@ class BoundedConnection(asyncio.Protocol):
         if self._is_active or self._pending or not self._is_admitted:
             self._transport.write(_plain_response(status, sentence))
         self._is_ignoring = True
-        self._pending.clear()
+        self._pending = b""
         self._registry.note_ending(self)
         if self._transport.can_write_eof():
             self._transport.write_eof()

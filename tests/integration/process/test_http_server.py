@@ -102,6 +102,16 @@ async def test_trailers_are_no_headers_and_a_chunked_request_ends_its_connection
     assert app.scopes[0]["headers"] == [(b"host", b"s"), (b"transfer-encoding", b"chunked")]
 
 
+async def test_a_length_with_many_zeros_is_one_and_a_length_beyond_64_bits_is_refused() -> None:
+    app = Recorder()
+    async with served(app) as (reader, writer):
+        writer.write(HEAD + b"Content-Length: " + b"0" * 30 + b"2\r\n\r\n{}" + GET % 2)
+        await reader.readuntil(b"/2")
+        writer.write(HEAD + b"Content-Length: " + b"9" * 21 + b"\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+    assert app.bodies == [b"{}", b""]
+
+
 async def test_a_large_chunked_body_arrives_whole_although_the_application_is_slower() -> None:
     app = Recorder()
     async with served(app) as (reader, writer):
