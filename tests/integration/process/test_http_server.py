@@ -23,7 +23,7 @@ SECONDS = 30.0
 
 @dataclass
 class Recorder:
-    """An application that records its requests. ``answers``: before it reads the body."""
+    """An application that records its requests. ``refuses``: it responds before it reads the body."""
 
     refuses: bool = False
     is_known: bool = False
@@ -173,11 +173,11 @@ async def test_a_slow_body_gets_408_although_single_bytes_arrive() -> None:
     # contract G30
     async with served(Recorder(), stall_seconds=0.4) as (reader, writer):
         writer.write(HEAD + b"Content-Length: 5000\r\n\r\n")
-        answer = asyncio.create_task(reader.read())
-        while not answer.done():
+        response = asyncio.create_task(reader.read())
+        while not response.done():
             writer.write(b"x")
-            await asyncio.wait([answer], timeout=0.05)
-        assert answer.result().startswith(b"HTTP/1.1 408 ")
+            await asyncio.wait([response], timeout=0.05)
+        assert response.result().startswith(b"HTTP/1.1 408 ")
 
 
 async def test_everything_is_sent_before_the_connection_ends() -> None:
