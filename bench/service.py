@@ -31,8 +31,6 @@ UNGROUPED = 4_000
 BARE_SINGLES = 4_000
 LABEL = "Parts"
 POSTGRES_URL = "INGESTD_BENCH_POSTGRES_URL"
-_WITH_WORKERS = frozenset({"postgres"})
-"""On SQLite the service refuses several workers."""
 
 
 @dataclass(slots=True)
@@ -53,16 +51,14 @@ class _Bench:
             raise AssertionError(f"the bare database holds {outcome['entries']} of {count} entries")
         self._add(f"{database} bare {kind}", outcome["seconds"], count, cost.cpu_seconds)
 
-    def served(self, name: str, kind: str, count: int, folder: Path, *, workers: int = 1, **environment: str) -> None:
+    def served(self, name: str, kind: str, count: int, folder: Path, **environment: str) -> None:
         seed = self._seed()
         with _database(name.split(maxsplit=1)[0]) as url:
             if url:
                 environment["WORKSPACED_DATABASE_URL"] = url
-            with workspace_service(
-                folder / name.replace(" ", "-"), "--workers", str(workers), **environment
-            ) as service:
+            with workspace_service(folder / name.replace(" ", "-"), **environment) as service:
                 sink = service.ask("POST", service.sinks, {"label": LABEL})["id"]
-                connections = str(CONNECTIONS if kind in {"single", "keyed"} else BULK_CONNECTIONS * workers)
+                connections = str(CONNECTIONS if kind in {"single", "keyed"} else BULK_CONNECTIONS)
                 path = f"{service.sinks}/{sink}/mass"
                 before = service.child.family_cpu_seconds()
                 cost = run(
@@ -116,25 +112,19 @@ def measure(options: Options) -> Report:
             bench.served(f"{database} ungrouped", "single", UNGROUPED, folder, WORKSPACED_GROUP_CALLERS="1")
             bench.served(f"{database} single", "single", SINGLES, folder)
             bench.served(f"{database} keyed", "keyed", SINGLES, folder)
-            if database in _WITH_WORKERS:
-                bench.served(f"{database} single 2", "single", SINGLES, folder, workers=2)
             bench.bare(database, str(ITEMS), bulk, folder)
             bench.served(f"{database} bulk", str(ITEMS), bulk, folder)
-            if database in _WITH_WORKERS:
-                bench.served(f"{database} bulk 2", str(ITEMS), bulk, folder, workers=2)
     return _report(bench.figures, options, databases, bulk)
 
 
 def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) -> Report:
     names: Mapping[str, str] = {
         "bare single": "bare database, a commit each",
-        "ungrouped": "1 worker, commits not shared",
-        "single": "1 worker",
-        "keyed": "1 worker, each request with an Idempotency-Key",
-        "single 2": "2 workers",
+        "ungrouped": "commits not shared",
+        "single": "single",
+        "keyed": "each request with an Idempotency-Key",
         f"bare {ITEMS}": f"bare database, {ITEMS} a commit",
-        "bulk": f"1 worker, {ITEMS} a request",
-        "bulk 2": f"2 workers, {ITEMS} a request",
+        "bulk": f"{ITEMS} a request",
     }
     lines = []
     ratios: list[tuple[str, float | None, str]] = []
@@ -177,11 +167,6 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
                 "-",
             ),
         ]
-        if database in _WITH_WORKERS:
-            ratios += [
-                (f"{database}: 2 workers / 1, single", figures.ratio(f"{single} 2", single), "-"),
-                (f"{database}: 2 workers / 1, bulk", figures.ratio(f"{database} bulk 2", f"{database} bulk"), "-"),
-            ]
     around = options.surroundings(figures)
     return Report(
         name="service",

@@ -17,7 +17,6 @@ from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.core.clock import Clock, SystemClock, now_ms
 from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
-from workspaced.http.body_drain import DrainBodyMiddleware
 from workspaced.http.dispatch import Dispatch
 from workspaced.http.mounted_apps import MountedApps
 from workspaced.http.openapi.document import document
@@ -237,10 +236,8 @@ class Application:
                 every_seconds=settings.deliveries.sweep_seconds,
             ),
         )
-        self._web = DrainBodyMiddleware(
-            Tracing(
-                MountedApps(self._dispatch, {b"ui": self._pages}), self.metrics, log_successes=settings.log_requests
-            )
+        self._web = Tracing(
+            MountedApps(self._dispatch, {b"ui": self._pages}), self.metrics, log_successes=settings.log_requests
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

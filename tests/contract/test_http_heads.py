@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeAlias
 
@@ -15,12 +16,11 @@ import pytest
 from connectors.push.listener import PushListener, PushResponse
 from ingestd.daemon.web.message import WebRequest, WebResponse, text_response
 from ingestd.daemon.web.server import WebServer
+from ingestd.process.http_server.server import HttpServer, listening
 from ingestd.settings.listen import ListenSettings
 from tests.support.push_client import free_address
 from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.server.connections import admin_connections
-from workspaced.server.http import HttpServer
-from workspaced.server.protocol import LimitedProtocol
 
 Address: TypeAlias = tuple[str, int]
 Server: TypeAlias = contextlib.AbstractAsyncContextManager[Address]
@@ -161,25 +161,10 @@ async def service() -> AsyncIterator[Address]:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
-    connections = admin_connections()
-    uvicorn_server = HttpServer(app, connections)
-    uvicorn_server.config.load()
-    uvicorn_server.lifespan = uvicorn_server.config.lifespan_class(uvicorn_server.config)
-    loop = asyncio.get_running_loop()
-    listener = await loop.create_server(
-        lambda: LimitedProtocol(
-            connections=connections,
-            config=uvicorn_server.config,
-            server_state=uvicorn_server.server_state,
-            app_state={},
-            _loop=loop,
-        ),
-        "127.0.0.1",
-        0,
-    )
-    async with listener:
-        host, port = listener.sockets[0].getsockname()
-        yield host, port
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with listening(HttpServer(app, admin_connections()), listener):
+            host, port = listener.getsockname()
+            yield host, port
 
 
 async def exchange(address: Address, request: bytes) -> list[int]:

@@ -21,7 +21,7 @@ from tests.support.clean_environment import CleanEnvironment, build_wheel
 ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
 ONLY_DAEMON = {"apscheduler", "defusedxml", "pint", "rich", "sqlglot", "watchdog", "xlrd"}
-ONLY_SERVICE = {"cryptography", "uvicorn"}
+ONLY_SERVICE = {"cryptography"}
 PREVIEWS = {"pillow", "pypdfium2"}
 DRIVERS = {"psycopg", "pymysql"}
 FORMATS_AND_REMOTE = {"h5py", "nptdms", "numpy", "obstore", "asyncssh", "paho-mqtt", "scipy"}
@@ -93,7 +93,7 @@ def test_the_service_alone_starts_in_an_environment_without_the_daemon(service_w
 
 
 def test_the_service_of_the_daemon_alone_names_the_extra(tmp_path: Path) -> None:
-    script = "import sys\nsys.modules['uvicorn'] = None\nfrom workspaced.cli import main\nmain(['serve'])"
+    script = "import sys\nsys.modules['cryptography'] = None\nfrom workspaced.cli import main\nmain(['serve'])"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 78
     assert "pip install 'ingestd[workspaced]'" in done.stderr

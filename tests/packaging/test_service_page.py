@@ -31,7 +31,6 @@ DEADLINE_SECONDS = 110
 # Variables of the command line, and those with their own format: the text of their defaults on the page.
 OTHERS = {
     "DATABASE_URL": "",
-    "WORKERS": "1",
     "ADMIN_HOST": "127.0.0.1",
     "ADMIN_PORT": "one above the port",
     "ENCRYPTION_KEY": "",
@@ -137,7 +136,7 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
 
 
 def test_the_default_of_each_variable_is_read_as_the_default() -> None:
-    ours = {f"WORKSPACED_{name}" for name in ("DATABASE_URL", "WORKERS", "ADMIN_HOST", "ADMIN_PORT")}
+    ours = {f"WORKSPACED_{name}" for name in ("DATABASE_URL", "ADMIN_HOST", "ADMIN_PORT")}
     given = {name: text for name, text in VARIABLES.findall(PAGE) if name not in ours}
     prefix = given.pop("WORKSPACED_VISIBLE_ID_PREFIX")
     assert settings_from(given, data=Path("data")) == WorkspacedSettings(data=Path("data"))

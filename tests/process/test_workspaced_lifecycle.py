@@ -10,8 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key, workspaced
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key, workspaced
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -73,6 +74,49 @@ def test_it_notifies_the_service_manager_of_readiness_watchdog_and_stop(tmp_path
                 pass
             assert message.startswith(b"STOPPING=1")
             assert service.process.wait(DEADLINE_SECONDS) == 0
+
+
+def test_the_admin_listener_reports_metrics_and_health_and_nothing_else(tmp_path: Path) -> None:
+    # contract G23
+    key, port = new_key(tmp_path / "data"), str(free_port())
+    admin = f"http://127.0.0.1:{port}"
+    with WorkspaceService(tmp_path / "data", "--admin-port", port) as service:
+        with service.client(key) as http:
+            workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+            sink = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"]
+            for value in ("1", "1"):
+                assert http.post(f"{sink}/mass", json={"key": "k", "value": value}).status_code == 200
+            assert http.get(f"{sink}/none").status_code == 404
+        assert httpx.get(f"{service.url}/v1/workspace", headers={"x-api-key": "edw_wrong"}).status_code == 401
+        reported = httpx.get(f"{admin}/metrics", timeout=DEADLINE_SECONDS)
+        assert reported.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        samples = {
+            (sample.name, *sorted(sample.labels.values())): sample.value
+            for family in text_string_to_metric_families(reported.text)
+            for sample in family.samples
+        }
+        assert samples["workspaced_http_requests_total", "200", "POST", "data_sinks.mass"] == 2
+        assert samples["workspaced_entries_written_total", "created"] == 1
+        assert samples["workspaced_entries_written_total", "unchanged"] == 1
+        assert samples["workspaced_http_refusals_total", "entry_not_found"] == 1
+        assert samples["workspaced_authentication_failures_total", "malformed"] == 1
+        assert samples["workspaced_http_requests_in_flight",] == 0
+        assert samples["workspaced_database_up",] == 1
+        assert samples["workspaced_process_resident_memory_bytes",] > 1_000_000
+        assert any(name == "workspaced_build_info" for name, *_ in samples)
+        refused = httpx.post(f"{admin}/metrics")
+        assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD")
+        assert httpx.get(f"{admin}/v1/workspace").status_code == 404
+        assert httpx.head(f"{admin}/healthz").content == b""
+        assert key not in service.log
+
+
+def test_an_admin_port_in_use_is_named_with_its_option(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = workspaced("serve", "--data", str(tmp_path / "data"), "--port", "0", "--admin-port", port)
+    assert refused.returncode == 69
+    assert refused.stderr.endswith("set another one with --admin-port.\n")
 
 
 def test_a_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:

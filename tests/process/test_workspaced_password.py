@@ -19,15 +19,14 @@ def database() -> Iterator[str]:
         yield f"postgresql://someone@127.0.0.1:{port}/things"
 
 
-@pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["one process", "two workers"])
 @pytest.mark.parametrize(
     ("password", "words"), [(WRONG, "password authentication failed"), ("", "no password supplied")]
 )
 def test_a_start_with_a_wrong_or_missing_password_ends_with_a_sentence_and_78(
-    database: str, tmp_path: Path, more: tuple[str, ...], password: str, words: str
+    database: str, tmp_path: Path, password: str, words: str
 ) -> None:
     ended = workspaced(
-        *("serve", "--data", str(tmp_path), "--port", "0", "--database", database, *more),
+        *("serve", "--data", str(tmp_path), "--port", "0", "--database", database),
         environment={"PGPASSWORD": password, "PGPASSFILE": str(tmp_path / "absent")},
     )
     assert ended.returncode == 78

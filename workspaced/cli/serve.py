@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from ingestd.process.logs import Level, configure_logs
+from ingestd.process.logs import configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.process.standard_streams import output_failure
 from ingestd.process.terminal_text import echo
@@ -20,8 +19,7 @@ from workspaced.cli.database import database_option
 from workspaced.cli.failure import UNAVAILABLE, UNUSABLE, Failure
 from workspaced.server import single
 from workspaced.server.descriptors import raise_descriptor_limit
-from workspaced.server.listeners import PortTaken, listen, reserve
-from workspaced.server.supervisor import Supervisor, WorkersFailed
+from workspaced.server.listeners import PortTaken, listen
 from workspaced.settings.environment import settings_from
 from workspaced.storage.port import StorageUnusable
 
@@ -36,14 +34,6 @@ from workspaced.storage.port import StorageUnusable
     default=8400,
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    envvar="WORKSPACED_WORKERS",
-    help="Number of processes; more than one only with PostgreSQL. Rate limits are divided among them.",
 )
 @click.option(
     "--admin-port",
@@ -69,16 +59,14 @@ def serve(
     *,
     host: str,
     port: int,
-    workers: int,
     admin_port: int | None,
     admin_host: str,
     dev: bool,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Prints the URL when it accepts requests."""
-    level: Level = "debug" if dev else "info"
-    configure_logs(level=level)
+    configure_logs(level="debug" if dev else "info")
     try:
-        settings = settings_from(os.environ, data=data, database=database, dev=dev).of_one_of(workers)
+        settings = settings_from(os.environ, data=data, database=database, dev=dev)
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
     if admin_port is None:
@@ -86,23 +74,9 @@ def serve(
     raise_descriptor_limit()
     notifier = Notifier.from_environment()
     try:
-        with _admin(admin_host, admin_port) as admin:
-            if workers == 1:
-                with listen(host, port) as listener:
-                    uvloop.run(single.serve(settings, listener, admin=admin, notifier=notifier, announce=_announce))
-            else:
-                with reserve(host, port) as held:
-                    parent = Supervisor(
-                        settings=settings,
-                        workers=workers,
-                        held=held,
-                        admin=admin,
-                        notifier=notifier,
-                        announce=_announce,
-                        log_level=level,
-                    )
-                    asyncio.run(parent.run())
-    except (PortTaken, WorkersFailed) as error:
+        with _admin(admin_host, admin_port) as admin, listen(host, port) as listener:
+            uvloop.run(single.serve(settings, listener, admin=admin, notifier=notifier, announce=_announce))
+    except PortTaken as error:
         raise Failure(str(error), UNAVAILABLE) from error
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error

@@ -1,16 +1,7 @@
-"""The types of an ASGI application."""
+"""The types of an ASGI application, which the service shares with every listener."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from ingestd.process.http_server.asgi import ASGIApp, ClientDisconnect, Message, Receive, Scope, Send
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class ClientDisconnect(Exception):
-    """The client disconnected before its request was complete."""
+__all__ = ["ASGIApp", "ClientDisconnect", "Message", "Receive", "Scope", "Send"]

@@ -123,16 +123,6 @@ class MethodNotAllowed(Problem):
         return (("Allow", self.allowed),)
 
 
-class RequestTimeout(Problem):
-    """The request did not arrive completely in time."""
-
-    status = 408
-    title = "Request timeout"
-
-    def __init__(self, detail: str) -> None:
-        super().__init__("request_timeout", detail)
-
-
 class ConflictProblem(Problem):
     """The present state does not permit the request."""
 
@@ -163,29 +153,6 @@ class TooLargeProblem(Problem):
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The header that ends the connection, because the rest of the body is not read."""
         return (("Connection", "close"),)
-
-
-class TargetTooLong(Problem):
-    """The path and query have more bytes than the service reads."""
-
-    status = 414
-    title = "URI too long"
-
-    def __init__(self, limit: int) -> None:
-        super().__init__("target_too_long", f"The path and query may have {limit} bytes together at the most.")
-
-
-class HeadTooLarge(Problem):
-    """The head of the request has more bytes or lines than the service reads."""
-
-    status = 431
-    title = "Request header fields too large"
-
-    def __init__(self, *, most_bytes: int, most_lines: int) -> None:
-        super().__init__(
-            "head_too_large",
-            f"The request's head may have {most_bytes} bytes and {most_lines} header lines at the most.",
-        )
 
 
 class UnsupportedMediaTypeProblem(Problem):

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from ingestd.process.http_server.limits import KNOWN_CALLER
 from ingestd.wire import names
 from ingestd.wire.writer import Writer
 from workspaced.core.asgi import ClientDisconnect, Receive, Scope, Send
@@ -32,7 +33,6 @@ from workspaced.core.problems import (
 )
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
-from workspaced.http.body_drain import KNOWN_CALLER
 from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.idempotency import IdempotencySlot, InFlight, is_stored, make_idempotent, slot_of, with_body_digest
 from workspaced.http.internal_client import internal_caller_of

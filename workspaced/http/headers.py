@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import overload
 from urllib.parse import parse_qsl
 
-from ingestd.wire.request_headers import RepeatedHeader, single_values
+from ingestd.process.request_headers import RepeatedHeader, single_values
 from workspaced.core.asgi import Scope
 from workspaced.core.problems import Invalid
 from workspaced.security.trusted_proxies import Proxies
@@ -15,7 +15,7 @@ from workspaced.security.trusted_proxies import Proxies
 class RequestHeaders:
     """The headers of a request in a dictionary: each request looks up about ten, most of which are absent.
 
-    Lines of one header are joined in their order (`ingestd.wire.request_headers`).
+    Lines of one header are joined in their order (`ingestd.process.request_headers`).
     """
 
     def __init__(self, scope: Scope) -> None:

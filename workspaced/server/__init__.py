@@ -1,1 +1,1 @@
-"""HTTP servers: one process, or several workers of a supervisor; and the operators' listener."""
+"""The HTTP server of the service, and the operators' listener."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
+from ingestd.process.http_server.server import HttpServer
 from workspaced.core.asgi import Receive, Scope, Send
 from workspaced.server.connections import admin_connections
-from workspaced.server.http import HttpServer
 
 _JSON = "application/json"
 
 
 class ServiceStatus(Protocol):
-    """The state of the service: of one process, or of all workers."""
+    """The state of the service."""
 
     async def unready(self) -> str | None:
         """Return why the service can't serve now; None if it can."""

@@ -1,8 +1,4 @@
-"""Sockets to listen on.
-
-Processes that share a port each listen on a socket of their own (SO_REUSEPORT), and the kernel distributes the connections:
-of 64 that came at once, two processes got 31 and 33. With one inherited socket, one process got up to 61.
-"""
+"""Sockets to listen on."""
 
 from __future__ import annotations
 
@@ -18,38 +14,18 @@ class PortTaken(Exception):
     """The service can't listen on the address."""
 
 
-def listen(host: str, port: int, *, shared: bool = False, option: str = "--port") -> socket.socket:
-    """Return a listening socket; port 0 takes a free one. ``shared``: other sockets that are shared may use the same port.
+def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
+    """Return a listening socket; port 0 takes a free one.
 
     Raises:
         PortTaken: the port is in use, or the address is not of this machine. The error names ``option``.
     """
     try:
-        listener = socket.create_server((host, port), family=_family(host), backlog=BACKLOG, reuse_port=shared)
+        listener = socket.create_server((host, port), family=_family(host), backlog=BACKLOG)
     except OSError as error:
         raise _taken(host, port, error, option) from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return listener
-
-
-def reserve(host: str, port: int) -> socket.socket:
-    """Reserve a port for processes that will share it; the socket accepts no connections. Port 0 takes a free one.
-
-    Raises:
-        PortTaken: the port is in use, even if by processes that would share it: two services on one port would each get half
-            of the requests.
-    """
-    if port:
-        listen(host, port).close()
-    held = socket.socket(_family(host), socket.SOCK_STREAM)
-    try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind((host, port))
-    except OSError as error:
-        held.close()
-        raise _taken(host, port, error, "--port") from error
-    return held
 
 
 def url_of(listener: socket.socket) -> str:

@@ -22,7 +22,7 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 class Limits:
     """The limits of requests (contract G8, G9, G19, G35, M3). Lengths are code points, or named bytes.
 
-    A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates separately (see `divided`).
+    A quota or a rate (``…_per_…``) of 0 means no limit. Each process counts rates by itself.
     """
 
     label_length: int = 255
@@ -100,12 +100,6 @@ class Limits:
         """The most changes that a page of a comparison examines: each takes about four times as long as an entry of a search."""
         return min(self.walked_rows, 20_000)
 
-    def divided(self, processes: int) -> Limits:
-        """Return the limits of each of several processes, which share the rates."""
-        rates = ("requests_per_minute", "request_burst", "failed_authentications_per_minute")
-        shares = {name: -(-getattr(self, name) // processes) for name in rates}
-        return dataclasses.replace(self, **shares)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspacedSettings:
@@ -139,19 +133,6 @@ class WorkspacedSettings:
     log_requests: bool = False
     public_url: str = ""
     postgres: PostgresAddress | None = None
-
-    def of_one_of(self, processes: int) -> WorkspacedSettings:
-        """Return the settings of each of several worker processes, which share the rates (contract G20).
-
-        Raises:
-            ValueError: there are several processes, and the database is SQLite.
-        """
-        if processes > 1 and not self.postgres:
-            raise ValueError(
-                f"--workers is {processes}, but with SQLite several processes are not faster, because one commits at a time "
-                "and the others wait. Use --workers 1 (WORKSPACED_WORKERS=1), or a PostgreSQL database (--database)."
-            )
-        return dataclasses.replace(self, limits=self.limits.divided(processes))
 
     @property
     def blobs(self) -> Path:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -59,32 +58,6 @@ def build_family(database: str) -> Metric:
     family = GaugeMetricFamily("workspaced_build_info", "The program; always 1.", labels=list(labels))
     family.add_metric(list(labels.values()), 1)
     return family
-
-
-def process_families(pids: Mapping[str, int]) -> list[Metric]:
-    """Return processor time, memory and open files of each worker process, by its name."""
-    families: dict[str, Metric] = {}
-    for worker, pid in pids.items():
-        for family in ProcessCollector(namespace="workspaced", pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
-            into = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-            for sample in family.samples:
-                into.add_sample(sample.name, {"worker": worker}, sample.value)
-    return list(families.values())
-
-
-def worker_families(*, wanted: int, live: int, restarts: int) -> list[Metric]:
-    """Return the numbers of worker processes and their restarts."""
-    restarted = Metric("workspaced_worker_restarts", "Worker processes that were started again.", "counter")
-    restarted.add_sample("workspaced_worker_restarts_total", {}, restarts)
-    return [
-        _by("workspaced_workers", "Worker processes.", "state", {"wanted": wanted, "live": live}),
-        restarted,
-    ]
-
-
-def own_process() -> list[Metric]:
-    """Return `process_families` of a service that has one process."""
-    return process_families({"0": os.getpid()})
 
 
 class _FixedCollector(Collector):

@@ -1,8 +1,4 @@
-"""Counters and histograms of events in the service. No label is an id, key, path or address.
-
-With several processes, prometheus-client stores the values in files in PROMETHEUS_MULTIPROC_DIR, which must be set before
-its import; `workspaced.telemetry.exposition` adds them up.
-"""
+"""Counters and histograms of events in the service. No label is an id, key, path or address."""
 
 from __future__ import annotations
 
@@ -40,13 +36,11 @@ class Metrics:
             "workspaced_http_requests_in_flight",
             "Requests in progress.",
             registry=registry,
-            multiprocess_mode="livesum",
         )
         self._connections = Gauge(
             "workspaced_http_connections",
             "Open connections.",
             registry=registry,
-            multiprocess_mode="livesum",
         )
         self._connections_closed = Counter(
             "workspaced_http_connections_closed",
@@ -92,7 +86,6 @@ class Metrics:
             "When a maintenance job last succeeded, in seconds since 1970.",
             ("job",),
             registry=registry,
-            multiprocess_mode="max",
         )
         # Cached, because looking up a labelled counter costs more than counting.
         self._by_response: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}

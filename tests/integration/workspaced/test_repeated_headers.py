@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from ingestd.wire.request_headers import SINGLE
+from ingestd.process.request_headers import SINGLE
 
 
 async def test_a_header_with_one_value_that_occurs_twice_is_refused(http: httpx.AsyncClient, sink: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workspaced.settings.environment import settings_from
-from workspaced.settings.model import Limits, WorkspacedSettings
+from workspaced.settings.model import WorkspacedSettings
 
 # Settings of several variables or with their own format, each with one variable that changes it.
 PARTS = {
@@ -55,10 +55,3 @@ def test_without_variables_every_setting_has_its_default() -> None:
 def test_an_invalid_value_is_named(name: str, text: str, must: str) -> None:
     with pytest.raises(ValueError, match=f"^WORKSPACED_{name} is '{text}', but must be {must}.$"):
         settings_from({f"WORKSPACED_{name}": text}, data=Path("data"))
-
-
-def test_several_processes_share_only_the_rates() -> None:
-    whole = Limits(requests_per_minute=1_000, request_burst=0, failed_authentications_per_minute=20)
-    share = whole.divided(3)
-    assert (share.requests_per_minute, share.request_burst, share.failed_authentications_per_minute) == (334, 0, 7)
-    assert dataclasses.replace(share, requests_per_minute=1_000, failed_authentications_per_minute=20) == whole

@@ -1,9 +1,8 @@
-"""The uvicorn server of this service."""
+"""Start and stop a listener."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,13 +11,13 @@ from typing import cast
 
 import uvicorn
 
-from workspaced.core.asgi import ASGIApp
-from workspaced.server.connections import Connections
-from workspaced.server.protocol import LimitedProtocol
+from ingestd.process.http_server.asgi import ASGIApp
+from ingestd.process.http_server.connection import BoundedConnection
+from ingestd.process.http_server.registry import Connections
+from ingestd.process.http_server.requests import BoundedRequests
 
 DRAIN_SECONDS = 30
-# By default Python looks for reference cycles after 700 new objects, which is every few requests; it finds almost none.
-_COLLECTED_OBJECTS = 20_000
+"""How long requests in progress may take after `HttpServer.stop`."""
 
 
 class HttpServer(uvicorn.Server):
@@ -29,16 +28,17 @@ class HttpServer(uvicorn.Server):
         self._connections = connections
         super().__init__(
             uvicorn.Config(
-                app,
+                BoundedRequests(app, connections.limits),
                 lifespan="off",
                 log_config=None,
+                log_level="error",  # lower ones report clients, which could fill the log
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                http=cast("type[asyncio.Protocol]", partial(LimitedProtocol, connections=connections)),
+                http=cast("type[asyncio.Protocol]", partial(BoundedConnection, connections=connections)),
                 ws="none",
                 timeout_graceful_shutdown=drain_seconds,
-                timeout_keep_alive=connections.limits.idle_seconds,
+                timeout_keep_alive=int(connections.limits.idle_seconds) + 2,  # the connection has its own deadline
             )
         )
         self.listening = asyncio.Event()
@@ -47,9 +47,6 @@ class HttpServer(uvicorn.Server):
         """Start like uvicorn, then set `listening`."""
         await super().startup(sockets=sockets)
         self._connections.start()
-        # Objects that exist now live as long as the process, so the garbage collector need not examine them.
-        gc.freeze()
-        gc.set_threshold(_COLLECTED_OBJECTS)
         self.listening.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -68,6 +65,13 @@ class HttpServer(uvicorn.Server):
         """Accept no more connections and finish the requests in progress; on the second call end at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+    def cancel(self) -> None:
+        """Accept no more connections, close all at once and cancel the requests in progress."""
+        self.force_exit = self.should_exit = True
+        self._connections.stop()
+        for task in self.server_state.tasks:
+            task.cancel()
 
 
 @asynccontextmanager
@@ -89,6 +93,7 @@ async def listening(server: HttpServer, listener: socket.socket) -> AsyncIterato
         server.should_exit = True
         await serving
     finally:
-        for task in (serving, started):
-            task.cancel()
+        if not serving.done():
+            server.cancel()
+        started.cancel()
         await asyncio.wait([serving, started])

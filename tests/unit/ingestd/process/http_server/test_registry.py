@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from workspaced.server.connections import Connections, Reason
-from workspaced.settings.model import Limits
+from ingestd.process.http_server.limits import ConnectionLimits, Reason
+from ingestd.process.http_server.registry import Connections
 
 
 @dataclass(eq=False)
@@ -17,7 +17,6 @@ class Peer:
 
     source: str = "192.0.2.1"
     awaits_request: bool = False
-    awaits_client: bool = False
     is_ending: bool = False
     stalled: float | None = None
     evicted: bool = False
@@ -29,19 +28,12 @@ class Peer:
     def close_overdue(self, now: float) -> None:
         """Nothing is overdue."""
 
-    def evict(self) -> None:
+    def abort(self) -> None:
         self.evicted = True
 
 
 def registry(*peers: Peer, of_address: int, of_all: int = 1_000) -> Connections:
-    connections = Connections(
-        Limits(connections=of_all, connections_per_address=of_address),
-        descriptors=10_000,
-        listener="test",
-        is_proxy=lambda _: False,
-        count_closed=lambda _: None,
-        count_open=lambda _: None,
-    )
+    connections = Connections(ConnectionLimits(connections=of_all, connections_per_address=of_address))
     for peer in peers:
         assert connections.admit(peer, descriptor=3) is None
         if peer.is_ending:
@@ -49,9 +41,9 @@ def registry(*peers: Peer, of_address: int, of_all: int = 1_000) -> Connections:
     return connections
 
 
-IDLE, ENDING = {"awaits_request": True, "awaits_client": True}, {"is_ending": True, "awaits_client": True}
-STALLED, STALLED_LONGER = {"awaits_client": True, "stalled": 5.0}, {"awaits_client": True, "stalled": 9.0}
-SLOW: dict[str, object] = {"awaits_client": True, "stalled": 0.1}
+IDLE, ENDING = {"awaits_request": True}, {"is_ending": True}
+STALLED, STALLED_LONGER = {"stalled": 5.0}, {"stalled": 9.0}
+SLOW: dict[str, object] = {"stalled": 0.1}
 
 
 WORKING: dict[str, object] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.wire.request_headers import SINGLE, RepeatedHeader, single_values
+from ingestd.process.request_headers import SINGLE, RepeatedHeader, single_values
 
 
 def test_lines_of_a_list_are_joined_in_their_order() -> None:
