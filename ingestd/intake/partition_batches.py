@@ -1,4 +1,4 @@
-"""The batches of one reading of a partition, of which the first may be fetched before a transaction begins."""
+"""The batches of one reading of a partition; those of a small one are read before its transaction begins."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Run:
     ``whole``: map every record, without differences. ``guard``: decides whether the run is held. ``groups``: makes one record
     of each group of records before the difference and the mapping. ``sorter`` is empty; it collects the entries of a large
     snapshot. ``hashes``: see `Difference`. ``row_hashes`` returns those of a batch, if they are known. ``clock``: monotonic
-    seconds. ``first_reject``: location and reason of the first rejected record. ``store_seconds``: the time of writes to the
-    mirror.
+    seconds. ``first_reject``: location and reason of the first rejected record. ``sha256``: of the file, if its source states it.
+    ``store_seconds``: the time of writes to the mirror; ``map_seconds``: the rest of the time of `take`.
     """
 
     def __init__(
@@ -96,7 +96,13 @@ class Run:
         self._header_known = False
         self._contract = contract
         self.first_reject = ""
-        self.store_seconds = 0.0
+        self.sha256 = ""
+        self.store_seconds = self.map_seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The time since the run was created, with that of its source."""
+        return self._clock() - self._began
 
     def load_sections(self) -> dict[bytes, int]:
         """Return the number of records by digest, for the sections of the source that need not be read. Call it first."""
@@ -104,6 +110,13 @@ class Run:
 
     def take(self, batch: Batch) -> RunSummary | None:
         """Store a batch in the mirror; return the run's summary if it was the last batch."""
+        began = self._clock() - self.store_seconds
+        self.sha256 = batch.facts.get("file.sha256", "")
+        summary = self._take(batch)
+        self.map_seconds += self._clock() - self.store_seconds - began
+        return summary
+
+    def _take(self, batch: Batch) -> RunSummary | None:
         if self._partition.snapshot and not (batch.unchanged or batch.partial):
             self._difference.load()  # before the run begins: retries requested later are for the next run
         run = self._begin()
