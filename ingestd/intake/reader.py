@@ -322,7 +322,7 @@ class Reader:
         An unforeseen exception of one is raised after the others are stored.
         """
         failure: Exception | None = None
-        self._hash_together(small)
+        self._map_together(small)
         while small:
             try:
                 self._store_together(small, found)
@@ -334,13 +334,17 @@ class Reader:
         if failure is not None:
             raise failure
 
-    def _hash_together(self, small: Iterable[PartitionBatches]) -> None:
-        """Make the row hashes of small partitions at once, unless a contract or a group makes other records of them."""
+    def _map_together(self, small: Iterable[PartitionBatches]) -> None:
+        """Map small partitions at once, unless a contract or a group makes other records of them."""
         readings = [reading for reading in small if reading.fetched]
-        if len(readings) > 1 and self._contract is None and self._groups is None:
-            hashes = self._mapping.row_hashes_together([reading.fetched[0] for reading in readings])
-            for reading, of_reading in zip(readings, hashes, strict=True):
-                reading.row_hashes = of_reading
+        if len(readings) < 2 or self._contract is not None or self._groups is not None:
+            return
+        try:
+            mapped = self._mapping.map_together([reading.fetched[0] for reading in readings])
+        except Exception:  # noqa: BLE001 - each is mapped alone then, and the one that can't be mapped raises it
+            return
+        for reading, of_reading in zip(readings, mapped, strict=True):
+            reading.mapped = of_reading
 
     def _store_together(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
         """Store small partitions in one transaction, for some time. What must follow the commit follows it.
@@ -512,7 +516,7 @@ class Reader:
         run = Run(
             self._mirror, self._mapping, partition, state, whole=attempt.whole, contract=contract, guard=guard,
             groups=groups, sorter=sorter, hashes=hashes,
-            row_hashes=reading.known_hashes if reading is not None else lambda _: None, clock=self._clock,
+            prepared=reading.prepared if reading is not None else lambda _: None, clock=self._clock,
         )  # fmt: skip
         try:
             if reading is None:
