@@ -1,13 +1,12 @@
-"""The batches of one reading of a partition, of which the first may be fetched before a transaction begins."""
+"""The batches of one reading of a partition; those of a small one are read before its transaction begins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Self
 
-import polars as pl
-
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
+from ingestd.core.mapping import PreparedBatch
 from ingestd.core.record import Batch, Cursor, Partition
 from ingestd.intake.run import checked_batches
 
@@ -27,8 +26,8 @@ class PartitionBatches:
         self._source = checked_batches(source)
         self.fetched: list[Batch] = []
         """What `fetch` has read."""
-        self.row_hashes: pl.Series | None = None
-        """The row hashes of the first batch of ``fetched``, if they are known."""
+        self.mapped: PreparedBatch | None = None
+        """The first batch of ``fetched``, if it was mapped together with others."""
         self._failure: SourceUnavailable | SourceBroken | None = None
         self._is_fetched = False
 
@@ -59,9 +58,9 @@ class PartitionBatches:
         """The number of records that were fetched."""
         return sum(batch.records.height for batch in self.fetched)
 
-    def known_hashes(self, batch: Batch) -> pl.Series | None:
-        """Return the row hashes of a batch, if they are known."""
-        return self.row_hashes if self.fetched and batch is self.fetched[0] else None
+    def prepared(self, batch: Batch) -> PreparedBatch | None:
+        """Return what is known of a batch that was mapped together with others."""
+        return self.mapped if self.fetched and batch is self.fetched[0] else None
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches, once.

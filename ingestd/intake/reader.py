@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -110,16 +109,30 @@ class _ReadPass(msgspec.Struct):
         self.retry_after = max(self.retry_after, error.retry_after)
 
 
-class _RunTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The duration of a run, and the parts of it; see `PartitionRead`."""
+class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """How to read a partition.
 
-    seconds: float
-    map_seconds: float
-    store_seconds: float
+    ``whole``: map every record, without differences. ``collided``: the run with differences that did not show which record owns
+    a key. ``is_reread``: the partition had been read before that run.
+    """
+
+    whole: bool = False
+    collided: int | None = None
+    is_reread: bool = False
 
 
-class _SourceNeeded(Exception):
-    """A partition must be read again, which is not possible in a transaction."""
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one reading of a partition. Its effects outside the mirror follow the commit.
+
+    ``summary``: of the run; None: there was nothing to store, or the reading failed. ``failure``: why the partition could not be
+    read. ``again``: how it must be read again.
+    """
+
+    summary: RunSummary | None = None
+    held: bool = False
+    events: tuple[Event, ...] = ()
+    failure: SourceUnavailable | SourceBroken | None = None
+    again: _Attempt | None = None
 
 
 class Reader:
@@ -159,9 +172,7 @@ class Reader:
         self._mapping = mapping
         self._contract = contract
         self._mirror = mirror
-        self._emit_now = emit
-        self._after_commit: list[Callable[[], None]] | None = None
-        """What waits for the end of a transaction with several partitions; None outside one."""
+        self._emit = emit
         self._guard = guard
         self._clock = clock
         self._now = now
@@ -172,7 +183,6 @@ class Reader:
         self._has_tables = False
         self._stopped = threading.Event()
         self._remap = threading.Event()
-        self._sha256 = ""
         now = connector.context.now
         self._unacknowledged, self._unmoved, self._unreadable = (Failures(now) for _ in range(3))
         """Why partitions are not acknowledged, not moved after a rejection, or not readable."""
@@ -277,6 +287,7 @@ class Reader:
             self._has_tables = True
 
     def _read_all(self, found: _ReadPass) -> None:
+        """Read all partitions: small ones are read first and then stored together, others are stored while they are read."""
         self._read_lookups()
         small: deque[PartitionBatches] = deque()
         try:
@@ -285,33 +296,33 @@ class Reader:
                 if self._stopped.is_set():
                     break
                 found.partitions.append(partition)
-                reading = self._fetch(partition) if partition.small and partition.snapshot else None
+                reading = self._read_small(partition) if partition.small and partition.snapshot else None
                 if reading is None:
-                    self._store(small, found)
-                    self._read_one(partition, found)
+                    self._store_small(small, found)
+                    self._read_and_store(partition, found)
                     continue
                 if not small:
                     until, records = self._clock() + _TOGETHER_SECONDS, 0
                 small.append(reading)
                 records += reading.records
                 if self._clock() >= until or records >= _TOGETHER_RECORDS:
-                    self._store(small, found)
+                    self._store_small(small, found)
         finally:
-            self._store(small, found)
+            self._store_small(small, found)
 
-    def _fetch(self, partition: Partition) -> PartitionBatches | None:
+    def _read_small(self, partition: Partition) -> PartitionBatches | None:
         """Read a small partition without storing it; return None if it is larger than expected."""
         cursor = self._mirror.known_cursor(self.pipeline, partition.name, self.sink, self._digest)
         with PartitionBatches(self.connector.read(partition, cursor), partition, cursor) as reading:
             return reading if reading.fetch() else None
 
-    def _store(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
-        """Store fetched readings, as many as possible in each transaction.
+    def _store_small(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
+        """Store small partitions that were read, as many as possible in each transaction.
 
         An unforeseen exception of one is raised after the others are stored.
         """
         failure: Exception | None = None
-        self._hash_together(small)
+        self._map_together(small)
         while small:
             try:
                 self._store_together(small, found)
@@ -323,61 +334,59 @@ class Reader:
         if failure is not None:
             raise failure
 
-    def _hash_together(self, small: Iterable[PartitionBatches]) -> None:
-        """Make the row hashes of fetched readings at once, unless a contract or a group makes other records of them."""
+    def _map_together(self, small: Iterable[PartitionBatches]) -> None:
+        """Map small partitions at once, unless a contract or a group makes other records of them."""
         readings = [reading for reading in small if reading.fetched]
-        if len(readings) > 1 and self._contract is None and self._groups is None:
-            hashes = self._mapping.row_hashes_together([reading.fetched[0] for reading in readings])
-            for reading, of_reading in zip(readings, hashes, strict=True):
-                reading.row_hashes = of_reading
+        if len(readings) < 2 or self._contract is not None or self._groups is not None:
+            return
+        try:
+            mapped = self._mapping.map_together([reading.fetched[0] for reading in readings])
+        except Exception:  # noqa: BLE001 - each is mapped alone then, and the one that can't be mapped raises it
+            return
+        for reading, of_reading in zip(readings, mapped, strict=True):
+            reading.mapped = of_reading
 
     def _store_together(self, small: deque[PartitionBatches], found: _ReadPass) -> None:
-        """Store fetched readings in one transaction, for some time. What must follow the commit follows it."""
-        after: list[Callable[[], None]] = []
+        """Store small partitions in one transaction, for some time. What must follow the commit follows it.
+
+        A partition that must be read again ends the transaction, because of equal keys the value of the later partition counts.
+        """
         until = self._clock() + _TOGETHER_SECONDS
+        stored: list[tuple[Partition, _Stored]] = []
         written = WriteBatch()
-        self._after_commit = after
         try:
             with self._mirror.batch(self.pipeline) as written:
                 is_due = False
                 while small and not is_due:
                     reading = small.popleft()
-                    self._read_one(reading.partition, found, reading)
-                    is_due = self._clock() >= until
+                    result = self._store(reading.partition, _Attempt(), reading)
+                    stored.append((reading.partition, result))
+                    is_due = result.again is not None or self._clock() >= until
         finally:
-            self._after_commit = None
-            if written.is_durable:
-                for call in after:
-                    call()
+            for partition, result in stored if written.is_durable else ():
+                self._conclude(partition, result, found)
 
-    def _emit(self, event: Event) -> None:
-        self._later(partial(self._emit_now, event))
+    def _read_and_store(self, partition: Partition, found: _ReadPass) -> None:
+        """Read a partition, and store each batch before the next one is read."""
+        self._conclude(partition, self._store(partition, _Attempt()), found)
 
-    def _read_one(self, partition: Partition, found: _ReadPass, fetched: PartitionBatches | None = None) -> None:
-        try:
-            self._record(partition, found, partial(self._read_partition, partition, found, fetched))
-        except _SourceNeeded:
-            self._later(partial(self._read_one, partition, found))
-
-    def _later(self, call: Callable[[], None]) -> None:
-        """Call after the commit of the present transaction; now, outside one."""
-        if self._after_commit is None:
-            call()
-        else:
-            self._after_commit.append(call)
-
-    def _record(self, partition: Partition, found: _ReadPass, read: Callable[[], RunSummary | None]) -> None:
-        """Call ``read`` for a partition, and record the result."""
-        try:
-            summary = read()
-        except SourceUnavailable as error:
-            found.note_away(error)
-        except SourceBroken as error:
-            found.rejected[partition.name] = str(error)
-            self._later(partial(self._reject, partition, str(error)))
-        else:
-            if summary is not None:
-                found.read.append(summary)
+    def _conclude(self, partition: Partition, result: _Stored, found: _ReadPass) -> None:
+        """Report a durable result; first read the partition again if the result asks for that."""
+        while result.again is not None:
+            for event in result.events:
+                self._emit(event)
+            result = self._store(partition, result.again)
+        for event in result.events:
+            self._emit(event)
+        found.held = found.held or result.held
+        match result.failure:
+            case SourceUnavailable():
+                found.note_away(result.failure)
+            case SourceBroken():
+                found.rejected[partition.name] = str(result.failure)
+                self._reject(partition, str(result.failure))
+        if result.summary is not None:
+            found.read.append(result.summary)
 
     def acknowledge_partitions(self) -> int:
         """Notify the connector of each acknowledged partition; return the number of successful notifications.
@@ -450,135 +459,116 @@ class Reader:
             self.connector.reset()
         return self.connector.partitions()
 
-    def _read_partition(
-        self, partition: Partition, found: _ReadPass, fetched: PartitionBatches | None
-    ) -> RunSummary | None:
-        """Read one partition and return the summary, or None if there was nothing to read, or if it is read later.
-
-        If the differences do not show which record owns a key, the whole partition is read again.
-
-        Raises:
-            _SourceNeeded: ``fetched`` is not what must be stored.
-        """
+    def _store(self, partition: Partition, attempt: _Attempt, reading: PartitionBatches | None = None) -> _Stored:
+        """Store one partition: ``reading``, or what is read now. A result with ``again`` has recorded nothing as read."""
         state = self._mirror.open_partition(self.pipeline, partition, self.sink, self._digest)
-        was_read_before = state.cursor is not None
         if not partition.replayable:
             map_retried(self._mirror, state.id, self._mapping)
-        summary = self._read(partition, state, fetched, whole=False)
-        if not partition.snapshot and partition.replayable and summary is not None:
+        if self._backfills is not None:
+            self._backfills.pause_backfill(state.withheld is not None)
+        try:
+            with ExitStack() as files:
+                sorter = files.enter_context(EntrySorter(self._folder))
+                hashes = files.enter_context(closing(SpillFile(self._folder, parts=SPILL_PARTS, content="row hashes")))
+                groups = (
+                    files.enter_context(GroupStage(self._groups, self._folder)) if self._groups is not None else None
+                )
+                result = self._store_batches(
+                    partition, state, attempt, reading, groups=groups, sorter=sorter, hashes=hashes
+                )
+        except (SourceUnavailable, SourceBroken) as failure:
+            return _Stored(failure=failure)
+        if not partition.snapshot and partition.replayable and result.summary is not None:
             map_retried(self._mirror, state.id, self._mapping)
-        if summary is not None and summary.collided:
-            again = partial(self._read_again, partition, found, summary.id, is_reread=was_read_before)
-            if self._after_commit is None:
-                return again()
-            self._later(partial(self._record, partition, found, again))
-            return None
-        self._note_held(found, state, summary)
-        if summary is not None:
-            self._report_known_content(partition, summary.id, is_reread=was_read_before)
-        return summary
+        return result
 
-    def _read_again(self, partition: Partition, found: _ReadPass, first: int, *, is_reread: bool) -> RunSummary | None:
-        """Read the whole partition after the run ``first``, the differences of which decided nothing."""
-        self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
-        state = self._mirror.open_partition(self.pipeline, partition, self.sink, self._digest)
-        summary = self._read(partition, state, None, whole=True)
-        self._note_held(found, state, summary)
-        if summary is not None:
-            self._report_known_content(partition, first, is_reread=is_reread)
-        return summary
-
-    @staticmethod
-    def _note_held(found: _ReadPass, state: PartitionState, summary: RunSummary | None) -> None:
-        is_withheld = state.withheld is not None if summary is None else summary.withheld is not None
-        found.held = found.held or is_withheld
-
-    def _report_known_content(self, partition: Partition, run: int, *, is_reread: bool) -> None:
-        """Report content that was read before, which is often a mistake but harmless.
+    def _known_content(self, partition: Partition, run: int, sha256: str, *, is_reread: bool) -> Iterator[Event]:
+        """Yield an event for content that was read before, which is often a mistake but harmless.
 
         ``is_reread``: the partition was read before, so its own earlier content is reported, too.
         """
-        known = self._mirror.known_content(run, self._sha256) if self._sha256 else None
+        known = self._mirror.known_content(run, sha256) if sha256 else None
         if known is None or (known[0] == partition.name and not is_reread):
             return
         name, at = known
         content = "the content it had" if name == partition.name else f"the content of {name}, which was read"
         sentence = f"{partition.name} has {content} {moment(at)}."
-        self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
+        yield ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence)
 
-    def _read(
-        self, partition: Partition, state: PartitionState, fetched: PartitionBatches | None, *, whole: bool
-    ) -> RunSummary | None:
-        if self._backfills is not None:
-            self._backfills.pause_backfill(state.withheld is not None)
-        with ExitStack() as files:
-            sorter = files.enter_context(EntrySorter(self._folder))
-            hashes = files.enter_context(closing(SpillFile(self._folder, parts=SPILL_PARTS, content="row hashes")))
-            groups = files.enter_context(GroupStage(self._groups, self._folder)) if self._groups is not None else None
-            return self._read_batches(
-                partition, state, fetched, whole=whole, groups=groups, sorter=sorter, hashes=hashes
-            )
-
-    def _read_batches(
+    def _store_batches(
         self,
         partition: Partition,
         state: PartitionState,
-        fetched: PartitionBatches | None,
+        attempt: _Attempt,
+        reading: PartitionBatches | None,
         *,
-        whole: bool,
         groups: GroupStage | None,
         sorter: EntrySorter,
         hashes: SpillFile,
-    ) -> RunSummary | None:
+    ) -> _Stored:
         contract = ContractCheck(self._contract) if self._contract is not None else None
         guard = self._guard if partition.snapshot and self._guard.covers(partition.deletes) else None
         can_hold = guard is not None or (partition.snapshot and contract is not None and contract.contract.can_hold)
-        withheld = state.withheld if can_hold and not whole else None
+        withheld = state.withheld if can_hold and not attempt.whole else None
+        cursor = None if attempt.whole else withheld or state.cursor
+        if reading is not None and reading.cursor != cursor:
+            return _Stored(again=attempt)
         run = Run(
-            self._mirror, self._mapping, partition, state, whole=whole, contract=contract, guard=guard, groups=groups,
-            sorter=sorter, hashes=hashes, row_hashes=fetched.known_hashes if fetched is not None else lambda _: None,
-            clock=self._clock,
+            self._mirror, self._mapping, partition, state, whole=attempt.whole, contract=contract, guard=guard,
+            groups=groups, sorter=sorter, hashes=hashes,
+            prepared=reading.prepared if reading is not None else lambda _: None, clock=self._clock,
         )  # fmt: skip
-        started = self._clock()
-        taken = 0.0
-        summary: RunSummary | None = None
         try:
-            cursor = None if whole else withheld or state.cursor
+            if reading is None:
+                reading = PartitionBatches(self._begin_reading(partition, cursor, run), partition, cursor)
             # Closed at once, because the traceback of an exception would keep the source's file open.
-            with self._reading(partition, cursor, fetched, run) as reading:
-                for batch in reading:
-                    if batch.unchanged and withheld is not None:
-                        return None  # the run with this content is held or was discarded
-                    if self._needs_whole(batch, state, is_held=withheld is not None):
-                        reading.close()
-                        return self._read(partition, state, None, whole=True)
-                    self._sha256 = batch.facts.get("file.sha256", "")
-                    began = self._clock()
-                    summary = run.take(batch)
-                    taken += self._clock() - began
-                    self._report_committed(partition, batch.cursor)
-                    if self._stopped.is_set():
-                        break
-        except MirrorError:
-            raise
+            with reading:
+                return self._take_batches(run, reading, state, attempt, is_held=withheld is not None)
         except SourceUnavailable as error:
             run.fail(str(error), broken=False)
             raise
         except SourceBroken as error:
             run.fail(str(error), broken=True)
             raise
-        if summary is None:
-            why = _STOPPED if self._stopped.is_set() else _NO_END
-            run.fail(why, broken=False)
-            return None
-        if not summary.collided:
-            times = _RunTimes(
-                seconds=round(self._clock() - started, 3),
-                map_seconds=round(taken - run.store_seconds, 6),
-                store_seconds=round(run.store_seconds, 6),
+
+    def _take_batches(
+        self, run: Run, reading: PartitionBatches, state: PartitionState, attempt: _Attempt, *, is_held: bool
+    ) -> _Stored:
+        """Store the batches of a reading. ``is_held``: it is compared with the held or discarded run of the partition."""
+        summary = None
+        for batch in reading:
+            if batch.unchanged and is_held:
+                return _Stored(held=True)
+            if self._needs_whole(batch, state, is_held=is_held):
+                return _Stored(again=_Attempt(whole=True))
+            summary = run.take(batch)
+            self._report_committed(reading.partition, batch.cursor)
+            if self._stopped.is_set():
+                break
+        if summary is not None:
+            return self._ended(run, summary, reading.partition, state, attempt)
+        run.fail(_STOPPED if self._stopped.is_set() else _NO_END, broken=False)
+        return _Stored(held=state.withheld is not None)
+
+    def _ended(
+        self, run: Run, summary: RunSummary, partition: Partition, state: PartitionState, attempt: _Attempt
+    ) -> _Stored:
+        """Return the result of a complete run."""
+        is_reread = state.cursor is not None
+        if summary.collided:
+            return _Stored(
+                events=(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name),),
+                again=_Attempt(whole=True, collided=summary.id, is_reread=is_reread),
             )
-            self._report(partition, summary, run.first_reject, times)
-        return summary
+        first = summary.id
+        if attempt.collided is not None:
+            first, is_reread = attempt.collided, attempt.is_reread
+        known = self._known_content(partition, first, run.sha256, is_reread=is_reread)
+        return _Stored(
+            summary=summary,
+            held=summary.withheld is not None,
+            events=(*self._run_events(run, summary, partition), *known),
+        )
 
     def _report_committed(self, partition: Partition, cursor: Cursor) -> None:
         """Notify the connector of a durable commit. A failure does not end the reading, because the records are stored."""
@@ -590,16 +580,6 @@ class Reader:
             self._report_unacknowledged(self._uncommitted, partition.name, error)
         else:
             self._uncommitted.clear(partition.name)
-
-    def _reading(
-        self, partition: Partition, cursor: Cursor | None, fetched: PartitionBatches | None, run: Run
-    ) -> PartitionBatches:
-        """Return the reading after a cursor: ``fetched``, if it begins there."""
-        if fetched is not None and fetched.cursor == cursor:
-            return fetched
-        if self._after_commit is not None:
-            raise _SourceNeeded
-        return PartitionBatches(self._begin_reading(partition, cursor, run), partition, cursor)
 
     def _begin_reading(
         self, partition: Partition, cursor: Cursor | None, run: Run
@@ -641,48 +621,33 @@ class Reader:
         if self._stops.get(sentence) is None:
             self._emit(SourceStopped(pipeline=self.pipeline, sentence=sentence))
 
-    def _report(self, partition: Partition, summary: RunSummary, first_reject: str, times: _RunTimes) -> None:
+    def _run_events(self, run: Run, summary: RunSummary, partition: Partition) -> Iterator[Event]:
+        about = {"pipeline": self.pipeline, "partition": partition.name}
         held = summary.withheld
-        if held is not None and held.run == summary.id:
-            sentence = " ".join(
-                (*held.reasons, f"'ingestd approve {held.run}' delivers it; 'ingestd discard {held.run}' does not.")
-            )
-            self._emit(RunHeld(pipeline=self.pipeline, partition=partition.name, run=held.run, sentence=sentence))
         if held is not None:
+            if held.run == summary.id:
+                decide = f"'ingestd approve {held.run}' delivers it; 'ingestd discard {held.run}' does not."
+                yield RunHeld(**about, run=held.run, sentence=" ".join((*held.reasons, decide)))
             return
         if summary.replaces is not None:
-            self._emit(
-                RunReleased(
-                    pipeline=self.pipeline, partition=partition.name, run=summary.replaces, decision="replaced", by=""
-                )
-            )
+            yield RunReleased(**about, run=summary.replaces, decision="replaced", by="")
+        seconds = round(run.seconds, 3)
         if not summary.changed:
-            self._emit(
-                PartitionUnchanged(
-                    pipeline=self.pipeline, partition=partition.name, records=summary.records, seconds=times.seconds
-                )
-            )
+            yield PartitionUnchanged(**about, records=summary.records, seconds=seconds)
             return
-        self._emit(
-            PartitionRead(
-                pipeline=self.pipeline,
-                partition=partition.name,
-                records=summary.records,
-                created=summary.created,
-                updated=summary.updated,
-                unchanged=summary.unchanged,
-                removed=summary.removed,
-                rejected=summary.rejected,
-                seconds=times.seconds,
-                map_seconds=times.map_seconds,
-                store_seconds=times.store_seconds,
-                notice=summary.notice,
-            )
+        yield PartitionRead(
+            **about,
+            records=summary.records,
+            created=summary.created,
+            updated=summary.updated,
+            unchanged=summary.unchanged,
+            removed=summary.removed,
+            rejected=summary.rejected,
+            seconds=seconds,
+            map_seconds=round(run.map_seconds, 6),
+            store_seconds=round(run.store_seconds, 6),
+            notice=summary.notice,
         )
         if summary.rejected:
-            sentence = first_reject or "'ingestd rejected list' shows the reasons"
-            self._emit(
-                RecordsParked(
-                    pipeline=self.pipeline, partition=partition.name, records=summary.rejected, sentence=sentence
-                )
-            )
+            sentence = run.first_reject or "'ingestd rejected list' shows the reasons"
+            yield RecordsParked(**about, records=summary.rejected, sentence=sentence)

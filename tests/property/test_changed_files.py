@@ -154,7 +154,9 @@ def test_a_reading_by_sections_leaves_the_state_of_a_complete_one(
             whole, by_sections = (site.read() for site in sites)
             assert by_sections == whole
             assert sites[1].state() == sites[0].state()
-        if deletes == "remove" and guard == Guard() and sites[1].entries():
+        # A rejected record may keep entries that a first reading does not make.
+        is_complete = not sites[1].mirror.status.rejections(limit=1)
+        if deletes == "remove" and guard == Guard() and sites[1].entries() and is_complete:
             fresh = Site(folder, "fresh", by_sections=False)
             fresh.read()
             assert sites[1].entries() == fresh.entries()

@@ -1,7 +1,7 @@
 """The mapping from records to entries: a pure rule, compiled to column expressions."""
 
 from ingestd.core.mapping.children import PARENT
-from ingestd.core.mapping.compiled import Mapped, Mapping
+from ingestd.core.mapping.compiled import Mapped, Mapping, PreparedBatch
 from ingestd.core.mapping.specification import EntrySpec, LookupSpec, Table, TableSource
 from ingestd.core.mapping.steps import MappingStep, RecordSteps
 from ingestd.core.template import COLUMN, TemplateError, parse_template
@@ -14,6 +14,7 @@ __all__ = [
     "Mapped",
     "Mapping",
     "MappingStep",
+    "PreparedBatch",
     "RecordSteps",
     "Table",
     "TableSource",

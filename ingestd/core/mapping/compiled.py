@@ -12,9 +12,11 @@ A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from functools import cache, cached_property
@@ -44,10 +46,9 @@ from ingestd.core.mapping.rule_group import (
     map_groups,
     name_keys,
 )
-from ingestd.core.mapping.small_batch import is_small, map_small
 from ingestd.core.mapping.specification import EntrySpec, Table, TableSource
 from ingestd.core.mapping.steps import RecordSteps, find_entry
-from ingestd.core.normal_form import nfc, nfc_texts
+from ingestd.core.normal_form import nfc
 from ingestd.core.record import Batch, Position, Reject, position_text
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
@@ -66,6 +67,13 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: pl.DataFrame
     rejects: tuple[tuple[Reject, int], ...]
+
+
+class PreparedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The row hashes and the result of the mapping of a whole batch."""
+
+    hashes: pl.Series
+    mapped: Mapped
 
 
 class NamedEntries(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,28 +198,32 @@ class Mapping:
         # with_columns, because a select of only literals returns a single row.
         return records.with_columns(hashed.alias("\0row_hash"))["\0row_hash"].alias("row_hash")
 
-    def row_hashes_together(self, batches: Sequence[Batch]) -> list[pl.Series | None]:
-        """Return the `row_hashes` of those batches that have the same columns as others, and None for the others.
+    def map_together(self, batches: Sequence[Batch]) -> list[PreparedBatch | None]:
+        """Return the `row_hashes` and the `apply` of those batches that have the same columns as others, and None for the others.
 
-        They are hashed at once, which takes hardly longer than for one of them. None also for batches with a missing column or a
-        mapping that uses facts.
+        They are made at once, which takes hardly longer than for one of them. None also for batches with a missing column, and
+        for a mapping that uses facts or lists.
         """
         same: dict[tuple[str, ...], list[int]] = {}
-        for number, batch in enumerate(batches):
+        is_plain = not self._each and all(group.parts is None for group in self._groups)
+        for number, batch in enumerate(batches if is_plain else ()):
             names, columns = self._names_in(batch.records), batch.records.columns
             if batch.records.height and not names.facts and all(name in columns for name in names.fields):
                 same.setdefault(tuple(columns), []).append(number)
-        hashes: list[pl.Series | None] = [None] * len(batches)
+        prepared: list[PreparedBatch | None] = [None] * len(batches)
         for numbers in same.values():
             if len(numbers) == 1:
                 continue
-            whole = self.row_hashes(pl.concat([batches[number].records for number in numbers]), {})
+            records = pl.concat([batches[number].records for number in numbers])
+            hashes = self.row_hashes(records, {})
+            mapped = self.apply(records, pl.int_range(records.height, dtype=pl.Int64, eager=True), hashes, {})
+            parts = _parts_of(mapped, [batches[number].positions for number in numbers])
             start = 0
-            for number in numbers:
+            for number, part in zip(numbers, parts, strict=True):
                 end = start + batches[number].records.height
-                hashes[number] = whole[start:end]
+                prepared[number] = PreparedBatch(hashes=hashes[start:end], mapped=part)
                 start = end
-        return hashes
+        return prepared
 
     def check_header(self, batch: Batch) -> None:
         """Check that the partition has the columns and facts that the mapping uses.
@@ -263,17 +275,6 @@ class Mapping:
         if not records.height:
             return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
         groups = self._groups_in(records)
-        if not is_small(records, groups):
-            return self.apply_columns(records, positions, hashes, facts)
-        entries, bad = map_small(groups, self._texts(records, facts), positions, hashes, facts)
-        found = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
-        return self._mapped(entries, found, records, hashes)
-
-    def apply_columns(
-        self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
-    ) -> Mapped:
-        """Return what `apply` returns, by column expressions whatever the number of records; there is at least one."""
-        groups = self._groups_in(records)
         frame = self._frame(records, positions, hashes, facts)
         entries, bad = map_groups([group for group in groups if not group.each], frame, facts)
         children = [_map_children(each, groups, frame, facts) for each in self._each]
@@ -282,13 +283,12 @@ class Mapping:
         if children:
             entries = entries.with_columns(position_text(entries["position"]))
             entries = pl.concat([entries, *(one.entries for one in children)]).sort(ORDER, maintain_order=True)
-        entries = entries.with_columns(nfc_texts(entries["key"]))
         if bad:
             # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col(ORDER).is_in(list(bad)))
         found = [(order, _position(positions, order), *fault) for order, fault in bad.items()]
         found += [one for child in children for one in child.rejected if one[0] not in bad]
-        return self._mapped(entries, found, records, hashes)
+        return Mapped(entries=entries[:, list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
     def name_entries(
         self,
@@ -320,18 +320,12 @@ class Mapping:
             nothing.alias("value"), pl.lit("").alias("data_type"), *(nothing.alias(name) for name in self._extra)
         )
         return NamedEntries(
-            entries=entries[list(self._members)], is_complete=is_complete and not named["key"].null_count()
+            entries=entries[:, list(self._members)], is_complete=is_complete and not named["key"].null_count()
         )
 
     @property
     def _members(self) -> tuple[str, ...]:
         return (*_ENTRY_TEXTS, "row_hash", *self._extra, "position")
-
-    def _mapped(
-        self, entries: pl.DataFrame, found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series
-    ) -> Mapped:
-        # Unlike `select`, this evaluates no expressions.
-        return Mapped(entries=entries[list(self._members)], rejects=tuple(_rejects(found, records, hashes)))
 
     def steps(self, record: pl.DataFrame, facts: MappingOf[str, str], key: str) -> RecordSteps | None:
         """Return how one record (one row) makes the entry ``key``; None if no template makes this key of it or its children.
@@ -362,22 +356,16 @@ class Mapping:
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
     ) -> pl.DataFrame:
         """Return the columns of the records that the mapping uses, with the position, row hash and order of each."""
-        names = self._names_in(records)
-        return records.with_columns(_columns(records, names.fields, facts)).select(
-            *map(column_named, names.fields),
-            positions.alias(POSITION),
-            hashes.alias(ROW_HASH),
-            pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER),
-            *(_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists),
+        frame = pl.DataFrame(
+            [
+                *_texts(records, self._names_in(records).fields, facts),
+                positions.alias(POSITION),
+                hashes.alias(ROW_HASH),
+                pl.int_range(records.height, dtype=pl.Int64, eager=True).alias(ORDER),
+            ]
         )
-
-    def _texts(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> dict[str, list[str | None]]:
-        """Return the columns of the records that the mapping uses, as `_frame` does."""
-        existing = set(records.columns)
-        return {
-            name: records[name].to_list() if name in existing else [_missing_column(name, facts)] * records.height
-            for name in self._names_in(records).fields
-        }
+        lists = [_list_column(records, name).alias(f"{LIST}{name}") for name in self._lists]
+        return frame.hstack(records.select(lists)) if lists else frame
 
     def _compile(self, columns: Sequence[str]) -> tuple[RuleGroup, ...]:
         """Return the rules for a batch with these columns."""
@@ -441,6 +429,30 @@ def _expanded(
     found = expand(frame.with_columns(pl.col(f"{LIST}{each[0]}").alias(LIST)), each, tuple(names))
     units = {name: text for name, text in facts.items() if name in names and name.startswith(UNITS)}
     return found.frame.with_columns([pl.lit(text).alias(name) for name, text in units.items()]), found.faults
+
+
+def _parts_of(mapped: Mapped, positions: Iterable[pl.Series]) -> Iterator[Mapped]:
+    """Yield the parts of batches that were mapped at once, with the numbers of their records as positions.
+
+    ``positions``: those of each batch.
+    """
+    entries, rejects = mapped.entries, mapped.rejects
+    of_entries = entries["position"].to_list()
+    of_rejects = [int(reject.position) for reject, _ in rejects]
+    start = 0
+    for known in positions:
+        at, end = known.to_list(), start + known.len()
+        first, last = bisect_left(of_entries, start), bisect_left(of_entries, end)
+        found = pl.Series("position", [at[row - start] for row in of_entries[first:last]], dtype=known.dtype)
+        some = range(bisect_left(of_rejects, start), bisect_left(of_rejects, end))
+        yield Mapped(
+            entries=entries[first:last].replace_column(entries.width - 1, found),
+            rejects=tuple(
+                (dataclasses.replace(rejects[one][0], position=at[of_rejects[one] - start]), rejects[one][1])
+                for one in some
+            ),
+        )
+        start = end
 
 
 def _rejects(found: Iterable[_Rejected], records: pl.DataFrame, hashes: pl.Series) -> Iterator[tuple[Reject, int]]:
@@ -511,6 +523,17 @@ def _columns(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, 
         column_named(name) if name in existing else pl.lit(_missing_column(name, facts), dtype=pl.String).alias(name)
         for name in names
     ]
+
+
+def _texts(records: pl.DataFrame, names: Iterable[str], facts: MappingOf[str, str]) -> Iterator[pl.Series]:
+    """Yield the named columns as `_columns` does: without a query, which takes longer than the mapping of a few records."""
+    existing = set(records.columns)
+    for name in names:
+        if name in existing:
+            yield records[name]
+        else:
+            missing = pl.Series(name, [_missing_column(name, facts)], dtype=pl.String)
+            yield missing.new_from_index(0, records.height)
 
 
 def _missing_column(name: str, facts: MappingOf[str, str]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -15,6 +16,7 @@ from ingestd.core.mapping.column import column_named
 from ingestd.core.mapping.conversion import ValueRefused, ValueRules
 from ingestd.core.mapping.program import ORDER, VALUE, Program
 from ingestd.core.mapping.specification import NO_RULES, EntrySpec, name_parts
+from ingestd.core.normal_form import is_ascii
 from ingestd.core.template import COLUMN, Field, Literal, Template, parse_template
 
 FILE = "file."
@@ -24,6 +26,8 @@ PREAMBLE = "file.preamble."
 DEADBAND = "deadband"
 """The column of the dead-band of an entry."""
 UNITS = "units."
+
+_ENTRY_COLUMNS = ["key", "value", "data_type", "row_hash", "position", ORDER, DEADBAND]
 
 Faults: TypeAlias = dict[int, tuple[str, str]]
 """Why records are rejected: a sentence and a field, by the record's value of `ORDER`."""
@@ -41,6 +45,11 @@ class EntryRule(msgspec.Struct, frozen=True, kw_only=True):
     def fields(self) -> tuple[str, ...]:
         """The names in the templates."""
         return tuple(name for part in (self.key, self.value, self.type, self.unit) for name in part.fields)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The fields without which a record is rejected."""
+        return (*self.key.fields, *self.type.fields)
 
 
 class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,10 +106,12 @@ class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
         return known | ({f"{FILE_PART}{name}": text for name, text in found.groupdict().items()} if found else {})
 
 
-def _with_nul() -> pl.Expr:
+def _is_valid() -> pl.Expr:
+    """Return whether an entry has a key, all fields that its key and its type need, and no U+0000."""
     # `count_matches` takes two thirds of the time of `contains`.
     texts = pl.col("key", "value", "data_type")
-    return pl.any_horizontal((texts.str.count_matches("\0", literal=True) > 0).fill_null(value=False))
+    has_nul = pl.any_horizontal((texts.str.count_matches("\0", literal=True) > 0).fill_null(value=False))
+    return pl.col("\0has_fields") & (pl.col("key") != "") & ~has_nul
 
 
 def compile_group(spec: EntrySpec, program: Program | None, columns: Sequence[str]) -> RuleGroup:
@@ -144,7 +155,7 @@ def map_groups(
 
     The entries of records with faults are among them.
     """
-    frames: list[pl.DataFrame] = []
+    parts: list[_RuleEntries] = []
     bad: Faults = {}
     for group in groups:
         bound = group.facts(facts)
@@ -154,11 +165,23 @@ def map_groups(
                 with_facts(frame, bound), [name for rule in group.rules for name in rule.fields]
             )
             bad = faulty | bad
-        frames += [_apply(group, rule, bound, scope, bad) for rule in group.rules]
-    if not frames:
+        parts += _evaluate(group, bound, scope)
+    if not parts:
         return _no_entries(frame), bad
-    entries = frames[0] if len(frames) == 1 else pl.concat(frames).sort(ORDER, maintain_order=True)
-    return entries.drop("\0has_fields"), bad
+    entries = pl.concat([part.entries for part in parts])
+    checks = entries.select(_is_valid().alias("valid"), is_ascii("key").alias("ascii"))
+    valid, values, start = checks["valid"], [], 0
+    for part in parts:
+        values.append(part.values(valid[start : start + part.entries.height], bad))
+        start += part.entries.height
+    entries = entries[:, _ENTRY_COLUMNS]
+    if any(part.conversion is not None for part in parts):
+        entries.replace_column(_ENTRY_COLUMNS.index("value"), pl.concat(values))
+    if entries["value"].null_count() or not valid.all():
+        entries = entries.filter(valid, pl.col("value").is_not_null())
+    if not checks["ascii"].all():
+        entries = entries.with_columns(pl.col("key").str.normalize("NFC"))
+    return entries if len(parts) == 1 else entries.sort(ORDER, maintain_order=True), bad
 
 
 def name_keys(
@@ -177,7 +200,7 @@ def name_keys(
     found = []
     for key in keys:
         text = template_text(key)
-        usable = _has_fields(key) & (text != "") & ~text.str.contains("\0", literal=True)
+        usable = _has_fields(key.fields) & (text != "") & ~text.str.contains("\0", literal=True)
         usable &= pl.lit(unknown.isdisjoint(group.sources_of(key.fields)))
         found.append(scope.select(pl.when(usable).then(text).alias("key"), *columns))
     return pl.concat(found) if found else frame.clear().select(pl.lit("").alias("key"), *columns)
@@ -190,45 +213,85 @@ def _no_entries(frame: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _apply(
-    group: RuleGroup, rule: EntryRule, bound: MappingOf[str, str], scope: pl.DataFrame, bad: Faults
-) -> pl.DataFrame:
-    """Return the entries of one rule; add the rejected records to ``bad``."""
-    key, value, data_type = (template.bind(bound) for template in (rule.key, rule.value, rule.type))
-    mapped = scope.select(
-        template_text(key).alias("key"), template_text(value).alias("value"), template_text(data_type).alias("data_type"),
+class _RuleEntries(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries of one rule before their checks, one for each record of ``scope``.
+
+    ``rule``: with the facts of the file. ``field``: the field of the value; empty: it has none.
+    """
+
+    rule: EntryRule
+    field: str
+    conversion: ValueRules | None
+    scope: pl.DataFrame
+    entries: pl.DataFrame
+
+    def values(self, valid: pl.Series, bad: Faults) -> pl.Series:
+        """Return the converted values; add the rejected records to ``bad``, those that are not ``valid`` and others."""
+        if not valid.all():
+            records = self.scope.filter(~valid).iter_rows(named=True)
+            for row, record in zip(self.entries.filter(~valid).iter_rows(named=True), records, strict=True):
+                bad.setdefault(row[ORDER], fault_reason(self.rule.key, self.rule.type, row["key"], record))
+        if self.conversion is None:
+            return self.entries["value"]
+        given = self.entries["value"] if valid.all() else self.entries["value"].set(~valid, None)
+        return _converted(given, self.entries, self.conversion, self.field, bad)
+
+
+def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame) -> list[_RuleEntries]:
+    """Return the entries of the rules of a group.
+
+    Each text is computed once, and all in one query: each query is handed to the threads of polars, which takes longer than the
+    mapping of a few records.
+    """
+    rules = [
+        EntryRule(
+            key=rule.key.bind(bound),
+            value=rule.value.bind(bound),
+            type=rule.type.bind(bound),
+            unit=rule.unit.bind(bound),
+        )
+        for rule in group.rules
+    ]
+    columns: dict[tuple[str, Template | tuple[str, ...]], pl.Expr] = {}
+    parts: list[list[tuple[str, Template | tuple[str, ...]]]] = []
+    for rule in rules:
+        texts = [("key", rule.key), ("value", rule.value), ("data_type", rule.type), ("\0unit", rule.unit)]
+        for text in texts:
+            columns[text] = columns[text] if text in columns else template_text(text[1])
+        fields = ("\0has_fields", rule.needed)
+        columns[fields] = columns[fields] if fields in columns else _has_fields(rule.needed)
+        parts.append([*texts, fields])
+    names = {column: str(number) for number, column in enumerate(columns)}
+    same = [
         pl.col(ROW_HASH).alias("row_hash"), pl.col(POSITION).alias("position"), pl.col(ORDER),
-        pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND), _has_fields(key, data_type).alias("\0has_fields"),
-        *([template_text(rule.unit.bind(bound)).alias("\0unit")] if group.values is not None else ()),
-    )  # fmt: skip
-    valid = mapped.select(pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul()).to_series()
-    if not valid.all():
-        invalid = ~valid
-        for row, record in zip(
-            mapped.filter(invalid).iter_rows(named=True), scope.filter(invalid).iter_rows(named=True), strict=True
-        ):
-            bad.setdefault(row[ORDER], fault_reason(key, data_type, row["key"], record))
-    mapped = mapped.filter(valid & mapped["value"].is_not_null())
-    if group.values is None:
-        return mapped
-    fields = group.columns_of(rule.value.fields)
-    return _converted(mapped, group.values, fields[0] if fields else "", bad).drop("\0unit")
+        pl.lit(group.deadband, dtype=pl.String).alias(DEADBAND),
+    ]  # fmt: skip
+    frame = scope.select(*same, *(one.alias(names[column]) for column, one in columns.items()))
+    found: list[_RuleEntries] = []
+    for rule, given, part in zip(rules, group.rules, parts, strict=True):
+        # Not Series, because a text that is the same for all records is stored once in a frame.
+        entries = frame[:, [*frame.columns[: len(same)], *(names[column] for column in part)]]
+        entries.columns = [*frame.columns[: len(same)], *(name for name, _ in part)]
+        field = next(iter(group.columns_of(given.value.fields)), "")
+        found.append(_RuleEntries(rule=rule, field=field, conversion=group.values, scope=scope, entries=entries))
+    return found
 
 
-def _converted(mapped: pl.DataFrame, rules: ValueRules, field: str, bad: Faults) -> pl.DataFrame:
-    """Return the entries with converted values; add the records with a refused value to ``bad``."""
+def _converted(given: pl.Series, entries: pl.DataFrame, rules: ValueRules, field: str, bad: Faults) -> pl.Series:
+    """Return the ``given`` values of entries converted; add the records with a refused value to ``bad``."""
     known: dict[tuple[str, str | None], str | None] = {}
     values: list[str | None] = []
-    for value, unit, order in mapped.select("value", "\0unit", ORDER).iter_rows():
-        try:
-            if (value, unit) not in known:
-                known[value, unit] = rules.convert(value, unit)
-            values.append(known[value, unit])
-        except ValueRefused as refused:
-            values.append(None)
-            bad.setdefault(order, refusal_reason(refused, field))
-    converted = mapped.with_columns(pl.Series("value", values, dtype=pl.String))
-    return converted.filter(pl.col("value").is_not_null())
+    for value, unit, order in zip(given, entries["\0unit"], entries[ORDER], strict=True):
+        converted = None
+        if value is not None:
+            try:
+                if (value, unit) not in known:
+                    known[value, unit] = rules.convert(value, unit)
+                converted = known[value, unit]
+            except ValueRefused as refused:
+                bad.setdefault(order, refusal_reason(refused, field))
+        values.append(converted)
+    return pl.Series("value", values, dtype=pl.String)
 
 
 def with_facts(frame: pl.DataFrame, bound: MappingOf[str, str]) -> pl.DataFrame:
@@ -236,6 +299,7 @@ def with_facts(frame: pl.DataFrame, bound: MappingOf[str, str]) -> pl.DataFrame:
     return frame.with_columns([pl.lit(text).alias(name) for name, text in bound.items()])
 
 
+@lru_cache(maxsize=1024)
 def template_text(template: Template) -> pl.Expr:
     """Return the template as a column of text; null if a field is null."""
     parts = [pl.lit(part.text) if isinstance(part, Literal) else column_named(part.name) for part in template.parts]
@@ -244,9 +308,9 @@ def template_text(template: Template) -> pl.Expr:
     return parts[0] if len(parts) == 1 else pl.concat_str(parts)
 
 
-def _has_fields(*templates: Template) -> pl.Expr:
-    """Return whether a record has text in every field that the templates name."""
-    names = [name for template in templates for name in template.fields]
+@lru_cache(maxsize=1024)
+def _has_fields(names: tuple[str, ...]) -> pl.Expr:
+    """Return whether a record has text in every field."""
     filled = [(column_named(name) != "").fill_null(value=False) for name in names]
     return pl.all_horizontal(filled) if filled else pl.lit(value=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from connectors.directory.disposal import Move, Note
 from connectors.files.file_batches import open_file
 from connectors.files.identity import Identity
 from ingestd.core.errors import MirrorFull
+from ingestd.core.mapping import Mapped, Mapping
 from ingestd.intake.run import Run
 from ingestd.sdk import SourceBroken, SourceUnavailable
 from ingestd.telemetry.catalogue.intake import PartitionRead, PartitionReadAgain, PartitionSettled, SettlingFailed
@@ -94,6 +96,25 @@ def test_an_unforeseen_exception_undoes_no_other_file(open_flow: Open, monkeypat
     flow.restart()
     assert len(flow.pass_once().read) == 1
     assert flow.files(flow.done) == with_receipts(names)
+
+
+def test_a_file_that_cannot_be_mapped_keeps_no_other_file_of_its_batch_from_being_mapped(
+    open_flow: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = open_flow()
+    names = write_files(flow)
+    apply = Mapping.apply
+
+    def fails(mapping: Mapping, records: pl.DataFrame, *more: Any) -> Mapped:
+        if "P4" in records["part"].to_list():
+            raise ZeroDivisionError
+        return apply(mapping, records, *more)
+
+    monkeypatch.setattr(Mapping, "apply", fails)
+    with pytest.raises(ZeroDivisionError):
+        flow.reader.read_pass()
+    others = [*names[:4], *names[5:]]
+    assert [event.partition for event in flow.events if isinstance(event, PartitionRead)] == others
 
 
 def test_nothing_is_reported_or_moved_if_the_state_file_fails(open_flow: Open, monkeypatch: pytest.MonkeyPatch) -> None:
