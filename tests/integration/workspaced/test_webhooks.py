@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import UNSET
 from structlog.testing import capture_logs
 
 from ingestd.client import AsyncClient
@@ -274,7 +275,7 @@ async def test_each_rotation_returns_a_new_secret(client: AsyncClient) -> None:
     # contract H10
     webhook_id = await client.create_webhook(_URL) or ""
     seen = {(await client.get_webhook(webhook_id)).signing_secret}
-    for seconds in (None, 0, 604_800):
+    for seconds in (UNSET, 0, 604_800):
         rotated = await client.rotate_webhook_secret(webhook_id, grace_period_seconds=seconds)
         assert _SECRET.fullmatch(rotated.signing_secret)
         assert rotated == await client.get_webhook(webhook_id)
