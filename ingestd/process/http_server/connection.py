@@ -11,6 +11,7 @@ import asyncio
 import re
 import socket
 import struct
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -55,6 +56,32 @@ class _Window:
         return now - self.start(count, now) > seconds
 
 
+class _InnerTransport(asyncio.Transport):
+    """The transport as uvicorn sees it: when it stops reading, the connection keeps the bytes, within a limit."""
+
+    def __init__(self, transport: asyncio.Transport, resumed: Callable[[], None]) -> None:
+        super().__init__()
+        self._resumed = resumed
+        self._reads = True
+        self.write = transport.write  # type: ignore[method-assign]  # a call less for each response
+        self.close = transport.close  # type: ignore[method-assign]
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]
+        self.get_extra_info = transport.get_extra_info  # type: ignore[method-assign]
+
+    def is_reading(self) -> bool:
+        """Return whether uvicorn takes more bytes."""
+        return self._reads
+
+    def pause_reading(self) -> None:
+        """Take no more bytes."""
+        self._reads = False
+
+    def resume_reading(self) -> None:
+        """Take bytes again, soon."""
+        self._reads = True
+        self._resumed()
+
+
 class BoundedConnection(asyncio.Protocol):
     """A connection within the limits of its listener. ``inner`` are the arguments of uvicorn's protocol.
 
@@ -67,6 +94,8 @@ class BoundedConnection(asyncio.Protocol):
         self._inner = HttpToolsProtocol(app_state={**app_state, STATE: self}, **inner)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
+        self._below: _InnerTransport
+        self._is_paused = False
         self.source = ""
         self._peer = ""
         self._is_admitted = False
@@ -100,7 +129,8 @@ class BoundedConnection(asyncio.Protocol):
         reason = self._registry.admit(self, descriptor=below.fileno() if below else 0)
         if reason is None:
             self._is_admitted = True
-            self._inner.connection_made(self._transport)
+            self._below = _InnerTransport(self._transport, self._resume)
+            self._inner.connection_made(self._below)
             return
         keeps = self._registry.keep_refused(self)
         self._refuse(reason, 503, "The server has as many connections as it accepts. Use fewer, or try again later.")
@@ -139,24 +169,37 @@ class BoundedConnection(asyncio.Protocol):
         while self._pending and not self._is_held and not self._is_ignoring and not self._transport.is_closing():
             if not self._is_active:
                 if not self._pass_head():
-                    return
+                    break
+            elif not self._below.is_reading():
+                break
             elif self._body_left:
                 part = self._take(self._body_left)
                 self._body_left -= len(part)
                 self._is_held = not self._body_left
                 self._inner.data_received(part)
-            elif self._transport.is_reading():
-                part = self._take(_PIECE_BYTES)
-                self._unread += len(part)
-                self._inner.data_received(part)
-                if self._unread > _UNREAD_BYTES:
-                    self._note("bad_request")
-                    self.abort()
             else:
-                return
-        waits = self._is_held and not self._is_chunked
-        if waits and len(self._pending) > self._limits.head_bytes and not self._transport.is_closing():
-            self._transport.pause_reading()
+                self._pass_pieces()
+        is_full = len(self._pending) > self._limits.head_bytes
+        if is_full != self._is_paused and not self._transport.is_closing() and not self._is_ignoring:
+            self._is_paused = is_full
+            (self._transport.pause_reading if is_full else self._transport.resume_reading)()
+
+    def _resume(self) -> None:
+        if self._pending:
+            self._loop.call_soon(self._pass_on)
+
+    def _pass_pieces(self) -> None:
+        """Pass on a chunked body until uvicorn stops reading."""
+        passed = 0
+        while passed < len(self._pending) and self._below.is_reading() and not self._transport.is_closing():
+            piece = self._pending[passed : passed + _PIECE_BYTES]
+            passed += len(piece)
+            self._inner.data_received(piece)
+        self._take(passed)
+        self._unread += passed
+        if self._unread > _UNREAD_BYTES:
+            self._note("bad_request")
+            self.abort()
 
     def _take(self, most: int) -> bytes:
         part, self._pending = self._pending[:most], self._pending[most:]
@@ -220,8 +263,6 @@ class BoundedConnection(asyncio.Protocol):
         """Note that the application waits for a part of the body, so that the client must send it."""
         self._is_receiving = True
         self._receiving.start(self._received, self._loop.time())
-        if self._pending:  # uvicorn resumes reading when the application waits
-            self._loop.call_soon(self._pass_on)
 
     def end_receiving(self) -> None:
         """Note that the application has a part of the body, and can take more."""
@@ -249,9 +290,7 @@ class BoundedConnection(asyncio.Protocol):
             return
         now = self._loop.time()
         self._head_deadline = now + (self._limits.head_seconds if self._pending else self._limits.idle_seconds)
-        if self._pending:
-            self._transport.resume_reading()
-            self._pass_on()
+        self._pass_on()
 
     # Called by the registry
 

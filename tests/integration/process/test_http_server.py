@@ -121,6 +121,26 @@ async def test_a_large_chunked_body_arrives_whole_although_the_application_is_sl
     assert app.bodies == [b"x" * 2_000_000]
 
 
+@pytest.mark.parametrize("head", [b"Content-Length: 100000000", b"Transfer-Encoding: chunked"])
+async def test_a_body_that_the_application_does_not_read_yet_is_not_kept(head: bytes) -> None:
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        begun.set()
+        await release.wait()
+        await receive()
+
+    async with served(app) as (_, writer):
+        writer.write(HEAD + head + b"\r\n\r\n" + b"2000000\r\n" + b"x" * 32 * 1_048_576)
+        await begun.wait()
+        drained = asyncio.create_task(writer.drain())
+        done, _ = await asyncio.wait([drained], timeout=0.5)
+        assert not done, "32 MiB were taken"
+        release.set()
+        drained.cancel()
+        await asyncio.wait([drained])
+
+
 async def test_an_upgrade_is_ignored_and_ends_the_connection() -> None:
     app = Recorder()
     async with served(app) as (reader, writer):
