@@ -43,8 +43,8 @@ demo: $(RUN) ## drop engineering files, see their numbers arrive in a real works
 test: $(DEV) ## run every test
 	@$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 
-test-fast: $(DEV) ## run the tests that need no server and no minute each: under two minutes
-	@$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow" tests/unit tests/property
+test-fast: $(DEV) ## run the tests of single parts, which need no server: under two minutes
+	@$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile -m "not slow" tests/unit
 
 check: $(DEV) lint types contracts test ## format, lint, types, import contracts, tests: what CI runs
 

@@ -16,6 +16,15 @@ from ingestd.sdk.testing.source_reader import read
 from tests.support.postgres_server import PostgresServer, postgresql_server, server_of_tests
 from tests.support.private_servers import mariadb_connection, mariadb_server
 
+_CREATED: list[DatabaseConnector] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed_connectors() -> Iterator[None]:
+    yield
+    while _CREATED:
+        _CREATED.pop().close()
+
 
 class TableRig(Rig):
     """A table of ten rows, read three at a time; ``do`` changes it."""
@@ -30,7 +39,8 @@ class TableRig(Rig):
             do(f"INSERT INTO {table} VALUES ({number}, '0.10', {number // 4})")
 
     def connector(self) -> Connector:
-        return DatabaseConnector(DatabaseOptions.model_validate(self._settings), self._context)
+        _CREATED.append(DatabaseConnector(DatabaseOptions.model_validate(self._settings), self._context))
+        return _CREATED[-1]
 
     def add(self) -> None:
         self._do(f"INSERT INTO {self._table} VALUES (10, '1e-7', 7)")

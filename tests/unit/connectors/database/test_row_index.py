@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from connectors.database.changes.row_index import RowIndex
+
+_OPENED: list[RowIndex] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed_indexes() -> Iterator[None]:
+    yield
+    while _OPENED:
+        _OPENED.pop().close()
 
 
 class _Scene:
@@ -18,6 +29,7 @@ class _Scene:
 
     def open(self) -> RowIndex:
         self.index = RowIndex(lambda: self.path, self.reports.append)
+        _OPENED.append(self.index)
         return self.index
 
     def whole(self, reading: str, **rows: bytes) -> None:
