@@ -49,6 +49,7 @@ SELECTIVE: dict[str, list[tuple[str, ...]]] = {
 READS_ALL = {
     # -- at the start of the daemon, once
     "also_named_freed": "at a start or reload: the names besides those of the owners, each with its entry",
+    "conflicts_of_inactive": "at a start or reload: the conflicts of pipelines that are not configured",
     "conflicts_all": "at a start or reload with a renamed pipeline: the conflicts, in an index",
     "partitions_of": "at a reload; the partitions of changed pipelines, in an index",
     "refusals_forget": "at start; the table is bounded by what is rejected",

@@ -308,7 +308,8 @@ class BoundedConnection(asyncio.Protocol):
     def stalled_since(self) -> float | None:
         """See `OpenConnection`."""
         if unsent := self._transport.get_write_buffer_size():
-            return self._sending.start(self._sent - unsent, self._loop.time())
+            since = self._sending.start(self._sent - unsent, self._loop.time())
+            return 0.0 if self._pending else since  # a client that sends more instead of reading gets no time
         return self._receiving.since if self._is_receiving else None
 
     def close_overdue(self, now: float) -> None:
