@@ -108,7 +108,7 @@ class Running:
         """Return the next line for which ``wanted`` is true.
 
         Raises:
-            ChildFailed: There is none within so many seconds, or the child ended.
+            ChildFailed: There is none within that number of seconds, or the child ended.
         """
         deadline = time.monotonic() + within
         seen: list[str] = []

@@ -24,7 +24,7 @@ TABLE = "ingestd_bench_parts"
 WIDE = "ingestd_bench_wide"
 WIDE_TEXT = 20_000
 WIDE_SHARE = 20
-"""Of the rows of `TABLE`, every so many has one in `WIDE`, with 20 kB: 1 GB for a million."""
+"""Of the rows of `TABLE`, one in this number has one in `WIDE`, with 20 kB: 1 GB for a million."""
 CONNECTOR, BARE, WIDE_ROWS = "connector", "bare", "20 kB rows"
 UNCHANGED, POLL, COUNT, DLT = "unchanged pass", "xmin poll, unchanged", "count(*)", "dlt, pyarrow"
 EXPRESSIONS, BY_HAND = "expressions", "the same by hand in polars"

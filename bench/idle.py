@@ -43,7 +43,7 @@ def measure(options: Options) -> Report:
 
 
 def many_pipelines(folder: Path, url: str, api_key: str, workspace: str, count: int, *, rows: int = 5) -> Site:
-    """Return a daemon with so many pipelines: each with a folder, a file of ``rows`` rows, and a sink of its own."""
+    """Return a daemon with ``pipelines`` pipelines: each with a folder, a file of ``rows`` rows, and a sink of its own."""
     pipelines = []
     for number in range(count):
         drop = folder / "drop" / str(number)

@@ -40,7 +40,7 @@ def value_of(key: str) -> str:
 
 
 def bodies_of(keys: list[str], items: int) -> list[bytes]:
-    """Return a JSON body for each key if ``items`` is 0, else lists of so many."""
+    """Return a JSON body for each key if ``items`` is 0, else lists of ``items``."""
     entries = [{"key": key, "value": value_of(key), "dataType": "scalar"} for key in keys]
     if not items:
         return [json.dumps(entry).encode() for entry in entries]

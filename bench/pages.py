@@ -74,7 +74,7 @@ class _Pages:
             connection.close()
 
     def later(self, path: str, links: int = _LINKS) -> str:
-        """Return the path of the page that so many links to the next page lead to."""
+        """Return the path of the page that this number of links to the next page lead to."""
         for _ in range(links):
             following = _NEXT.search(self.get(path).decode())
             if following is None:

@@ -13,7 +13,7 @@ from connectors.database.port import Frame, ResultColumn
 from connectors.database.values import apply_settings
 
 _FETCHED = 1000
-"""Rows that are fetched at once; a frame exceeds ``batch_bytes`` by at most so many rows."""
+"""Rows that are fetched at once; a frame exceeds ``batch_bytes`` by this number of rows at most."""
 
 
 class RowCursor(Protocol):

@@ -14,7 +14,7 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 _STEP_BYTES = 16 * 1024 * 1024
 """Copied at a time while the file is locked: some milliseconds if the system has it in memory."""
 RESTARTS = 3
-"""After so many writes during a copy, it is copied without a break if that takes less than `LOCK_SECONDS`."""
+"""After this number of writes during a copy, it is copied without a break if that takes less than `LOCK_SECONDS`."""
 LOCK_SECONDS = 0.5
 """The longest time for which a copy locks the file. Owners often wait for a second, or for five."""
 _MOST_RESTARTS = 30

@@ -127,7 +127,7 @@ class _TableCopy:
         return self._number(f"SELECT coalesce(max({identity}) - min({identity}) + 1, 0) FROM source.{self._table}")
 
     def _insert(self, rows: int) -> int:
-        """Copy at most so many rows after those that were copied; return their number."""
+        """Copy at most ``rows`` rows after those that were copied; return their number."""
         identity, columns, table = self._identity, self._columns, self._table
         last = self._copy.execute(f"SELECT max({identity}) FROM main.{table}").fetchone()[0]
         return self._copy.execute(
@@ -136,7 +136,7 @@ class _TableCopy:
         ).rowcount
 
     def _check(self, times: float) -> None:
-        """Check the limits; ``times``: so many times the present size is that of the whole copy."""
+        """Check the limits; ``times``: the size of the whole copy divided by the present one."""
         size = self._size("main")
         if size > self._options.spool_bytes or size * times > _LARGEST_SHARE * self._size("source"):
             raise _MustBeWhole

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from connectors.files.identity import Identity
 
 MISSED_SECONDS = 60.0
-"""A file that a scan finds, and that can't be acquired for so long, is reported: a moment later it often can."""
+"""A file that a scan finds, and that can't be acquired for this time, is reported: a moment later it often can."""
 
 
 class ReadFiles:

@@ -25,7 +25,7 @@ from ingestd.sdk import SourceBroken
 from ingestd.sdk.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 
 _GRANULARITY_SECONDS = 2
-"""The resolution of file times on some file systems: a file that is written may keep its time for so long."""
+"""The resolution of file times on some file systems: a file that is written may keep its time for this long."""
 
 IsOverdue = Callable[[CursorPart, Identity, bool], bool]
 """Returns True if the end of a file has waited long enough for its line end; the last argument: inside quotes."""

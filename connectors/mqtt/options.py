@@ -97,7 +97,7 @@ class MqttOptions(BaseModel):
         default=5,
         gt=0,
         le=3600,
-        description="`ingestd sync` ends the reading after so many seconds without a message.",
+        description="`ingestd sync` ends the reading after this number of seconds without a message.",
     )
     version: Literal["auto"] | Version = Field(
         default="auto",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from connectors.mqtt.message import Received
 
 IN_FLIGHT = 200
-"""So many messages a broker may send before the first is acknowledged; so many can be repeated."""
+"""The number of messages that a broker may send before the first is acknowledged, and that can be repeated."""
 
 
 class RepetitionFilter:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ingestd.sdk import KeptFile, SourceBroken
 
 _LONGEST = 23
-"""Every broker accepts client ids of so many characters."""
+"""The length of a client id, in characters, that every broker accepts."""
 
 
 class SessionFile:

@@ -58,7 +58,7 @@ class OpcuaOptions(BaseModel):
         default=600.0,
         ge=1,
         le=86_400,
-        description="subscribe: all variables are read again after so many seconds, and after each connection.",
+        description="subscribe: all variables are read again after this number of seconds, and after each connection.",
     )
     security: Literal["auto", "none"] | Policy = Field(
         default="auto",

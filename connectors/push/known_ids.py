@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ingestd.sdk import KeptFile
 
 MAX_IDS = 60_000
-"""So many ids are known; the oldest are forgotten."""
+"""The number of ids that are known; the oldest are forgotten."""
 _DIGEST_BYTES = 16
 _IN_CURSOR = 128
 _MOST_IN_CURSOR = 4_096

@@ -40,7 +40,7 @@ _LIMITS = ConnectionLimits(
 _RETRY_SECONDS = 5.0
 _START_SECONDS = 10.0
 BEGINNING_SECONDS = 60.0
-"""A client of an unknown path is to come again for so long after the start or the end of a path: pipelines start one by one."""
+"""For this time after a path starts or ends, clients of unknown paths are asked to come again: pipelines start one by one."""
 
 
 class PushResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ class SourceError(IngestdError):
 class SourceUnavailable(SourceError):
     """The source is not reachable now (server down, share not mounted): the runtime backs off and retries.
 
-    ``retry_after``: the seconds for which the source asked not to be read; the runtime waits at least so long, at most a day.
+    ``retry_after``: the seconds for which the source asked not to be read; the runtime waits at least this long, at most a day.
     """
 
     def __init__(self, reason: str, *, retry_after: float = 0.0) -> None:

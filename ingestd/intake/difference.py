@@ -20,7 +20,7 @@ A search of the batch's sorted hashes takes its place then.
 """
 
 _SCANS = 4
-"""So many small batches are compared with the unsorted previous hashes. Then these are sorted: the time of six such scans."""
+"""The number of small batches that are compared with the unsorted previous hashes. Sorting these takes as long as six scans."""
 
 
 class Difference:

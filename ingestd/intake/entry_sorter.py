@@ -17,7 +17,7 @@ from ingestd.intake.spill_file import SpillFile
 
 RANGES = 64
 ROWS_AT_ONCE = 50_000
-"""About so many entries are in memory at once."""
+"""About this number of entries are in memory at once."""
 
 
 class EntrySorter:

@@ -19,7 +19,7 @@ from ingestd.core.record import Batch, Reject
 from ingestd.intake.spill_file import SpillFile
 
 STATES_IN_MEMORY = 150_000
-"""So many states are merged at once, and written to disk if they do not become fewer than half."""
+"""The number of states that are merged at once, and written to disk if they do not become fewer than half."""
 PARTS = 64
 ROWS_AT_ONCE = 50_000
 _PART = "\0part"

@@ -50,10 +50,10 @@ from ingestd.telemetry.catalogue.intake import (
 )
 
 _TOGETHER_SECONDS = 0.05
-"""Small partitions are read for so long before they are stored, and stored for so long in one transaction."""
+"""The time for which small partitions are read before they are stored, and for which they are stored in one transaction."""
 
 _TOGETHER_RECORDS = 5_000
-"""So many records of small partitions are in memory before they are stored, the size of a request."""
+"""The most records of small partitions in memory before they are stored: the size of a request."""
 
 _STOPPED = "the reading was stopped before the partition's end"
 _NO_END = (

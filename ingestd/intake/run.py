@@ -36,8 +36,8 @@ _ENTRIES_UNSORTED = 50_000
 """Entries of a snapshot beyond this number are sorted by key before they are stored."""
 
 _SORTING_SECONDS = 10.0
-"""After so many seconds, sorted entries are stored although the reading continues; then after twice as many, and so on. So a slow
-source delivers early, and the number of sorted pieces stays small."""
+"""After this number of seconds, sorted entries are stored although the reading continues; then after twice as many, and so on. So
+a slow source delivers early, and the number of sorted pieces stays small."""
 
 
 class Run:

@@ -12,10 +12,10 @@ from ingestd.intake.spill_file import SpillFile
 from ingestd.mirror.port import Snapshot
 
 SPILL_PARTS = 2
-"""A spill file of row hashes needs so many parts: those of the reading, and those of the previous one."""
+"""The number of parts of a spill file of row hashes: those of the reading, and those of the previous one."""
 
 _IN_MEMORY = 2_000_000
-"""So many row hashes of a reading are collected in memory, 16 MB."""
+"""The number of row hashes of a reading that are collected in memory, 16 MB."""
 
 _SLICE = 1 << 20
 """Previous row hashes that are written to the spill file at a time."""

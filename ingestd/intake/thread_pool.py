@@ -38,7 +38,7 @@ class SourceThreads:
     other in one thread, instead of competing for the interpreter.
 
     A call that takes longer than ``SLOW_SECONDS`` no longer counts towards ``THREADS``, so the other sources are called in a
-    further thread. Its own thread ends with the call. It is reported if it makes no step for so long; see `note_progress`.
+    further thread. Its own thread ends with the call. It is reported if it makes no step for that time; see `note_progress`.
     """
 
     def __init__(self, *, emit: Emit, fast_seconds: float = FAST_SECONDS) -> None:

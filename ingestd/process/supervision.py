@@ -24,7 +24,7 @@ class PartFailure(msgspec.Struct, frozen=True, kw_only=True):
     """One unforeseen end of a part.
 
     ``sentence``: the exception in one line. ``failures``: how many there were without a recovery between them, from 1.
-    ``retry_seconds``: the part starts again after so many seconds.
+    ``retry_seconds``: the part starts again after this number of seconds.
     """
 
     part: str

@@ -134,11 +134,14 @@ class ValueSettings(SettingsPart):
     min: Limit | None = Field(default=None, description="The least permitted number, in the unit of the entry.")
     max: Limit | None = Field(default=None, description="The largest permitted number, in the unit of the entry.")
     digits: int | None = Field(
-        default=None, ge=1, le=100, description="Round to so many significant digits; a half is rounded away from zero."
+        default=None,
+        ge=1,
+        le=100,
+        description="Round to this number of significant digits; a half is rounded away from zero.",
     )
     decimals: int | None = Field(
         default=None, ge=0, le=100, validate_default=True,
-        description="Write exactly so many decimals: rounded, or filled with zeros.",
+        description="Write exactly this number of decimals: rounded, or filled with zeros.",
     )  # fmt: skip
     deadband: Band | None = Field(
         default=None,

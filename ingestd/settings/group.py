@@ -64,7 +64,10 @@ class AggregateSettings(SettingsPart):
         "offset).",
     )
     decimals: int | None = Field(
-        default=None, ge=0, le=100, description="With mean: exactly so many decimals, rounded once from the exact mean."
+        default=None,
+        ge=0,
+        le=100,
+        description="With mean: exactly this number of decimals, rounded once from the exact mean.",
     )
 
     @model_validator(mode="after")

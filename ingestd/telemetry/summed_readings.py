@@ -19,7 +19,7 @@ from ingestd.telemetry.event import Emit, Event
 
 SECONDS = 60.0
 OFTEN = 10
-"""After so many readings in a minute, the further ones are summed; those of the next minutes, too, while there are so many."""
+"""After this number of readings in a minute, further ones are summed; those of later minutes, too, while there are more."""
 
 _COUNTS = ("records", "created", "updated", "unchanged", "removed", "rejected")
 _PRUNED_ABOVE = 1000

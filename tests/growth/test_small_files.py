@@ -48,7 +48,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def work_of(folder: Path, files: int, counts: Counter[str], *, together: bool) -> dict[str, int]:
-    """Return the work of reading and archiving so many files; a clock that runs fast stores each of them alone."""
+    """Return the work of reading and archiving this number of files; a clock that runs fast stores each of them alone."""
     folder.mkdir()
     flow = FileFlow(folder)
     ticks = iter(range(10**9))

@@ -36,7 +36,7 @@ def wait_for_scrape(client: httpx.Client, name: str, labels: dict[str, str], val
 
 
 def wait_for_reasons(client: httpx.Client, count: int) -> httpx.Response:
-    """Request the readiness until it has so many reasons, and return the last response."""
+    """Request the readiness until it has this number of reasons, and return the last response."""
     response = client.get("/readyz")
     for _ in range(600):
         if len(response.json()["reasons"]) >= count:

@@ -1,6 +1,6 @@
 """Damaged files of every text format and packing: each is read or rejected with a sentence, whatever its bytes are.
 
-``INGESTD_MUTATIONS=20000`` makes so many files of each sample; the suite makes few. A failure names its seed.
+``INGESTD_MUTATIONS=20000`` makes that number of files of each sample; the suite makes few. A failure names its seed.
 """
 
 import bz2

@@ -14,7 +14,7 @@ from tests.support.scripted_source import Script, ScriptedConnector
 
 
 class WatchedSource(ScriptedConnector):
-    """Wakes its pipeline when a partition was written. ``away``: for so many passes it cannot be reached.
+    """Wakes its pipeline when a partition was written. ``away``: for this number of passes it cannot be reached.
 
     Everything else may run between its batches, and before it records an acknowledgement. ``stopped_readings``: the number of
     readings that a stop has ended before their last batch.

@@ -109,7 +109,7 @@ def png_header(width: int, height: int) -> bytes:
 
 
 def pdf_bomb(megabytes: int) -> bytes:
-    """Return a PDF of a few kilobytes with one page of so many megabytes of content."""
+    """Return a PDF of a few kilobytes with one page of this number of megabytes of content."""
     packer = zlib.compressobj(1)
     once = b"".join([*(packer.compress(b" " * 1_048_576) for _ in range(megabytes)), packer.flush()])
     twice = zlib.compress(once, 9)

@@ -47,7 +47,7 @@ class AcknowledgementCounter:
                 event.set()
 
     def reached(self, more: int) -> asyncio.Event:
-        """Return an event that is set after so many more signals."""
+        """Return an event that is set after this number of further signals."""
         event = asyncio.Event()
         self._waiting.append((self.count + more, event))
         return event
@@ -82,7 +82,7 @@ class Rig:
             draining.cancel()
 
     async def acknowledged_more(self, groups: int) -> None:
-        """Wait until so many more groups are acknowledged, or nothing is pending."""
+        """Wait until this number of further groups are acknowledged, or nothing is pending."""
         event = self.acknowledgements.reached(groups)
         reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
         await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
 """Random operations on a drop folder, with a daemon that is restarted and killed, compared with the expected entries.
 
-``python -m tests.support.file_operations FOLDER SEED ROUNDS MOUNTS`` runs so many rounds, each from an empty folder, and prints
+``python -m tests.support.file_operations FOLDER SEED ROUNDS MOUNTS`` runs ROUNDS rounds, each from an empty folder, and prints
 a line of JSON for each. MOUNTS is ``mount`` in a private mount namespace: the folder is then a bind mount that is mounted and
 unmounted; else ``plain``. The files themselves are in ``share`` and are changed there, as by another machine.
 """

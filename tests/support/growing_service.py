@@ -45,7 +45,7 @@ async def growing_service(data: Path) -> AsyncIterator[tuple[Application, httpx.
 
 
 async def fill(http: httpx.AsyncClient, settings: WorkspacedSettings, sample: SampleWorkspace, rows: int) -> None:
-    """Create so many entries, rows of the audit log, and attempted deliveries. They are of now: jobs delete old ones."""
+    """Create this number of entries, rows of the audit log, and attempted deliveries. They are of now: jobs delete old ones."""
     now = time.time_ns() // 1_000_000
     sink = SINK.format(workspace=sample.workspace, sink=sample.sink)
     for start in range(0, rows, _BULK):

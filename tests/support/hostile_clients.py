@@ -163,7 +163,7 @@ KINDS: tuple[Callable[[Target], Behaviour], ...] = (
 async def hostile(
     target: Target, behaviour: Behaviour, *, clients: int, addresses: Sequence[str]
 ) -> AsyncIterator[ClientGroup]:
-    """Run so many clients of a kind, distributed over the addresses, until the block ends."""
+    """Run this number of clients of a kind, distributed over the addresses, until the block ends."""
     crowd = ClientGroup(clients)
     tasks = [
         asyncio.create_task(_client(crowd, number, target, behaviour, addresses[number % len(addresses)]))
@@ -250,7 +250,7 @@ class Attack:
 def attack(
     targets: Sequence[Target], *, clients: int, addresses: Sequence[str], ready_seconds: float
 ) -> Iterator[Callable[[], Attack]]:
-    """Run so many clients of every kind in a separate process until the block ends.
+    """Run this number of clients of every kind in a separate process until the block ends.
 
     The block begins when the attack of each of them has taken effect. Call the yielded function once, to end the attack and to
     get its result.

@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def work(folder: Path, seconds: float) -> tuple[Counter[str], list[str]]:
-    """Make passes of each connector for so long; return what was done, and what escaped."""
+    """Make passes of each connector for that time; return what was done, and what escaped."""
     context = SourceContext(pipeline="race", base=folder, now=time.time)
     common = {
         "path": "drop",

@@ -12,7 +12,7 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.storage", "writers.sql")
 _PORTION = 1_000
 KEPT_DAYS = 400
-"""A row is dropped so long after it rose: no request is in flight that long. A writer that still sends gets a new row."""
+"""A row is dropped this time after it rose: no request is in flight that long. A writer that still sends gets a new row."""
 
 
 def raise_to(tx: Transaction, workspace: str, writer: Writer, *, now: int) -> tuple[Writer, bool]:

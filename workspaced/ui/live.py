@@ -167,7 +167,7 @@ def _ended(sentence: str) -> bytes:
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:
-    """Wait until the event is set, at most so many seconds."""
+    """Wait until the event is set, at most this number of seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

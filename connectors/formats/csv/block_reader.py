@@ -32,7 +32,7 @@ from ingestd.sdk.formats.record_chunk import (
 )
 
 SMALL_BYTES = 4 * 1024
-"""The rest of a file up to this size is read record by record: a call of polars costs more than so few records."""
+"""The rest of a file up to this size is read record by record: for these records a call of polars costs more."""
 
 _SHOWN_BYTES = 1000
 

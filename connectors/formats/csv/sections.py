@@ -33,16 +33,16 @@ from ingestd.sdk import Section
 from ingestd.sdk.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 
 SECTION_BYTES = 48 * 2**10
-"""A section has at least so many bytes, except the last one."""
+"""The least number of bytes of a section, except the last one."""
 
 _LINES = 16
-"""Beyond the minimum, one line in so many ends a section. The bytes of the line decide, so an edit moves few ends."""
+"""Beyond the minimum, one line in this number ends a section. The bytes of the line decide, so an edit moves few ends."""
 
 _MOST = 4
-"""A section without such a line ends at so many times the minimum."""
+"""A section without such a line ends at this multiple of the minimum."""
 
 _KNOWN_BYTES = 256 * 2**20
-"""A chunk is yielded after so many known bytes, so that a reading can be stopped."""
+"""A chunk is yielded after this number of known bytes, so that a reading can be stopped."""
 
 _SEEDS = (0, 1)
 _DIGEST = Struct("<8sQQ")

@@ -16,7 +16,7 @@ from ingestd.core.mapping.number import DECIMALS, read_numbers
 
 SCALE = 10**DECIMALS
 MEAN_DIGITS = 15
-"""A mean without end has at least so many significant digits, and at least `DECIMALS` decimals."""
+"""The least number of significant digits of a mean without end, which has at least `DECIMALS` decimals."""
 
 EXPECTED = {
     "number": "a number, which has at most 19 digits before and 18 behind the point",
@@ -32,7 +32,7 @@ _DATE = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ENOUGH = 160
-"""So many digits hold every quotient of a sum and a count of less than 2**63 that has an end."""
+"""The number of digits that hold every quotient of a sum and a count of less than 2**63 that has an end."""
 
 
 def read_operands(texts: pl.Series, compared: Comparison) -> pl.Series:

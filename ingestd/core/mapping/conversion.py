@@ -21,7 +21,7 @@ from ingestd.core.mapping.unit import UnitError, unit_conversion
 from ingestd.core.phrases import shortened
 
 _SIZE_AT_MOST = 400
-"""So many characters, and so many digits before or behind the point, a number may have."""
+"""The most characters of a number, and the most digits before or after its point."""
 
 
 class ValueRefused(ValueError):
@@ -152,14 +152,14 @@ def _without_groups(text: str, point: str, group: str) -> str | None:
 
 
 def fixed_text(value: Fraction, decimals: int) -> str:
-    """Return a number with exactly so many decimals; a half is rounded away from zero."""
+    """Return a number with exactly this number of decimals; a half is rounded away from zero."""
     digits = str(_rounded(abs(value) * 10**decimals)).rjust(decimals + 1, "0")
     sign = "-" if value < 0 and digits.strip("0") else ""
     return f"{sign}{digits[:-decimals]}.{digits[-decimals:]}" if decimals else f"{sign}{digits}"
 
 
 def _significant(value: Fraction, digits: int) -> Fraction:
-    """Return a number rounded to so many significant digits; a half is rounded away from zero."""
+    """Return a number rounded to this number of significant digits; a half is rounded away from zero."""
     if not value:
         return value
     size = abs(value)

@@ -19,7 +19,7 @@ LIMIT_DIGITS = 19
 
 _SCALE = 10**DECIMALS
 _SURE_BYTES = 19
-"""A number of so few characters without exponent always fits."""
+"""A number of at most this number of characters, without exponent, always fits."""
 _FORM = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _UNIT = Decimal(1).scaleb(-DECIMALS)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
@@ -77,7 +77,7 @@ def too_large(result: pl.Expr) -> pl.Expr:
 
 
 def digits_above(number: pl.Expr, digits: int) -> pl.Expr:
-    """Return whether a number has more than so many digits before its point."""
+    """Return whether a number has more than this number of digits before its point."""
     limit = 10 ** min(digits + DECIMALS, 38)
     scaled = number.to_physical()
     return (scaled >= _wide(limit)) | (scaled <= _wide(-limit))
@@ -127,13 +127,13 @@ def is_exact_quotient(quotient: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Ex
 
 
 def is_tie(result: pl.Expr, decimals: int) -> pl.Expr:
-    """Return whether a result is exactly between two numbers with so many decimals."""
+    """Return whether a result is exactly between two numbers with this number of decimals."""
     step = 10 ** (DECIMALS - decimals)
     return (result.to_physical().mod(_wide(step))).eq(_wide(step // 2))
 
 
 def rounded(number: pl.Expr, decimals: int) -> pl.Expr:
-    """Round to so many decimals; a half is rounded away from zero."""
+    """Round to this number of decimals; a half is rounded away from zero."""
     return number.round(decimals, mode="half_away_from_zero")
 
 

@@ -151,7 +151,7 @@ class Connections:
 
 
 def _longest_stalled(connections: Iterable[OpenConnection], *, seconds: float) -> OpenConnection | None:
-    """Return the connection with the client that has been stalled for longest; None if none has been for so long."""
+    """Return the connection with the client that has been stalled for longest; None if none has been for that time."""
     until = asyncio.get_running_loop().time() - seconds
     stalled = [(since, one) for one in connections if (since := one.stalled_since) is not None and since <= until]
     return min(stalled, key=lambda pair: pair[0])[1] if stalled else None

@@ -20,7 +20,7 @@ FAULTS: tuple[Fault, ...] = ("cut", "stall", "half-close")
 
 
 class FaultRig(ABC):
-    """A real server with at least three records. ``notices_seconds``: so long its connector may wait for a silent server."""
+    """A real server with at least three records. ``notices_seconds``: how long its connector may wait for a silent server."""
 
     notices_seconds: ClassVar[float] = 2.0
 

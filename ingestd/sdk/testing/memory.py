@@ -18,7 +18,7 @@ _TIMES = 10
 _PART = 4
 """A reading may need this part of the size of the added records: caches of allocators differ by a few MiB."""
 _LEAST_BYTES = 32 * 2**20
-"""So many bytes must be added, so that those differences are small beside them."""
+"""The number of bytes that must be added, so that those differences are small beside them."""
 
 
 class MemoryRig(ABC):
@@ -36,7 +36,7 @@ class MemoryRig(ABC):
 
     @abstractmethod
     def fill(self, records: int) -> None:
-        """Have the source contain exactly so many records."""
+        """Have the source contain exactly this number of records."""
 
 
 class MemoryConformance:

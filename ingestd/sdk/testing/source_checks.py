@@ -14,9 +14,9 @@ from ingestd.sdk.connector import Connector, Notices, Verifies
 from ingestd.sdk.testing.source_reader import check
 
 STOP_SECONDS = 2.0
-"""So long a source may take to end."""
+"""The time that a source may take to end."""
 STOP_ATTEMPTS = 3
-"""One of so many attempts must be in time, because the machine may be busy."""
+"""One of this number of attempts must be in time, because the machine may be busy."""
 _WAIT_SECONDS = 30.0
 
 FOREIGN_CURSORS: tuple[Cursor, ...] = ({}, {"no such member": [1, {"a": None}]})

@@ -193,7 +193,7 @@ class CursorMoved(Event, frozen=True, kw_only=True):
 
 
 class SourceSlow(Event, frozen=True, kw_only=True):
-    """A call of a source takes so long that the other sources get another thread; it may hang."""
+    """A call of a source takes a long time, so that the other sources get another thread; it may hang."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str

@@ -35,7 +35,7 @@ _VALUES_STEP: Final = 2_000
 _SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
 _ORDERS = {"": "created", "key": "key", "createdAt": "created", "updatedAt": "updated"}
 _ALL = 2**62
-# Sorts after every key: no key begins with so many of the last code point, because PostgreSQL's index limits its length.
+# Sorts after every key: no key begins with this number of the last code point, because PostgreSQL's index limits its length.
 _AFTER_EVERY_KEY = "\U0010ffff" * 1_024
 _LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 

@@ -26,5 +26,5 @@ def due_again(
 
 
 def must_disable(*, failing_since: int, failures: int, now: int) -> bool:
-    """Whether a webhook has failed so long and so often, without a success, that it must be disabled."""
+    """Whether a webhook must be disabled, because it has failed for a time and a number of attempts without a success."""
     return now - failing_since >= GIVE_UP_AFTER_MS and failures >= GIVE_UP_FAILURES

@@ -32,7 +32,7 @@ from ingestd.wire.writer import Writer
 _DIGITS = 20
 _EPOCH = 1
 _ATTEMPTS_OF_A_RUN = 1_000_000
-"""A start is at least so many attempts after the last one, if the clock was set back."""
+"""The least number of attempts between a start and the last attempt before it, if the clock was set back."""
 _BYTES_AT_MOST = 16 << 20
 
 

@@ -102,7 +102,7 @@ class Rig:
         return found
 
     async def attempted(self, webhook: str, count: int) -> dict[str, Any]:
-        """Return the newest delivery after so many recorded attempts."""
+        """Return the newest delivery after this number of recorded attempts."""
         found = await self.until(webhook, lambda log: bool(log) and log[0]["attemptCount"] >= count)
         return found[0]
 

@@ -47,7 +47,7 @@ class Bucket:
 
 @dataclass(slots=True, kw_only=True)
 class Window:
-    """So many requests in every window; further ones are rejected until the next window."""
+    """The number of requests in every window; further ones are rejected until the next window."""
 
     quota: int
     seconds: float = 1.0

@@ -31,7 +31,7 @@ SEEDS = range(int(os.environ.get("INGESTD_CHANGES_SEEDS", "2")))
 SECONDS = float(os.environ.get("INGESTD_CHANGES_SECONDS", "2"))
 SLACK = {"slack_seconds": 1.0}
 ROUNDS = 20
-"""So many times a simpler method may be lucky."""
+"""The number of times that a simpler method may be lucky."""
 
 SOURCES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a PostgreSQL table": ("postgresql", {}, "xmin"),

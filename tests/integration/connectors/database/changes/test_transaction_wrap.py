@@ -22,7 +22,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 def set_next_id(server: PostgresServer, identity: int) -> None:
-    """Set the id of the next transaction, as after so many transactions with a vacuum from time to time."""
+    """Set the id of the next transaction, as after that number of transactions with a vacuum from time to time."""
     for name in ("postgres", "template1"):
         with server.connect(dbname=name) as connection:
             connection.execute("VACUUM (FREEZE)")
