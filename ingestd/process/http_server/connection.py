@@ -245,6 +245,11 @@ class BoundedConnection(asyncio.Protocol):
         return not self._is_chunked and not self._body_left
 
     @property
+    def has_response(self) -> bool:
+        """Return whether the response to the current request has begun."""
+        return self._has_response
+
+    @property
     def closes(self) -> bool:
         """Return whether the connection ends with the response, because the end of the request is not seen here."""
         return self._closes

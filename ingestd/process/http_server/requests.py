@@ -34,24 +34,29 @@ class BoundedRequests:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
         connection: BoundedConnection = scope["state"][STATE]
+        try:
+            await self._forward(connection, scope, receive, send)
+        except asyncio.CancelledError:  # the listener ends, and has waited for the response
+            if connection.has_response:
+                raise
+            await _send_text(send, 503, "The server ends. Try again later.", (b"retry-after", b"5"))
+            connection.end(keep=False)
+
+    async def _forward(self, connection: BoundedConnection, scope: Scope, receive: Receive, send: Send) -> None:
         # A copy, because uvicorn appends trailers to its list.
         headers = scope["headers"] = [(name, value.rstrip(b" \t")) for name, value in scope["headers"]]
         connection.begin()
         if (fault := _fault(scope, headers, self._limits)) is not None:
             connection.note_malformed()
-            status, sentence = fault
-            length = (b"content-length", str(len(sentence) + 1).encode())
-            await send({"type": "http.response.start", "status": status, "headers": [_TEXT, length, _CLOSE]})
-            await send({"type": "http.response.body", "body": f"{sentence}\n".encode()})
+            await _send_text(send, *fault)
             connection.end(keep=False)
         elif connection.body_has_arrived and not connection.closes:
 
             async def send_and_end(message: Message) -> None:
                 await send(message)
-                if message["type"] == "http.response.body":
-                    connection.note_response(len(message.get("body", b"")))
-                    if not message.get("more_body", False):
-                        connection.end(keep=True)
+                connection.note_response(len(message.get("body", b"")))
+                if message["type"] == "http.response.body" and not message.get("more_body", False):
+                    connection.end(keep=True)
 
             await self._app(scope, receive, send_and_end)
         else:
@@ -61,7 +66,11 @@ class BoundedRequests:
                 await request.drain()
 
 
-_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+async def _send_text(send: Send, status: int, sentence: str, *more: tuple[bytes, bytes]) -> None:
+    text = (b"content-type", b"text/plain; charset=utf-8")
+    length = (b"content-length", str(len(sentence) + 1).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [text, length, _CLOSE, *more]})
+    await send({"type": "http.response.body", "body": f"{sentence}\n".encode()})
 
 
 class _Request:

@@ -53,6 +53,8 @@ class HttpServer(uvicorn.Server):
         """Stop like uvicorn; the clients' deadlines apply until the end."""
         try:
             await super().shutdown(sockets=sockets)
+            if tasks := self.server_state.tasks:  # they are cancelled, and respond 503
+                await asyncio.wait(tasks, timeout=1)
         finally:
             self._connections.stop()
 

@@ -212,3 +212,22 @@ async def test_everything_is_sent_before_the_connection_ends() -> None:
         received = await reader.read()
     assert received.count(b"x") >= 3_000_000
     assert received.endswith(b"end\r\n0\r\n\r\n")
+
+
+async def test_a_request_that_the_end_of_the_listener_interrupts_is_to_be_sent_again() -> None:
+    arrived = asyncio.Event()
+
+    async def wait(scope: Scope, receive: Receive, send: Send) -> None:
+        arrived.set()
+        await asyncio.Event().wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = HttpServer(wait, Connections(ConnectionLimits(connections=8)), drain_seconds=0)
+        async with listening(server, listener), asyncio.timeout(SECONDS):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.write(GET % 1)
+            await arrived.wait()
+        response = await reader.read()
+        writer.close()
+    assert response.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 5" in response
