@@ -159,7 +159,7 @@ def test_a_crash_at_any_point_of_the_creation_leaves_a_state_file_that_can_be_op
             for connection in factory.opened:
                 connection.close()
         else:
-            assert at > 100
+            assert at > 50
             return
         copy_database(created, crashed)
         mirror = SqliteMirror.open(crashed)
