@@ -24,13 +24,13 @@ from workspaced.settings.model import Limits
 _ABOUT: Final = """\
 Stores engineering data in workspaces: data sinks with their entries, blocks, files, and webhooks that send changes.
 
-Send the API key in the header `x-api-key`. Every response has `X-Request-Id`; every error has a JSON body with `error`.
+Send the API key in the header `x-api-key`. A response has `X-Request-Id`, and an error a JSON body with `error`.
 Unknown members of a request's body are ignored and named in `X-Ignored-Fields`; later versions may add members to responses.
 HEAD works wherever GET does; the response to OPTIONS is 204 with `Allow`; any other method is 405 with `Allow`.
 """
 
 _CLIENTS: Final = """
-Any request can be refused with 408, 414, 431 or 503; then its connection is closed. Its head must arrive within
+Any request can be refused with 408, 414, 431 or 503, as plain text; then its connection is closed. Its head must arrive within
 {head_seconds} seconds, in at most {head_bytes} bytes and {header_lines} header lines; path and query have at most
 {target_bytes} bytes together. Bodies must be sent, and responses read, at {least_bytes_per_second} bytes per second or more.
 A connection without a request is closed after {idle_seconds} seconds. One address may have {connections_per_address}
