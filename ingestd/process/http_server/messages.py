@@ -59,6 +59,8 @@ async def _send_all(parts: AsyncGenerator[bytes, None], send: Send) -> None:
     async with aclosing(parts):
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
+            # To send to a client that disconnected takes no turn of the loop, so its end would never be noticed.
+            await asyncio.sleep(0)
     await send({"type": "http.response.body", "body": b""})
 
 
