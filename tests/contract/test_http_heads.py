@@ -175,7 +175,7 @@ async def exchange(address: Address, request: bytes) -> list[int]:
     reader, writer = await asyncio.open_connection(*address)
     writer.write(request + b"\r\n\r\n")
     received = b""
-    with contextlib.suppress(ConnectionError, TimeoutError):
+    with contextlib.suppress(ConnectionError):
         async with asyncio.timeout(30):
             while part := await reader.read(65_536):
                 received += part

@@ -102,6 +102,7 @@ class BoundedConnection(asyncio.Protocol):
         self._pending = b""
         self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_active = False  # a request is passed on, and its response is not complete
+        self._has_begun = False  # the application has its head
         self._is_held = False  # what follows is not passed on yet
         self._is_ignoring = False  # the connection ends, and its input is dropped
         self._dropped = 0
@@ -213,7 +214,9 @@ class BoundedConnection(asyncio.Protocol):
         if end < 4:
             # What can't be a head, such as TLS, is refused at once.
             end = 0 if self._pending[:1].isalpha() else len(self._pending)
-        if (end or len(self._pending)) > self._limits.head_bytes:
+        if self._pending.startswith(b"PRI "):
+            self._refuse("bad_request", 400, "The request is not HTTP/1.1.")  # uvicorn waits for HTTP/2
+        elif (end or len(self._pending)) > self._limits.head_bytes:
             self._refuse("head_too_large", 431, f"The head may have {self._limits.head_bytes} bytes at the most.")
         elif end:
             self._begin_request(end)
@@ -223,7 +226,8 @@ class BoundedConnection(asyncio.Protocol):
     def _begin_request(self, end: int) -> None:
         """Pass on a head of ``end`` bytes."""
         lines = self._pending[:end].lower()
-        self._is_active, self._has_response, self._unread = True, False, 0
+        self._is_active, self._has_begun, self._has_response, self._unread = True, False, False, 0
+        self._head_deadline = self._loop.time() + self._limits.head_seconds
         self._is_chunked = b"\r\ntransfer-encoding" in lines
         self._closes = self._is_chunked or b"\r\nupgrade" in lines
         # uvicorn refuses what has both, two lengths, or one that this does not find.
@@ -260,6 +264,7 @@ class BoundedConnection(asyncio.Protocol):
 
     def begin(self) -> None:
         """Note that the application has the head of the request."""
+        self._has_begun = True
         if self._is_chunked:
             self._is_held = False
             self._pass_on()
@@ -328,6 +333,10 @@ class BoundedConnection(asyncio.Protocol):
             return
         self._sending.since = None
         if self._is_ignoring:
+            return
+        if self._is_active and not self._has_begun and now > self._head_deadline:
+            # uvicorn took it for no request, and for no mistake either.
+            self._refuse("bad_request", 400, "The request is not HTTP/1.1.")
             return
         if not self._is_active:
             if now <= self._head_deadline:
