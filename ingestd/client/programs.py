@@ -3,7 +3,7 @@
 ::
 
     with Client("http://127.0.0.1:8400", api_key=key) as client:
-        for sink in client.iter_sinks(workspace):
+        for sink in client.list_sinks(workspace):
             print(sink.label, sink.visible_id)
 
 Methods return whole records and raise `ServiceError`. Nothing is retried, and no redirect is followed. Requests and

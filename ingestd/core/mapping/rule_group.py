@@ -257,9 +257,11 @@ def _evaluate(group: RuleGroup, bound: MappingOf[str, str], scope: pl.DataFrame)
     for rule in rules:
         texts = [("key", rule.key), ("value", rule.value), ("data_type", rule.type), ("\0unit", rule.unit)]
         for text in texts:
-            columns[text] = columns[text] if text in columns else template_text(text[1])
+            if text not in columns:
+                columns[text] = template_text(text[1])
         fields = ("\0has_fields", rule.needed)
-        columns[fields] = columns[fields] if fields in columns else _has_fields(rule.needed)
+        if fields not in columns:
+            columns[fields] = _has_fields(rule.needed)
         parts.append([*texts, fields])
     names = {column: str(number) for number, column in enumerate(columns)}
     same = [
