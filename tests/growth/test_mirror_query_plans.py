@@ -232,12 +232,12 @@ def test_every_exception_belongs_to_a_statement_that_needs_it(state: sqlite3.Con
         ("SELECT * FROM entry WHERE sink = ?", "loose SEARCH entry"),
         ("SELECT * FROM entry e WHERE e.key = ?", "SCAN e"),
         ("SELECT * FROM rejected WHERE sink = ?", "SCAN rejected"),
-        ("SELECT * FROM sink k JOIN entry e ON e.value = k.name", "SCAN e"),
+        ("SELECT * FROM sink k JOIN entry e ON e.value = k.name", "(SCAN e|SEARCH e USING AUTOMATIC)"),
         ("SELECT * FROM rejected WHERE partition = ? ORDER BY id LIMIT 5", "sorted"),
     ],
 )
 def test_a_statement_that_grows_is_found(statement: str, mistake: str, state: sqlite3.Connection) -> None:
-    assert any(mistake in found for found in _mistakes(state, statement))
+    assert any(re.search(mistake, found) for found in _mistakes(state, statement))
 
 
 def plan(connection: sqlite3.Connection, statement: str) -> list[Step]:
@@ -268,7 +268,10 @@ def _mistakes(connection: sqlite3.Connection, statement: str) -> Iterator[str]:
         table = tables.get(match["table"].removeprefix("temp."), match["table"].removeprefix("temp."))
         if table in SMALL or "CONSTANT ROW" in step.detail:
             continue
-        if match["verb"] == "SCAN":
+        if " AUTOMATIC " in step.detail:  # an index for this statement alone, of all rows
+            growing_search = True
+            yield step.detail
+        elif match["verb"] == "SCAN":
             if step.inner:
                 yield f"again {step.detail}"
             elif "VIRTUAL TABLE" not in step.detail:

@@ -21,7 +21,6 @@ _BOUNDED_SCAN = re.compile(
     r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$"
 )
 # A search by owner only, or by time only, finds all rows of the owner or all older rows. A webhook has at most five secrets.
-# webhook are five at the most.
 _LOOSE = re.compile(
     r"USING (?:COVERING )?INDEX (?!webhook_secret)\w+ \((?:(?:sink|<expr>|webhook|workspace|workspace_id|principal)=\?"
     r"|(?:(?:workspace_id)=\? AND )?(?:at|created_at|deleted_at|expires_at|due_at)[<>]\?(?: AND at<\?)?)\)"
@@ -148,6 +147,7 @@ def growing_steps(database: sqlite3.Connection, statement: str) -> list[str]:
         for step in plan
         if (step.startswith("SCAN ") and not _BOUNDED_SCAN.match(step))
         or step.startswith("USE TEMP B-TREE")
+        or " AUTOMATIC " in step
         or (_LOOSE.search(step) and not loose_is_cut)
     ]
 
@@ -155,7 +155,9 @@ def growing_steps(database: sqlite3.Connection, statement: str) -> list[str]:
 @pytest.mark.parametrize(("name", "statement"), [pytest.param(*one, id=one[0]) for one in statements()])
 def test_no_statement_scans_growing_tables(database: sqlite3.Connection, name: str, statement: str) -> None:
     found = growing_steps(database, statement)
-    assert bool(found) == (name in ALLOWED), found or "It is allowed what it does not do."
+    assert not found or name in ALLOWED, found
+    # Newer versions of SQLite see that what a page passed over is sorted already.
+    assert found or ALLOWED.get(name) in {None, _WALK}, "It is allowed what it does not do."
 
 
 def test_every_exception_is_an_existing_statement() -> None:

@@ -31,7 +31,7 @@ SELECT id, parent_id, order_index, label, type, created_at, updated_at FROM bloc
 WITH RECURSIVE up (id, parent_id, steps) AS (
     SELECT id, parent_id, 0 FROM block WHERE id = :id AND workspace = :workspace
     UNION ALL
-    SELECT b.id, b.parent_id, up.steps + 1 FROM up JOIN block b ON b.id = up.parent_id
+    SELECT b.id, b.parent_id, up.steps + 1 FROM up CROSS JOIN block b WHERE b.id = up.parent_id
 )
 SELECT id FROM up ORDER BY steps DESC
 
@@ -43,7 +43,7 @@ SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id ORDER BY o
 WITH RECURSIVE down (id, steps) AS (
     SELECT id, 0 FROM block WHERE id = :id AND workspace = :workspace
     UNION ALL
-    SELECT b.id, down.steps + 1 FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
+    SELECT b.id, down.steps + 1 FROM down CROSS JOIN block b WHERE b.workspace = :workspace AND b.parent_id = down.id
 )
 SELECT id, steps FROM down ORDER BY steps DESC, id
 
@@ -82,7 +82,7 @@ UPDATE block SET version = version + 1 WHERE id = :id
 WITH RECURSIVE down (id) AS (
     SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id
     UNION ALL
-    SELECT b.id FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
+    SELECT b.id FROM down CROSS JOIN block b WHERE b.workspace = :workspace AND b.parent_id = down.id
 )
 UPDATE block SET version = version + 1 WHERE id IN (SELECT id FROM down)
 
@@ -99,7 +99,7 @@ UPDATE workspace SET root_block = :id WHERE number = :workspace
 WITH RECURSIVE down (id) AS (
     SELECT id FROM block WHERE id = :id AND workspace = :workspace
     UNION ALL
-    SELECT b.id FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
+    SELECT b.id FROM down CROSS JOIN block b WHERE b.workspace = :workspace AND b.parent_id = down.id
 )
 DELETE FROM block WHERE id IN (SELECT id FROM down)
 
