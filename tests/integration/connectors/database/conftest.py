@@ -4,8 +4,9 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -25,20 +26,31 @@ class Database:
         self.do = do
         self.base = base
         self.schema = schema
+        self._connectors = ExitStack()
 
     def name(self, table: str) -> str:
         return f"{self.schema}.{table}" if self.schema else table
 
     def connector(self, **options: Any) -> DatabaseConnector:
         settings = DatabaseOptions.model_validate({"url": self.url} | options)
-        return DatabaseConnector(settings, SourceContext(pipeline="test", base=self.base, now=lambda: 0.0))
+        connector = DatabaseConnector(settings, SourceContext(pipeline="test", base=self.base, now=lambda: 0.0))
+        self._connectors.callback(connector.close)
+        return connector
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connectors.close()
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Database]:
-    connection = sqlite3.connect(tmp_path / "pdm.db", isolation_level=None)
-    yield Database("sqlite", "sqlite:///pdm.db", connection.execute, tmp_path)
-    connection.close()
+    with (
+        closing(sqlite3.connect(tmp_path / "pdm.db", isolation_level=None)) as connection,
+        Database("sqlite", "sqlite:///pdm.db", connection.execute, tmp_path) as database,
+    ):
+        yield database
 
 
 @pytest.fixture
@@ -46,7 +58,8 @@ def postgresql(tmp_path: Path) -> Iterator[Database]:
     url, schema = server_of_tests(), f"t{uuid.uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-        yield Database("postgresql", url, connection.execute, tmp_path, schema)
+        with Database("postgresql", url, connection.execute, tmp_path, schema) as database:
+            yield database
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
@@ -76,7 +89,8 @@ def mariadb(tmp_path: Path, mariadb_url: str) -> Iterator[Database]:
     with mariadb_connection(mariadb_url) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = 'ANSI_QUOTES'")
         cursor.execute(f"CREATE DATABASE {schema} CHARACTER SET utf8mb4")
-        yield Database("mariadb", mariadb_url, cursor.execute, tmp_path, schema)
+        with Database("mariadb", mariadb_url, cursor.execute, tmp_path, schema) as database:
+            yield database
         cursor.execute(f"DROP DATABASE {schema}")
 
 
