@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from connectors.database.changes import ChangeReader, ChangeSource
+from connectors.database.changes import ChangeReader
 from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database
-from connectors.database.statement import source as from_clause
+from ingestd.sdk import SourceContext
 from tests.support.changing_table import Client
 
 
@@ -48,39 +48,20 @@ class DatabaseScene:
         return f"CONVERT_TZ({moment}, '+00:00', '{self.zone or 'SYSTEM'}')"
 
     def database(self, **options: Any) -> Database:
-        settings = DatabaseOptions.model_validate({"url": self.url, "table": "p", "batch_rows": 50} | options)
+        named = {} if "query" in options else {"table": "p"}
+        settings = DatabaseOptions.model_validate({"url": self.url, "batch_rows": 50} | named | options)
         return create_database(settings, self.base)
 
-    def reader(
-        self, name: str = "p", *, now: Callable[[], float] = lambda: 0.0, choose: Any = None, **more: Any
-    ) -> ChangeReader:
-        database = self.database()
-        settings: dict[str, Any] = {
-            "source": from_clause(database.dialect, table=name, query=None),
-            "slack_seconds": 0.5,
-        }
-        settings |= {"table": database.dialect.quote(name)} | more
-        source = ChangeSource(**settings)
-        return ChangeReader(
-            database.open,
-            database.dialect,
-            source,
-            identity=self.url,
-            keys=("id",),
-            sweep_seconds=3600,
-            columns=lambda session: session.columns(source.source),
-            now=now,
-            report=self.reports.append,
-            path=self.base / "p.db" if self.kind == "sqlite" and choose is None else None,
-            index_path=lambda: self.base / f"{name}.rows.db",
-            **({"choose": choose} if choose else {}),
+    def reader(self, *, now: Callable[[], float] = lambda: 0.0, choose: Any = None, **options: Any) -> ChangeReader:
+        defaults = {"key": "id", "mode": "changes", "slack_seconds": 0.5}
+        database = self.database(**defaults | options)
+        context = SourceContext(
+            pipeline="test", base=self.base, now=now, log=self.reports.append, cache_folder=self.base / "cache"
         )
+        return ChangeReader(context, database.dialect, database.open, choose)
 
     def rows(self) -> dict[str, tuple[str | None, ...]]:
         database = self.database()
         with database.open() as session:
-            columns = session.columns("p")
-            frames = [
-                frame.records for frame in session.frames(columns, from_clause(database.dialect, table="p", query=None))
-            ]
+            frames = [frame.records for frame in session.frames(session.columns("p"), database.dialect.source)]
         return {str(row[0]): row for frame in frames for row in frame.rows()}

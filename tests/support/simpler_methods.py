@@ -54,7 +54,7 @@ class NotVisibleInSnapshot(AfterLastValue):
 def choose(method: type[ChangeMethod]) -> Any:
     """Return what chooses ``method`` for every source."""
 
-    def naive(session: ReadSession, dialect: SqlDialect, source: Any, columns: Any) -> ChangeMethod:
-        return method(source, dialect, _NAIVE)
+    def naive(session: ReadSession, dialect: SqlDialect, columns: Any) -> ChangeMethod:
+        return method(dialect, _NAIVE)
 
     return naive

@@ -36,10 +36,10 @@ ROUNDS = 20
 SOURCES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a PostgreSQL table": ("postgresql", {}, "xmin"),
     "a PostgreSQL table at the wrap": ("wrapping", {}, "xmin"),
-    "a PostgreSQL view": ("postgresql", {"name": "w", "cursor": "at"} | SLACK, "ended transactions"),
+    "a PostgreSQL view": ("postgresql", {"table": "w", "cursor": "at"} | SLACK, "ended transactions"),
     "a PostgreSQL view of local times": (
         "postgresql_local",
-        {"name": "w", "cursor": "at"} | SLACK,
+        {"table": "w", "cursor": "at"} | SLACK,
         "ended transactions",
     ),
     "a MariaDB table": ("mariadb", {"cursor": "at"} | SLACK, "ended transactions"),

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from connectors.database.changes import choose_method
 from connectors.database.changes.method import ChangeMethod
 from tests.support.changing_table import Client, RestartingReader
 from tests.support.database_scene import DatabaseScene
@@ -77,9 +76,9 @@ LOSES = [
 ]
 
 
-def missing(scene: DatabaseScene, order: Callable[..., None], name: str, settings: dict[str, Any], choose: Any) -> bool:
+def missing(scene: DatabaseScene, order: Callable[..., None], choose: Any = None, **options: Any) -> bool:
     """Return whether the rows that are known at the end differ from the table."""
-    reader = RestartingReader(lambda now: scene.reader(name, now=now, choose=choose, **settings), 0)
+    reader = RestartingReader(lambda now: scene.reader(now=now, choose=choose, **options), 0)
     client, other = scene.client(), scene.client()
     other.do("INSERT INTO p VALUES (0, 'first', now() - interval '1 hour')")
     reader.poll()
@@ -94,12 +93,10 @@ def missing(scene: DatabaseScene, order: Callable[..., None], name: str, setting
 
 @pytest.mark.parametrize(("method", "order"), LOSES)
 def test_a_simpler_method_loses_a_row(postgresql: Any, method: type[ChangeMethod], order: Callable[..., None]) -> None:
-    assert missing(postgresql, order, "p", {}, choose(method))
+    assert missing(postgresql, order, choose(method))
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("name", "settings"), [("p", {}), ("w", {"cursor": "at", "slack_seconds": 0.0})])
-def test_no_order_of_commits_loses_a_row(
-    postgresql: Any, order: Callable[..., None], name: str, settings: dict[str, Any]
-) -> None:
-    assert not missing(postgresql, order, name, settings, choose_method)
+@pytest.mark.parametrize("options", [{}, {"table": "w", "cursor": "at", "slack_seconds": 0.0}])
+def test_no_order_of_commits_loses_a_row(postgresql: Any, order: Callable[..., None], options: dict[str, Any]) -> None:
+    assert not missing(postgresql, order, **options)

@@ -41,7 +41,7 @@ def servers() -> Iterator[tuple[PostgresServer, PostgresServer]]:
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("xmin", {}), ("lag", {"name": "w", "cursor": "at", "slack_seconds": 1.0, "lag_seconds": LONGEST_TRANSACTION})],
+    [("xmin", {}), ("lag", {"table": "w", "cursor": "at", "slack_seconds": 1.0, "lag_seconds": LONGEST_TRANSACTION})],
 )
 def test_rows_of_a_standby_are_followed(
     servers: tuple[PostgresServer, PostgresServer], tmp_path: Path, method: str, settings: dict[str, Any]
@@ -75,7 +75,7 @@ def test_a_row_of_a_standby_that_is_committed_after_the_lag_is_found_by_the_swee
 ) -> None:
     primary, standby = servers
     scene, owner = scene_of(standby, tmp_path), scene_of(primary, tmp_path).client()
-    settings: dict[str, Any] = {"name": "w", "cursor": "at", "slack_seconds": 0.0, "lag_seconds": 0.001}
+    settings: dict[str, Any] = {"table": "w", "cursor": "at", "slack_seconds": 0.0, "lag_seconds": 0.001}
     reader = RestartingReader(lambda now: scene.reader(now=now, **settings), 1)
     owner.do("BEGIN")
     owner.do("INSERT INTO p VALUES (100000, 'late', now())")
