@@ -16,6 +16,7 @@ import pytest
 import sqlglot
 from pydantic import SecretStr
 
+from connectors.database import DatabaseConnector
 from connectors.database.changes import server_version
 from connectors.database.changes.cursor import rewind_cursor
 from connectors.database.changes.method import ReadPlan
@@ -29,7 +30,7 @@ from connectors.database.oracle import column_of as oracle_column
 from connectors.database.port import Frame, ReadSession, ResultColumn, bind
 from connectors.database.sqlserver import ONE_STATE, SqlServerDialect
 from connectors.database.sqlserver import column_of as sqlserver_column
-from ingestd.sdk import SourceBroken
+from ingestd.sdk import SourceBroken, SourceContext
 from tests.support.golden_texts import check_statements
 
 SQLSERVER_TYPES = (
@@ -172,6 +173,21 @@ def test_a_missing_driver_names_the_extra(
     monkeypatch.setitem(sys.modules, package.replace("-", "_"), None)
     with pytest.raises(SourceBroken, match=rf"needs {package}: install ingestd\[{scheme}\]"):
         create_database(options(f"{scheme}://u:p@h/d"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "experimental"),
+    [("mssql://u@h/d", ["database.kind sqlserver"]), ("oracle://u@h/d", ["database.kind oracle"]), ("sqlite:///d", [])],
+)
+def test_a_source_that_no_test_reads_is_reported_as_experimental(
+    url: str, experimental: list[str], tmp_path: Path
+) -> None:
+    connector = DatabaseConnector(options(url), SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0))
+    found = [step for step in connector.verify() if step.name == "kind"]
+    assert [step.sentence.removesuffix(" is experimental: no test runs against such a server.") for step in found] == (
+        experimental
+    )
+    assert {step.outcome for step in found} <= {"skipped"}
 
 
 def test_rows_of_a_driver_become_frames_of_bounded_rows_and_bytes() -> None:
