@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,8 @@ from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database
 from ingestd.sdk import SourceContext
-from tests.support.changing_table import Client
+from tests.support.changing_table import Client, SqlClient, SqliteClient
+from tests.support.postgres_server import PostgresServer
 
 
 @dataclass(kw_only=True)
@@ -36,6 +39,17 @@ class DatabaseScene:
         for statement in statements:
             client.do(statement)
         client.close()
+
+    def create_table(self) -> DatabaseScene:
+        """Create the empty table ``p``, and the view ``w`` of it."""
+        time = {"postgresql": "timestamptz", "mariadb": "datetime(6)"}[self.kind]
+        self.do(
+            "DROP VIEW IF EXISTS w",
+            "DROP TABLE IF EXISTS p CASCADE",
+            f"CREATE TABLE p (id int PRIMARY KEY, v text, at {time})",
+            "CREATE VIEW w AS SELECT * FROM p",
+        )
+        return self
 
     def skewed(self, seconds: float) -> str:
         """Return the time by a clock that is ``seconds`` ahead of the server's, in the type of the column ``at``."""
@@ -65,3 +79,30 @@ class DatabaseScene:
         with database.open() as session:
             frames = [frame.records for frame in session.frames(session.columns("p"), database.dialect.source)]
         return {str(row[0]): row for frame in frames for row in frame.rows()}
+
+
+def postgresql_scene(server: PostgresServer, base: Path) -> DatabaseScene:
+    """Return a scene of a server; its table is not created."""
+    return DatabaseScene(
+        kind="postgresql",
+        url=server.url,
+        clock="now()",
+        client=lambda: SqlClient("postgresql", server.connect),
+        base=base,
+        restart=server.crash,
+    )
+
+
+def sqlite_scene(base: Path) -> DatabaseScene:
+    """Return a scene of a new file with an empty table ``p``."""
+    path, lock = base / "p.db", threading.Lock()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE p (id INTEGER PRIMARY KEY, v TEXT, at TEXT)")
+    connection.close()
+    return DatabaseScene(
+        kind="sqlite",
+        url="sqlite:///p.db",
+        clock="strftime('%Y-%m-%d %H:%M:%f')",
+        client=lambda: SqliteClient(str(path), lock),
+        base=base,
+    )
