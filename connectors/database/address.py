@@ -1,4 +1,4 @@
-"""The address of a database, in its parts. Only parts that hold no secret are ever shown."""
+"""The address of a database and the name of a table, in their parts. Only parts that hold no secret are ever shown."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _URL = re.compile(
 )
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\],]*)(:(?P<port>\d*))?")
 _NAME = re.compile(r"[A-Za-z_]+")
+_PART = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`|([^".`]+)')
 _ADVICE = (
     "this is no database URL; write postgresql://user:password@host/database, and write %40, %2F, %3A, %3F and %23 for the"
     " characters @ / : ? # of a password; the address of a SQLite file is sqlite:///file.db"
@@ -105,3 +106,23 @@ def _settings(query: str | None) -> Mapping[str, str]:
     if not all(_NAME.fullmatch(name) for name, _ in pairs):
         raise ValueError(_ADVICE)
     return dict(pairs)
+
+
+def parse_table(text: str) -> tuple[str, ...]:
+    """Return the parts of a table's name as SQL writes it; upper and lower case are kept also without quotes.
+
+    Raises:
+        ValueError: a part is empty, or a quote has no end.
+    """
+    parts: list[str] = []
+    rest = text.strip()
+    while True:
+        found = _PART.match(rest)
+        end = found.end() if found is not None else 0
+        if found is None or rest[end : end + 1] not in {"", "."}:
+            raise ValueError('this is no name of a table; write schema.table, or "a.b" for a name with a dot')
+        quoted, ticked, plain = found.groups()
+        parts.append(quoted.replace('""', '"') if quoted else ticked.replace("``", "`") if ticked else plain)
+        if end == len(rest):
+            return tuple(parts)
+        rest = rest[end + 1 :]

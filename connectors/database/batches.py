@@ -10,17 +10,14 @@ from polars.selectors import by_name
 
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect, TextFault
-from connectors.database.statement import source
 from ingestd.sdk import Batch, Cursor, Reject, SourceBroken
 
 
-def snapshot(session: ReadSession, dialect: SqlDialect, options: DatabaseOptions) -> Iterator[Batch]:
+def snapshot(session: ReadSession, dialect: SqlDialect) -> Iterator[Batch]:
     """Yield all rows; the last batch is marked, also if there are no rows."""
-    from_ = source(dialect, table=options.table, query=options.query)
-    columns = named_columns(session.columns(from_), options)
-    rows = 0
+    options, rows = dialect.options, 0
     held: Batch | None = None
-    for frame in session.frames(columns, from_):
+    for frame in session.frames(named_columns(session, dialect), dialect.source):
         if held is not None and not frame.records.height:
             continue
         if held is not None:
@@ -32,7 +29,7 @@ def snapshot(session: ReadSession, dialect: SqlDialect, options: DatabaseOptions
 
 
 def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -> Batch:
-    """Return the rows without a fault as records, and the others as rejects. ``first``: the number of the first row."""
+    """Return the rows without a fault as records, and those with one as rejects. ``first``: the number of the first row."""
     records, positions = frame.records, positions_of(frame.records, keys, first=first)
     faults = _key_faults(frame, keys)
     rejects = tuple(
@@ -45,13 +42,19 @@ def batch_of(frame: Frame, keys: Sequence[str], *, first: int, cursor: Cursor) -
     return Batch(records=records, positions=positions, cursor=cursor, rejects=rejects, header=True)
 
 
-def named_columns(columns: list[ResultColumn], options: DatabaseOptions) -> list[ResultColumn]:
-    """Return the columns.
+def described(options: DatabaseOptions) -> str:
+    """Return the table or the query as the beginning of a sentence."""
+    return f"Table {options.table}" if options.table is not None else "The query"
+
+
+def named_columns(session: ReadSession, dialect: SqlDialect) -> list[ResultColumn]:
+    """Return the columns of the configured table or query.
 
     Raises:
         SourceBroken: two names are equal, or a configured column is missing.
     """
-    what = f"Table {options.table}" if options.table is not None else "The query"
+    options, columns = dialect.options, session.columns(dialect.source)
+    what = described(options)
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

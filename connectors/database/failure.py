@@ -1,8 +1,10 @@
-"""Errors of a database as sentences, for all kinds of databases."""
+"""Errors of a database as sentences, for all kinds of databases, and the memory of a refused login."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ingestd.sdk import SourceBroken
 
@@ -11,6 +13,35 @@ _NAMED = 20
 
 class LoginRefused(SourceBroken):
     """The database refuses the user or the password. Another attempt may lock the account."""
+
+
+class LoginGuard:
+    """Lets the connections of a source log in until the database refuses one. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.refused: LoginRefused | None = None
+        """The refusal; None if there was none."""
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Log in while the context is open, one connection at a time.
+
+        Raises:
+            LoginRefused: an earlier login was refused, and nothing was tried.
+        """
+        with self._lock:  # two connections that begin together are one refused login, not two
+            if self.refused is not None:
+                raise LoginRefused(str(self.refused))
+            try:
+                yield
+            except LoginRefused as error:
+                self.refused = error
+                raise
+
+    def forget(self) -> None:
+        """Permit another attempt; an operator requested it."""
+        self.refused = None
 
 
 def one_line(words: object) -> str:

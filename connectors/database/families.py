@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from connectors.database.login import LoginGuard
+from connectors.database.address import Family
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database
 from connectors.database.sqlite import SqliteDatabase
 from ingestd.sdk import SourceBroken
 
-if TYPE_CHECKING:
-    from connectors.database.notifications import NotificationListener
+EXPERIMENTAL = frozenset({"sqlserver", "oracle"})
+"""The kinds that no test reads from a server."""
 
-_NEEDS_PSYCOPG = "PostgreSQL needs psycopg: install ingestd[postgres]"
+_EXTRAS: dict[Family, tuple[str, str]] = {
+    "postgresql": ("PostgreSQL needs psycopg", "postgres"),
+    "mariadb": ("MariaDB and MySQL need PyMySQL", "mariadb"),
+    "sqlserver": ("SQL Server needs mssql-python", "mssql"),
+    "oracle": ("Oracle needs oracledb", "oracle"),
+}
 
 
 def create_database(options: DatabaseOptions, base: Path) -> Database:
@@ -26,67 +29,38 @@ def create_database(options: DatabaseOptions, base: Path) -> Database:
     Raises:
         SourceBroken: the package of the driver is not installed.
     """
-    # The drivers of servers are extras, so each is imported when it is needed.
-    match options.address().family:
-        case "sqlite":
-            return SqliteDatabase(options, base)
-        case "postgresql":
-            try:
+    family = options.address().family
+    if family == "sqlite":
+        return SqliteDatabase(options, base)
+    with driver_of(family):
+        match family:
+            case "postgresql":
                 from connectors.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
-            except ImportError as error:
-                raise SourceBroken(f"{_NEEDS_PSYCOPG} ({error}).") from error
-            return PostgresqlDatabase(options)
-        case "mariadb":
-            try:
+
+                return PostgresqlDatabase(options)
+            case "mariadb":
                 from connectors.database.mariadb import MariadbDatabase  # noqa: PLC0415
-            except ImportError as error:
-                raise SourceBroken(f"MariaDB and MySQL need PyMySQL: install ingestd[mariadb] ({error}).") from error
-            return MariadbDatabase(options)
-        case "sqlserver":
-            try:
+
+                return MariadbDatabase(options)
+            case "sqlserver":
                 from connectors.database.sqlserver import SqlServerDatabase  # noqa: PLC0415
-            except ImportError as error:
-                raise SourceBroken(f"SQL Server needs mssql-python: install ingestd[mssql] ({error}).") from error
-            return SqlServerDatabase(options)
-        case "oracle":
-            try:
+
+                return SqlServerDatabase(options)
+            case "oracle":
                 from connectors.database.oracle import OracleDatabase  # noqa: PLC0415
-            except ImportError as error:
-                raise SourceBroken(f"Oracle needs oracledb: install ingestd[oracle] ({error}).") from error
-            return OracleDatabase(options)
+
+                return OracleDatabase(options)
 
 
-def create_listener(
-    options: DatabaseOptions,
-    login: LoginGuard,
-    *,
-    wake: Callable[[], None],
-    now: Callable[[], float],
-    report: Callable[[str], None],
-) -> NotificationListener:
-    """Return the listener of ``options.notify``, not started; see `NotificationListener`.
+@contextmanager
+def driver_of(family: Family) -> Iterator[None]:
+    """Import what needs the driver of ``family``, which is an extra, while the context is open.
 
     Raises:
-        SourceBroken: the package of the driver is not installed.
+        SourceBroken: it is not installed.
     """
     try:
-        from connectors.database.notifications import NotificationListener  # noqa: PLC0415
+        yield
     except ImportError as error:
-        raise SourceBroken(f"{_NEEDS_PSYCOPG} ({error}).") from error
-    return NotificationListener(options, login, wake=wake, now=now, report=report)
-
-
-def verify_listener(options: DatabaseOptions) -> str:
-    """Listen on the channel of ``options.notify`` for a moment; return the address without a password.
-
-    Raises:
-        SourceUnavailable: the database is not reachable now.
-        SourceBroken: the database or a pooler does not permit it.
-    """
-    try:
-        from connectors.database.postgresql_listen import ListenConnection  # noqa: PLC0415
-    except ImportError as error:
-        raise SourceBroken(f"{_NEEDS_PSYCOPG} ({error}).") from error
-    here, there = socket.socketpair()  # nothing interrupts
-    with here, there, closing(ListenConnection(options, here.fileno())) as connection:
-        return connection.where
+        need, extra = _EXTRAS[family]
+        raise SourceBroken(f"{need}: install ingestd[{extra}] ({error}).") from error

@@ -12,19 +12,22 @@ class Deadline:
     """When a reading must end because the database sends nothing, or because the reading takes too long."""
 
     def __init__(self, options: DatabaseOptions) -> None:
-        self._where = str(options.address())
-        self._silence = options.statement_timeout_seconds
-        self._total = options.read_timeout_seconds
-        self._end = time.monotonic() + self._total
+        self._options = options
+        self._end = time.monotonic() + options.read_timeout_seconds
         self.restart()
 
     def restart(self) -> None:
         """Begin to wait: the limit of silence starts again. The time between two frames is not the database's."""
-        self._silent_until = time.monotonic() + self._silence
+        self._silent_until = time.monotonic() + self._options.statement_timeout_seconds
 
     def left(self) -> float:
         """Return the seconds until the first limit; 0 if one is exceeded."""
         return max(0.0, min(self._silent_until, self._end) - time.monotonic())
+
+    def check(self) -> None:
+        """Raise `SourceUnavailable` if a limit is exceeded."""
+        if not self.left():
+            raise self.exceeded()
 
     def exceeded(self) -> SourceUnavailable:
         """Return the error for the limit that is exceeded first."""
@@ -32,12 +35,16 @@ class Deadline:
 
     def too_long(self) -> SourceUnavailable:
         """Return the error for a reading that takes too long as a whole."""
+        options = self._options
         return SourceUnavailable(
-            f"Reading the database {self._where} took longer than {self._total:g} seconds (read_timeout_seconds)."
+            f"Reading the database {options.address()} took longer than {options.read_timeout_seconds:g} seconds"
+            " (read_timeout_seconds)."
         )
 
     def silent(self) -> SourceUnavailable:
         """Return the error for a database that sends nothing."""
+        options = self._options
         return SourceUnavailable(
-            f"The database {self._where} sent nothing for longer than {self._silence:g} seconds (statement_timeout_seconds)."
+            f"The database {options.address()} sent nothing for longer than {options.statement_timeout_seconds:g} seconds"
+            " (statement_timeout_seconds)."
         )

@@ -14,8 +14,9 @@ from polars.selectors import by_name
 from pymysql.constants import CR, FIELD_TYPE
 from pymysql.cursors import SSCursor
 
+from connectors.database.frames import apply_settings, parse_lines
 from connectors.database.limits import Deadline
-from connectors.database.mariadb_failure import MariadbFailure
+from connectors.database.mariadb_failure import error_of
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import (
     Database,
@@ -26,10 +27,8 @@ from connectors.database.port import (
     ResultColumn,
     SqlDialect,
     TextFault,
+    bind,
 )
-from connectors.database.statement import bind, select
-from connectors.database.text_rows import parse_lines
-from connectors.database.values import apply_settings
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 _TYPES = {
@@ -40,8 +39,7 @@ _TYPES = {
 _TEXTS = frozenset(
     {"varchar", "var_string", "string", "tiny_blob", "medium_blob", "long_blob", "blob", "json", "enum", "set"}
 )
-_DUPLICATE = 1060
-"""The place in the file, which a position of GTIDs replaces; 1: end the dump at the end of the log; the replica."""
+_DUPLICATE = 1060  # two columns have one name
 _BYTES = 63  # the character set of bytes
 _YES = frozenset({"1", "true", "yes", "on"})
 _CONNECTION_SETTINGS = frozenset(
@@ -68,23 +66,20 @@ class MariadbDialect(SqlDialect):
 
     name: ClassVar[Literal["mariadb"]] = "mariadb"
 
-    def __init__(self, options: DatabaseOptions) -> None:
-        self._options = options
-
     def quote(self, identifier: str) -> str:
         """Return an identifier between backticks, which no SQL mode changes."""
         return "`" + identifier.replace("`", "``") + "`"
 
     def exact_text(self, column: ResultColumn) -> str:
-        """Return the SQL expression of a column's exact text."""
+        """See `SqlDialect.exact_text`."""
         value = column.expression or self.quote(column.name)
         text = f"CAST({value} AS CHAR)"
         if column.kind == "binary":
             return {
                 "hex": f"LOWER(HEX({value}))",
                 "base64": f"TO_BASE64({value})",  # with a line end after 76 characters
-            }.get(self._options.binary, f"CASE WHEN {value} IS NOT NULL THEN '' END")  # the bytes are not sent
-        if column.type == "string" and self._options.char_padding == "trim":
+            }.get(self.options.binary, f"CASE WHEN {value} IS NOT NULL THEN '' END")  # the bytes are not sent
+        if column.type == "string" and self.options.char_padding == "trim":
             return f"RTRIM({text})"
         return _EXPRESSIONS.get(column.type, "{text}").format(value=value, text=text)
 
@@ -105,7 +100,7 @@ class MariadbDialect(SqlDialect):
 
     def is_quoted(self, column: ResultColumn) -> bool:
         """Return whether the values of a column may hold a line end, so that they are sent between quotes."""
-        return column.type in _TEXTS and (column.kind != "binary" or self._options.binary == "base64")
+        return column.type in _TEXTS and (column.kind != "binary" or self.options.binary == "base64")
 
     def row_hash(self, columns: Sequence[ResultColumn]) -> str:
         """See `SqlDialect.row_hash`: the hash of the line that would be sent."""
@@ -121,19 +116,18 @@ class MariadbDatabase(Database):
 
     @contextmanager
     def open(self) -> Iterator[ReadSession]:
-        """Connect and begin a read-only transaction that sees one state of the database."""
-        failure = MariadbFailure(self._options)
+        """See `Database.open`."""
         try:
             connection = self._connect()
         except pymysql.Error as error:
-            raise failure.of(error, None) from None
+            raise error_of(self._options, error, None, self._connect) from None
         with closing(connection):
-            session = MariadbSession(connection, self._options, self.dialect)
+            session = MariadbSession(connection, self.dialect)
             try:
                 session.begin()
                 yield session
             except pymysql.Error as error:
-                raise failure.of(error, session, self._connect) from None
+                raise error_of(self._options, error, session, self._connect) from None
 
     def _connect(self) -> pymysql.Connection[Any]:
         address = self._options.address()
@@ -182,12 +176,12 @@ class MariadbDatabase(Database):
 class MariadbSession(ReadSession):
     """A transaction of one connection."""
 
-    def __init__(self, connection: pymysql.Connection[Any], options: DatabaseOptions, dialect: MariadbDialect) -> None:
+    def __init__(self, connection: pymysql.Connection[Any], dialect: MariadbDialect) -> None:
         self._connection = connection
         self.number = "0"
-        self._options = options
+        self._options = dialect.options
         self._dialect = dialect
-        self._deadline = Deadline(options)
+        self._deadline = Deadline(dialect.options)
 
     def begin(self) -> None:
         """Set the limits of the session and begin the transaction."""
@@ -203,7 +197,8 @@ class MariadbSession(ReadSession):
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         ):
-            self._run(statement)
+            with closing(self._connection.cursor()) as cursor:
+                cursor.execute(statement)
 
     def is_mariadb(self) -> bool:
         """Return True if the server is MariaDB, False if it is MySQL.
@@ -223,7 +218,7 @@ class MariadbSession(ReadSession):
         return is_mariadb
 
     def columns(self, source: str) -> list[ResultColumn]:
-        """Return the columns of ``source``."""
+        """See `ReadSession.columns`."""
         with closing(self._connection.cursor()) as cursor:
             try:
                 cursor.execute(f"SELECT * FROM {source} LIMIT 0")
@@ -238,11 +233,10 @@ class MariadbSession(ReadSession):
             return [_column(field.name, field.type_code, field.charsetnr) for field in fields]
 
     def frames(
-        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
-        """Yield the rows in frames of bounded rows and bytes."""
-        line = ResultColumn(name="line", type="", expression=self._dialect.line(columns))
-        sql = bind(select(_Verbatim(), [line], source, rest), parameters, _literal)
+        """See `ReadSession.frames`."""
+        sql = bind(f"SELECT {self._dialect.line(columns)} FROM {source} {rest}", parameters, _literal)
         lines: list[bytes] = []
         size = 0
         cursor: Any = self._connection.cursor()
@@ -260,8 +254,7 @@ class MariadbSession(ReadSession):
                     yield self._frame(lines, columns)
                     lines, size = [], 0
                     self._deadline.restart()
-                    if not self._deadline.left():
-                        raise self._deadline.exceeded()
+                    self._deadline.check()
         finally:
             # PyMySQL would read the rest of a result that is given up. The connection is closed after it.
             if cursor._result is not None and cursor._result.unbuffered_active:  # noqa: SLF001
@@ -269,7 +262,7 @@ class MariadbSession(ReadSession):
         yield self._frame(lines, columns)
 
     def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
-        """Return the first value of the only row of a statement as text."""
+        """See `ReadSession.scalar`."""
         rows = self.rows(bind(sql, parameters, _literal))
         return rows[0][0] if rows else None
 
@@ -282,10 +275,6 @@ class MariadbSession(ReadSession):
                 for row in cursor.fetchall()
             ]
 
-    def _run(self, sql: str) -> None:
-        with closing(self._connection.cursor()) as cursor:
-            cursor.execute(sql)
-
     def _frame(self, lines: Sequence[bytes], columns: Sequence[ResultColumn]) -> Frame:
         frame = self._without_unsent(parse_lines(lines, columns))
         quoted = [column for column in columns if self._dialect.is_quoted(column)]
@@ -294,7 +283,7 @@ class MariadbSession(ReadSession):
         )
         base64 = by_name(*(column.name for column in quoted if column.kind == "binary"))
         frame = replace(frame, records=records.with_columns(base64.str.replace_all("\n", "", literal=True)))
-        return apply_settings(frame, columns, self._options, native_binary=False)
+        return apply_settings(frame, columns, self._options)
 
     @staticmethod
     def _without_unsent(frame: Frame) -> Frame:
@@ -309,17 +298,6 @@ class MariadbSession(ReadSession):
                 faults.setdefault(row, TextFault(name, f"Column {name} {_TOO_LONG}."))
         records = frame.records.with_columns(by_name(*names).replace("\\U", None))
         return Frame(records=records, faults=faults)
-
-
-class _Verbatim(MariadbDialect):
-    """Selects expressions as they are written."""
-
-    def __init__(self) -> None:
-        pass
-
-    def exact_text(self, column: ResultColumn) -> str:
-        """Return the expression itself."""
-        return column.expression
 
 
 def _column(name: bytes | str, type_code: int, character_set: int) -> ResultColumn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 
@@ -13,30 +13,12 @@ from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
+if TYPE_CHECKING:
+    from connectors.database.mariadb import MariadbSession
+
 _LOGIN = frozenset({1045, 1698, 1862, 3118, 3955, 4151})  # denied, expired, locked
 _AWAY = frozenset(
-    {
-        1040,
-        1041,
-        1053,
-        1079,
-        1080,
-        1129,
-        1152,
-        1158,
-        1159,
-        1160,
-        1161,
-        1184,
-        1203,
-        1213,
-        1226,
-        1317,
-        1836,
-        1927,
-        3024,
-        1969,
-    }
+    {1040, 1041, 1053, 1079, 1080, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1213, 1226, 1317, 1836, 1927}
 )
 """Too many connections, memory, shutdown, network errors, limits of a user, deadlock, interrupted or killed by others."""
 _CLIENT = range(2000, 3000)
@@ -58,63 +40,48 @@ _HOLDERS = (
 )
 
 
-class _MariadbQueries(Protocol):
-    number: str
+def error_of(
+    options: DatabaseOptions,
+    error: pymysql.Error,
+    session: MariadbSession | None,
+    connect: Callable[[], pymysql.Connection[Any]],
+) -> SourceError:
+    """Return the error for a connection (session: None) or a statement; ``session`` is asked for the cause."""
+    where, number = options.address(), error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    words = one_line(error.args[1] if len(error.args) > 1 else error)
+    if number in _LOGIN:
+        return login_refused(where, words)
+    if number == _SILENT and "timed out" in words and session is not None:
+        _kill(session, connect)
+        return Deadline(options).silent()
+    if number in _TOTAL:
+        return Deadline(options).too_long()
+    if number == _LOCK:
+        return SourceUnavailable(lock_wait(where, options.lock_timeout_seconds, _holders(session)))
+    if number in _AWAY or number in _CLIENT or not number:
+        return SourceUnavailable(f"The database {where} can't be reached: {words}.")
+    tables = _rows(session, _TABLES) if number == _NO_TABLE else None
+    existing = existing_tables([str(name) for (name,) in tables]) if tables is not None else ""
+    return SourceBroken(f"The database {where} refuses the reading: {words}.{existing}")
 
-    def rows(self, sql: str) -> list[tuple[str | None, ...]]:
-        """Return the rows of a short statement."""
+
+def _kill(session: MariadbSession, connect: Callable[[], pymysql.Connection[Any]]) -> None:
+    """End the statement on the server, which would otherwise finish it for nothing."""
+    try:
+        with closing(connect()) as other, closing(other.cursor()) as cursor:
+            cursor.execute(f"KILL {session.number}")
+    except (pymysql.Error, SourceError):
+        return  # the server may be away, and max_statement_time ends the statement in any case
 
 
-class MariadbFailure:
-    """Translates the errors of one configured server. Its messages name the user and no password."""
+def _holders(session: MariadbSession | None) -> str:
+    found = next((rows for statement in _HOLDERS if (rows := _rows(session, statement)) is not None), [])
+    return ", ".join(f"process {pid} of user {user} on {table}" for pid, user, table in found)
 
-    def __init__(self, options: DatabaseOptions) -> None:
-        self._options = options
-        self._where = options.address()
 
-    def of(
-        self,
-        error: pymysql.Error,
-        session: _MariadbQueries | None,
-        connect: Callable[[], pymysql.Connection[Any]] | None = None,
-    ) -> SourceError:
-        """Return the error for a connection or a statement; ``session`` is asked for the cause."""
-        number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        words = one_line(error.args[1] if len(error.args) > 1 else error)
-        refused = f"The database {self._where} refuses the reading: {words}."
-        if number in _LOGIN:
-            return login_refused(self._where, words)
-        if number == _SILENT and "timed out" in words and session is not None:
-            if connect is not None:
-                self._kill(session, connect)
-            return Deadline(self._options).silent()
-        if number in _TOTAL:
-            return Deadline(self._options).too_long()
-        if number == _LOCK:
-            return SourceUnavailable(lock_wait(self._where, self._options.lock_timeout_seconds, self._holders(session)))
-        if number in _AWAY or number in _CLIENT or not number:
-            return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
-        return SourceBroken(refused + (self._tables(session) if number == _NO_TABLE and session is not None else ""))
-
-    def _kill(self, session: _MariadbQueries, connect: Callable[[], pymysql.Connection[Any]]) -> None:
-        """End the statement on the server, which would otherwise finish it for nothing."""
-        try:
-            with closing(connect()) as other, closing(other.cursor()) as cursor:
-                cursor.execute(f"KILL {session.number}")
-        except (pymysql.Error, SourceError):
-            return  # the server may be away, and max_statement_time ends the statement in any case
-
-    def _tables(self, session: _MariadbQueries) -> str:
-        try:
-            return existing_tables([str(name) for (name,) in session.rows(_TABLES)])
-        except pymysql.Error:
-            return ""  # a second failure would hide the missing table
-
-    def _holders(self, session: _MariadbQueries | None) -> str:
-        for statement in _HOLDERS if session is not None else ():
-            try:
-                found = session.rows(statement) if session is not None else []
-            except pymysql.Error:
-                continue  # the server can't name the holder in this way
-            return ", ".join(f"process {pid} of user {user} on {table}" for pid, user, table in found)
-        return ""
+def _rows(session: MariadbSession | None, sql: str) -> list[tuple[str | None, ...]] | None:
+    """Return the rows of a statement about the cause of an error; None if it can't be executed."""
+    try:
+        return session.rows(sql) if session is not None else None
+    except pymysql.Error:
+        return None  # a second failure would hide the first one

@@ -1,4 +1,4 @@
-"""The listener for notifications of a database: a thread that wakes the pipeline, and connects again when it must.
+"""The listener for notifications of PostgreSQL: a thread that wakes the pipeline, and connects again when it must.
 
 A notification wakes the pipeline at once. Further ones within ``INTERVAL_SECONDS`` are one wake-up. Notifications may be lost
 without a connection, so each new connection is a wake-up, too.
@@ -6,56 +6,137 @@ without a connection, so each new connection is a wake-up, too.
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 
-from connectors.database.failure import LoginRefused, one_line
-from connectors.database.login import LoginGuard
+import psycopg
+from psycopg import sql
+
+from connectors.database.failure import LoginGuard, LoginRefused, one_line
 from connectors.database.options import DatabaseOptions
-from connectors.database.postgresql_listen import ListenConnection, WaitInterrupted
-from ingestd.sdk import SourceError
+from connectors.database.postgresql_connection import connect
+from connectors.database.postgresql_failure import statement_error
+from ingestd.sdk import SourceBroken, SourceContext, SourceError, SourceUnavailable
 
 INTERVAL_SECONDS = 1.0
 """The shortest time between two wake-ups, so that a storm of notifications is a bounded number of readings."""
 CHECK_SECONDS = 60.0
 """The interval at which the server must respond: a connection to a frozen server looks the same as an idle one."""
 STOP_SECONDS = 2.0
-"""The longest wait for the thread. One that waits for a connection ends later by itself, without an effect."""
+"""The longest wait for the thread. A thread that waits for a connection ends later by itself, without an effect."""
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 60.0
+
+
+class ListenConnection:
+    """A connection that listens on the channel of ``options.notify``. Each method may raise `SourceUnavailable`.
+
+    Raises:
+        SourceUnavailable: the database is not reachable now.
+        SourceBroken: the database or a pooler does not permit it, or refuses the login.
+    """
+
+    def __init__(self, options: DatabaseOptions) -> None:
+        url = options.notify_url
+        self._options = options if url is None else options.model_copy(update={"url": url})
+        self.where = str(self._options.address())
+        """The address that is listened to, without a password."""
+        self._connection = connect(self._options, finds_code=False)
+        self._socket = socket.socket(fileno=os.dup(self._connection.fileno()))
+        try:
+            with self._limited():
+                self._begin(str(options.notify))
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, seconds: float) -> bool:
+        """Wait for notifications; return False if none arrive in ``seconds``."""
+        try:
+            return bool(list(self._connection.notifies(timeout=max(0.0, seconds), stop_after=1)))
+        except psycopg.Error as error:
+            raise statement_error(self._options, error, None) from None  # the driver's error may show the address
+
+    def check(self) -> None:
+        """Have the server respond, within the time for a connection."""
+        with self._limited():
+            self._connection.execute("SELECT 1")
+
+    def interrupt(self) -> None:
+        """End the connection and each wait for it. From any thread."""
+        with suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+        self._connection.close()
+
+    def _begin(self, channel: str) -> None:
+        # A pooler gives the server's connection to another client after each transaction. It has its own process ids.
+        own = self._connection.execute("SELECT pg_backend_pid()").fetchone()
+        if own != (self._connection.info.backend_pid,):
+            raise SourceBroken(
+                f"{self.where} is the address of a pooler such as PgBouncer, which does not pass notifications on. Set"
+                " notify_url to the server's own address."
+            )
+        self._connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """End the connection if the context takes longer than a connection may."""
+        seconds, is_late = self._options.connect_timeout_seconds, threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            self.interrupt()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except psycopg.Error as error:
+            if is_late.is_set():
+                sentence = f"The database {self.where} has not responded for {seconds} seconds."
+                raise SourceUnavailable(sentence) from None
+            raise statement_error(self._options, error, None) from None  # the driver's error may show the address
+        finally:
+            timer.cancel()
+
+
+def verify_listener(options: DatabaseOptions) -> str:
+    """Listen on the channel of ``options.notify`` for a moment; return the address without a password."""
+    with closing(ListenConnection(options)) as connection:
+        return connection.where
 
 
 class NotificationListener:
     """Listens on the channel of ``options.notify`` from `start` to `stop`.
 
-    ``wake`` is called from the listener's thread. ``now`` returns seconds since the epoch. ``report`` writes a sentence for
-    operators. ``sentence`` states whether it listens, and since when, or why not.
+    ``wake`` is called from the listener's thread.
     """
 
     def __init__(
-        self,
-        options: DatabaseOptions,
-        login: LoginGuard,
-        *,
-        wake: Callable[[], None],
-        now: Callable[[], float],
-        report: Callable[[str], None],
+        self, options: DatabaseOptions, context: SourceContext, login: LoginGuard, wake: Callable[[], None]
     ) -> None:
         self._options = options
+        self._context = context
         self._login = login
         self._wake = wake
-        self._now = now
-        self._report = report
         self._channel = f"channel {options.notify}"
-        self._interruption, self._interrupter = socket.socketpair()
+        self._connection: ListenConnection | None = None
         self._stopping = False
         self._retry = threading.Event()
         self._failures = 0
         self._thread = threading.Thread(target=self._run, name="notifications", daemon=True)
         self.sentence = f"Connects to listen on {self._channel}."
+        """States whether it listens, and since when, or why not."""
 
     def start(self) -> None:
         """Begin to listen, without waiting for a connection."""
@@ -69,57 +150,47 @@ class NotificationListener:
     def stop(self) -> None:
         """End the thread, within ``STOP_SECONDS``."""
         self._stopping = True
-        self._interrupter.send(b"x")
+        if self._connection is not None:
+            self._connection.interrupt()
         self._retry.set()
         self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        try:
-            while not self._stopping:
-                self._retry.clear()
-                try:
-                    self._listen()
-                except WaitInterrupted:
-                    return
-                except LoginRefused as error:
-                    self._wait_after(str(error), None)
-                except SourceError as error:
-                    self._wait_after(str(error), self._delay())
-                except Exception as error:  # noqa: BLE001 - an unexpected failure must not end the wake-ups for good
-                    sentence = f"The listener failed: {one_line(error)} ({type(error).__name__}); please report it."
-                    self._wait_after(sentence, self._delay())
-        finally:
-            self._interruption.close()
-            self._interrupter.close()
+        while not self._stopping:
+            self._retry.clear()
+            try:
+                self._listen()
+            except LoginRefused as error:
+                self._wait_after(str(error), None)
+            except SourceError as error:
+                self._wait_after(str(error), self._delay())
+            except Exception as error:  # noqa: BLE001 - an unexpected failure must not end the wake-ups for good
+                sentence = f"The listener failed: {one_line(error)} ({type(error).__name__}); please report it."
+                self._wait_after(sentence, self._delay())
 
     def _listen(self) -> None:
         """Connect and wake the pipeline at notifications, until the connection is lost."""
         with self._login.attempt():
-            connection = ListenConnection(self._options, self._interruption.fileno())
-        try:
-            since = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            self._connection = ListenConnection(self._options)
+        with closing(self._connection) as connection:
+            since = datetime.fromtimestamp(self._context.now(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             self.sentence = f"Listens on {self._channel} of {connection.where} since {since}."
-            self._report(self.sentence)
-            self._serve(connection)
-        finally:
-            connection.close()
-
-    def _serve(self, connection: ListenConnection) -> None:
-        woken = time.monotonic()
-        check_at = woken + CHECK_SECONDS
-        due: float | None = woken  # what was notified without a connection is unknown
-        while True:
-            now = time.monotonic()
-            if due is not None and due <= now:
-                self._wake()
-                woken, due = now, None
-            if check_at <= now:
-                connection.check()
-                self._failures = 0  # only a connection that lasts is a success, because each new one wakes the pipeline
-                check_at = now + CHECK_SECONDS
-            end = check_at if due is None else min(due, check_at)
-            if connection.receive(end - now) and due is None:
-                due = woken + INTERVAL_SECONDS
+            self._context.log(self.sentence)
+            woken = time.monotonic()
+            check_at = woken + CHECK_SECONDS
+            due: float | None = woken  # what was notified without a connection is unknown
+            while not self._stopping:
+                now = time.monotonic()
+                if due is not None and due <= now:
+                    self._wake()
+                    woken, due = now, None
+                if check_at <= now:
+                    connection.check()
+                    self._failures = 0  # only a connection that lasts is a success: each new one wakes the pipeline
+                    check_at = now + CHECK_SECONDS
+                end = check_at if due is None else min(due, check_at)
+                if connection.receive(end - now) and due is None:
+                    due = woken + INTERVAL_SECONDS
 
     def _wait_after(self, sentence: str, seconds: float | None) -> None:
         """Wait ``seconds`` before the next connection (None: until an operator requests it)."""
@@ -128,7 +199,7 @@ class NotificationListener:
         again = "" if seconds is None else " The next attempt follows within a minute."
         self.sentence = f"Does not listen on {self._channel}: {sentence} Only the schedule starts readings now.{again}"
         if self._failures <= 1:  # a failure that repeats is in the status
-            self._report(self.sentence)
+            self._context.log(self.sentence)
         self._retry.wait(seconds)
 
     def _delay(self) -> float:

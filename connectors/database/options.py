@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from connectors.database.address import Address, parse_address
-from connectors.database.statement import parse_table
+from connectors.database.address import Address, parse_address, parse_table
 
 _Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")]
 

@@ -1,119 +1,139 @@
-"""Oracle, by the thin mode of its driver, which needs no client library. Each value is converted to text by the server.
+"""Oracle, by the thin mode of its driver, which needs no client library.
 
-Its SQL is checked by compilation only: no test runs it on a server.
+The number format of the session is fixed; see `SESSION`. Oracle stores an empty text as NULL. The SQL is checked by compilation
+only: no test runs it on a server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from typing import Any
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, ClassVar, Literal
 
-import oracledb
-
-from connectors.database.driver_rows import text_frames
+from connectors.database.driver import DriverDatabase, DriverDialect, DriverSession
 from connectors.database.failure import login_refused, one_line
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.oracle_dialect import SESSION, OracleDialect, column_of, literal
-from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn
-from connectors.database.statement import bind, select
+from connectors.database.port import ALIAS, Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
+
+SESSION = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' TIME_ZONE = '+00:00'"
+"""What every session begins with, so that the text of a number does not depend on the client or the server."""
 
 _LOGIN = frozenset({1017, 28000, 28001, 1045, 1005})  # denied, locked, expired
 _AWAY = frozenset({1033, 1034, 1089, 3113, 3114, 1555, 8177, 12514, 12541, 12170, 2391, 18})
 """Starting, shutdown, a lost connection, a snapshot that is too old, no listener, too many sessions."""
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("raw", "long_raw", "blob", "bfile"), "binary"),
+    **dict.fromkeys(("char", "nchar"), "padded"),
+    **dict.fromkeys(("binary_float", "binary_double"), "number"),
+}
+_DAY_TIME = "'YYYY-MM-DD\"T\"HH24:MI:SS'"
+_FRACTIONS = "'YYYY-MM-DD\"T\"HH24:MI:SS.FF9'"
+_WITHOUT_ZEROS = "RTRIM(RTRIM(TO_CHAR({value}, " + _FRACTIONS + "), '0'), '.')"
+_UTC = "RTRIM(RTRIM(TO_CHAR(SYS_EXTRACT_UTC({value}), " + _FRACTIONS + "), '0'), '.') || '+00:00'"
+_EXPRESSIONS = {
+    # TM9 has all digits, but none before the point of 0.5.
+    "number": "REGEXP_REPLACE(TO_CHAR({value}, 'TM9'), '^(-?)[.]', '\\10.')",
+    "binary_float": "TO_CHAR({value})",
+    "binary_double": "TO_CHAR({value})",
+    "date": "TO_CHAR({value}, " + _DAY_TIME + ")",
+    "timestamp": _WITHOUT_ZEROS,
+    "timestamp_tz": _UTC,
+    "timestamp_ltz": _UTC,
+    "interval_ds": "TO_CHAR({value})",
+    "interval_ym": "TO_CHAR({value})",
+    "boolean": "CASE {value} WHEN TRUE THEN 'true' WHEN FALSE THEN 'false' END",
+    "rowid": "ROWIDTOCHAR({value})",
+    "json": "JSON_SERIALIZE({value} RETURNING CLOB)",
+    "xmltype": ALIAS + ".{value}.GETCLOBVAL()",  # a method needs the name of its table
+}
+_BINARY = {
+    "hex": "LOWER(RAWTOHEX({value}))",
+    "base64": "REPLACE(UTL_RAW.CAST_TO_VARCHAR2(UTL_ENCODE.BASE64_ENCODE({value})), CHR(13) || CHR(10), '')",
+}
 
 
-class OracleDatabase(Database):
+class OracleDialect(DriverDialect):
+    """Oracle's SQL. A name has the case in which it is written, so a table ``PART`` is not found as ``part``."""
+
+    name: ClassVar[Literal["oracle"]] = "oracle"
+    alias_keyword: ClassVar[str] = ""
+
+    def exact_text(self, column: ResultColumn) -> str:
+        """See `SqlDialect.exact_text`."""
+        value = column.expression or self.quote(column.name)
+        if column.kind == "binary":
+            template = _BINARY.get(self.options.binary) if column.type == "raw" else None
+            return (template or "CASE WHEN {value} IS NOT NULL THEN '?' END").format(value=value)  # bytes are not sent
+        text = _EXPRESSIONS.get(column.type, "{value}").format(value=value)
+        return f"RTRIM({text})" if column.kind == "padded" and self.options.char_padding == "trim" else text
+
+
+class OracleDatabase(DriverDatabase):
     """An Oracle server; the database of the URL is its service name."""
 
-    dialect: OracleDialect
+    driver_name: ClassVar[str] = "oracledb"
 
     def __init__(self, options: DatabaseOptions) -> None:
-        self._options = options
+        super().__init__(options)
         self.dialect = OracleDialect(options)
 
-    @contextmanager
-    def open(self) -> Iterator[ReadSession]:
-        """Connect and begin a read-only transaction that sees one state of the database."""
-        address = self._options.address()
+    def connect(self) -> Any:
+        """See `DriverDatabase.connect`."""
+        address = self.options.address()
         if address.query:
             raise SourceBroken(f"The url has the settings {', '.join(sorted(address.query))}; Oracle has none here.")
-        try:
-            connection = oracledb.connect(
-                user=address.user,
-                password=address.password,
-                host=address.host or "localhost",
-                port=int(address.port or 1521),
-                service_name=address.database,
-                tcp_connect_timeout=self._options.connect_timeout_seconds,
-            )
-        except oracledb.Error as error:
-            raise self._failure(error) from None  # the driver's error may show the address
-        with closing(connection):
-            try:
-                connection.call_timeout = round(self._options.statement_timeout_seconds * 1000)
-                session = OracleSession(connection, self._options, self.dialect)
-                session.begin()
-                yield session
-                connection.rollback()
-            except oracledb.Error as error:
-                raise self._failure(error) from None
+        return self.driver.connect(
+            user=address.user,
+            password=address.password,
+            host=address.host or "localhost",
+            port=int(address.port or 1521),
+            service_name=address.database,
+            tcp_connect_timeout=self.options.connect_timeout_seconds,
+        )
 
-    def _failure(self, error: oracledb.Error) -> SourceError:
-        """Return the error as one with a sentence."""
-        where, cause = self._options.address(), error.args[0] if error.args else error
+    def session(self, connection: Any) -> DriverSession:
+        """See `DriverDatabase.session`. The text of numbers is fixed."""
+        connection.call_timeout = round(self.options.statement_timeout_seconds * 1000)
+        session = OracleSession(connection, self.dialect)
+        for statement in (SESSION, "SET TRANSACTION READ ONLY"):
+            session.execute(statement).close()
+        return session
+
+    def failure(self, error: Any) -> SourceError:
+        """See `DriverDatabase.failure`."""
+        where, cause = self.options.address(), error.args[0] if error.args else error
         code, words = getattr(cause, "code", 0), one_line(getattr(cause, "message", cause))
         if code in _LOGIN:
             return login_refused(where, words)
         if getattr(cause, "full_code", "") == "DPY-4024":  # call_timeout
-            return Deadline(self._options).silent()
+            return Deadline(self.options).silent()
         if code in _AWAY or not code or getattr(cause, "isrecoverable", False):
             return SourceUnavailable(f"The database {where} can't be reached: {words}.")
         return SourceBroken(f"The database {where} refuses the reading: {words}.")
 
 
-class OracleSession(ReadSession):
+class OracleSession(DriverSession):
     """A transaction of one connection."""
 
-    def __init__(self, connection: Any, options: DatabaseOptions, dialect: OracleDialect) -> None:
-        self._connection = connection
-        self._options = options
-        self._dialect = dialect
-        self._deadline = Deadline(options)
-
-    def begin(self) -> None:
-        """Fix the text of numbers and begin the transaction."""
-        for statement in (SESSION, "SET TRANSACTION READ ONLY"):
-            self._execute(statement).close()
+    execute_options: ClassVar[Mapping[str, Any]] = {"fetch_lobs": False}  # the text of a CLOB, not a handle
 
     def columns(self, source: str) -> list[ResultColumn]:
-        """Return the columns of ``source``."""
-        with closing(self._execute(f"SELECT * FROM {source} WHERE 1 = 0")) as cursor:
+        """See `ReadSession.columns`."""
+        with closing(self.execute(f"SELECT * FROM {source} WHERE 1 = 0")) as cursor:
             columns = [column_of(name, type_.name) for name, type_, *_ in cursor.description]
+        binary = self.dialect.options.binary
         large = [column.name for column in columns if column.kind == "binary" and column.type != "raw"]
-        if large and self._options.binary in {"hex", "base64"}:
+        if large and binary in {"hex", "base64"}:
             raise SourceBroken(
-                f"Column {large[0]} is a large object, which can't be written as text (binary: {self._options.binary}). Leave it"
+                f"Column {large[0]} is a large object, which can't be written as text (binary: {binary}). Leave it"
                 " out in a query."
             )
         return columns
 
-    def frames(
-        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
-    ) -> Iterator[Frame]:
-        """Yield the rows in frames of bounded rows and bytes."""
-        with closing(self._execute(bind(select(self._dialect, columns, source, rest), parameters, literal))) as cursor:
-            yield from text_frames(cursor, columns, self._options, self._deadline)
 
-    def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
-        """Return the first value of the only row of a statement as text."""
-        with closing(self._execute(bind(sql, parameters, literal))) as cursor:
-            row = cursor.fetchone()
-        return None if row is None or row[0] is None else str(row[0])
-
-    def _execute(self, sql: str) -> Any:
-        cursor = self._connection.cursor()
-        cursor.execute(sql, fetch_lobs=False)  # the text of a CLOB, not a handle
-        return cursor
+def column_of(name: str, type_: str) -> ResultColumn:
+    """Return a column of a result; ``type_`` is the driver's name of its type, such as ``DB_TYPE_VARCHAR``."""
+    known = type_.removeprefix("DB_TYPE_").lower()
+    return ResultColumn(name=name, type=known, kind=_KINDS.get(known, "text"))

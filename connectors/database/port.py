@@ -11,18 +11,26 @@ password.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import polars as pl
 
+from connectors.database.address import parse_table
+from connectors.database.options import DatabaseOptions
+
 Parameter: TypeAlias = str | int | float
 """A value that is bound to a statement. Text has no type: the database compares it in the type of the column."""
 
 Kind: TypeAlias = Literal["text", "binary", "padded", "number", "money"]
 """What the settings of values distinguish: bytes, ``char(n)``, numbers that may be NaN or infinite, amounts of money."""
+
+PLACEHOLDER = "\x00"
+"""The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
+ALIAS = "ingestd_rows"
+"""The name of the table or query in a statement; a column may be qualified with it."""
 
 
 class TextFault(NamedTuple):
@@ -33,27 +41,24 @@ class TextFault(NamedTuple):
 
 
 class ResultColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column of a result.
-
-    ``type`` is the database's name of its type, such as ``timestamp with time zone``. ``kind`` selects the setting that applies
-    to its values. ``expression`` is the SQL that yields the value. Empty: the column of this name.
-    """
+    """A column of a result."""
 
     name: str
     type: str
+    """The database's name of its type, such as ``timestamp with time zone``."""
     kind: Kind = "text"
+    """Selects the setting that applies to its values."""
     expression: str = ""
+    """The SQL that yields the value. Empty: the column of this name."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of a result.
-
-    ``records`` has a `pl.String` column for each requested column, in the same order. Null is the database's NULL. ``faults``
-    holds the rows, by index, that have a value without exact text; that value is null in ``records``.
-    """
+    """Rows of a result."""
 
     records: pl.DataFrame
+    """A `pl.String` column for each requested column, in the same order. Null is the database's NULL."""
     faults: Mapping[int, TextFault] = msgspec.field(default_factory=dict)
+    """The rows, by index, that have a value without exact text; that value is null in ``records``."""
 
 
 class SqlDialect(ABC):
@@ -65,13 +70,28 @@ class SqlDialect(ABC):
     storage_class: ClassVar[str] = "'text'"
     """The SQL of a value's kind, with ``{}`` in place of the value; one of the words integer, real, text, null and blob."""
 
+    def __init__(self, options: DatabaseOptions) -> None:
+        self.options = options
+
+    @property
+    def table(self) -> str:
+        """The name of the configured table as SQL writes it; empty for a query."""
+        return ".".join(map(self.quote, parse_table(self.options.table))) if self.options.table is not None else ""
+
+    @property
+    def source(self) -> str:
+        """What follows FROM: the configured table or query, with the name `ALIAS`."""
+        # What follows is on a new line, because the query may end in a comment.
+        query = f"({str(self.options.query).strip().rstrip(';')}\n)"
+        return f"{self.table or query} {self.alias_keyword}{ALIAS}"
+
+    def select(self, columns: Sequence[ResultColumn], source: str, rest: str = "") -> str:
+        """Return a statement that selects the exact text of ``columns``."""
+        return f"SELECT {', '.join(map(self.exact_text, columns))} FROM {source} {rest}".rstrip()
+
     def quote(self, identifier: str) -> str:
         """Return an identifier as SQL writes it."""
         return '"' + identifier.replace('"', '""') + '"'
-
-    def placeholder(self) -> str:
-        """Return the mark of the next parameter in a statement; it never occurs in an identifier or text."""
-        return PLACEHOLDER
 
     @abstractmethod
     def exact_text(self, column: ResultColumn) -> str:
@@ -88,10 +108,6 @@ class SqlDialect(ABC):
         return ""
 
 
-PLACEHOLDER = "\x00"
-"""The mark of a parameter in the statements of this package. No database accepts this character in a statement."""
-
-
 class ReadSession(ABC):
     """One read-only transaction, which sees one state of the database."""
 
@@ -101,7 +117,7 @@ class ReadSession(ABC):
 
     @abstractmethod
     def frames(
-        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
         """Yield the rows of ``SELECT columns FROM source rest``, at least one frame, the last one possibly empty.
 
@@ -122,3 +138,9 @@ class Database(ABC):
     @abstractmethod
     def open(self) -> AbstractContextManager[ReadSession]:
         """Connect and begin a transaction; both end with the context."""
+
+
+def bind(sql: str, parameters: Sequence[Parameter], literal: Callable[[Parameter], str]) -> str:
+    """Return ``sql`` with the ``literal`` of a parameter in place of each placeholder, in order."""
+    first, *others = sql.split(PLACEHOLDER)
+    return first + "".join(literal(value) + part for value, part in zip(parameters, others, strict=True))

@@ -7,11 +7,10 @@ Every setting is local to the transaction, no statement is prepared by name, and
 from __future__ import annotations
 
 import math
-import select as select_module
+import select
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import psycopg
@@ -21,15 +20,12 @@ from psycopg.errors import error_from_result
 from psycopg.pq.abc import PGresult
 from psycopg.waiting import Ready
 
+from connectors.database.frames import apply_settings, parse_lines
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect
-from connectors.database.postgresql_failure import LOCK_HOLDERS, PostgresqlFailure
-from connectors.database.postgresql_login import code_of_refusal
-from connectors.database.postgresql_parameters import libpq_parameters, session_parameters
-from connectors.database.statement import bind, select
-from connectors.database.text_rows import parse_lines
-from connectors.database.values import apply_settings
+from connectors.database.port import Database, Frame, Kind, Parameter, ReadSession, ResultColumn, SqlDialect, bind
+from connectors.database.postgresql_connection import connect, libpq_parameters
+from connectors.database.postgresql_failure import LOCK_HOLDERS, statement_error
 
 _KINDS: dict[int, Kind] = {17: "binary", 1042: "padded", 700: "number", 701: "number", 1700: "number", 790: "money"}
 _BOOLEAN, _TIMESTAMP, _TIMESTAMP_WITH_ZONE = "boolean", "timestamp without time zone", "timestamp with time zone"
@@ -44,22 +40,19 @@ class PostgresqlDialect(SqlDialect):
 
     name: ClassVar[Literal["postgresql"]] = "postgresql"
 
-    def __init__(self, options: DatabaseOptions) -> None:
-        self._options = options
-
     def exact_text(self, column: ResultColumn) -> str:
-        """Return the SQL expression of a column's exact text."""
+        """See `SqlDialect.exact_text`."""
         value = column.expression or self.quote(column.name)
         match column.kind:
-            case "binary" if self._options.binary != "keep":
+            case "binary" if self.options.binary != "keep":
                 return {
                     "hex": f"encode({value}, 'hex')",
                     "base64": f"translate(encode({value}, 'base64'), E'\\n', '')",
                     "reject": f"CASE WHEN {value} IS NOT NULL THEN '' END",  # the bytes are not sent
-                }[self._options.binary]
-            case "padded" if self._options.char_padding == "trim":
+                }[self.options.binary]
+            case "padded" if self.options.char_padding == "trim":
                 return f"CAST({value} AS text)"
-            case "money" if self._options.money == "number":
+            case "money" if self.options.money == "number":
                 return f"CAST({value} AS numeric)"
         base = column.type.partition("(")[0] + column.type.partition(")")[2]
         if base == _BOOLEAN:
@@ -86,57 +79,31 @@ class PostgresqlDatabase(Database):
 
     @contextmanager
     def open(self) -> Iterator[ReadSession]:
-        """Connect and begin a read-only transaction that sees one state of the database."""
-        failure = PostgresqlFailure(self._options)
-        try:
-            connection = psycopg.connect(**session_parameters(self._options))
-        except psycopg.Error as error:
-            seconds = self._options.connect_timeout_seconds
-            find_code = partial(code_of_refusal, self._parameters(), seconds)
-            raise failure.of_connection(error, find_code) from None  # the driver's error may show the address
-        session = PostgresqlSession(connection, self._options, self.dialect, self._list_holders)
+        """See `Database.open`."""
+        session = PostgresqlSession(connect(self._options, finds_code=True), self.dialect)
         try:
             session.begin()
             yield session
             session.run("COMMIT")
         except psycopg.Error as error:
-            raise failure.of_statement(error, session) from None
+            raise statement_error(self._options, error, session) from None
         finally:
             session.close()
-
-    def _list_holders(self, pid: int) -> list[tuple[str, ...]] | None:
-        """Return the programs for which a server process waits, by a second connection; None if they can't be listed."""
-        try:
-            with psycopg.connect(**self._parameters()) as connection:
-                result = connection.pgconn.exec_(LOCK_HOLDERS.format(pid=pid).encode())
-                return rows_of(result) if result.status == pq.ExecStatus.TUPLES_OK else None
-        except psycopg.Error:
-            return None  # the lock is reported in any case
-
-    def _parameters(self) -> dict[str, Any]:
-        return libpq_parameters(self._options.address(), connect_timeout=self._options.connect_timeout_seconds)
 
 
 class PostgresqlSession(ReadSession):
     """One transaction. The statements go to libpq directly: psycopg would make an object of each value or each row."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        options: DatabaseOptions,
-        dialect: SqlDialect,
-        list_holders: Callable[[int], list[tuple[str, ...]] | None],
-    ) -> None:
-        self._list_holders = list_holders
+    def __init__(self, connection: psycopg.Connection[Any], dialect: SqlDialect) -> None:
         self._pid = 0
         self._list_at = math.inf
         self.holders: list[tuple[str, ...]] | None = None
         """The programs for which the last statement waited; None if they were not listed."""
         self._connection = connection
         self._pgconn = connection.pgconn
-        self._options = options
+        self._options = dialect.options
         self._dialect = dialect
-        self._deadline = Deadline(options)
+        self._deadline = Deadline(dialect.options)
 
     def begin(self) -> None:
         """Begin the transaction. Its settings end with it."""
@@ -159,7 +126,7 @@ class PostgresqlSession(ReadSession):
         self._pid = int(begun.get_value(0, 0) or 0)
 
     def columns(self, source: str) -> list[ResultColumn]:
-        """Return the columns of ``source``."""
+        """See `ReadSession.columns`."""
         # Only a prepared statement is refused if it is more than one statement. It has no name, so a pooler keeps nothing of it.
         self._send(lambda: self._pgconn.send_prepare(b"", f"SELECT * FROM {source}".encode()))
         described = self._send(lambda: self._pgconn.send_describe_prepared(b""))
@@ -177,10 +144,10 @@ class PostgresqlSession(ReadSession):
         ]
 
     def frames(
-        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
-        """Yield the rows in frames of bounded rows and bytes."""
-        sql = bind(select(self._dialect, columns, source, rest), parameters, self._literal)
+        """See `ReadSession.frames`."""
+        sql = bind(self._dialect.select(columns, source, rest), parameters, self._literal)
         self.run(f"COPY ({sql}) TO STDOUT")
         receive = self._pgconn.get_copy_data
         most_rows, most_bytes = self._options.batch_rows, self._options.batch_bytes
@@ -204,18 +171,17 @@ class PostgresqlSession(ReadSession):
             yield self._frame(lines, columns)
             lines, size = [], 0
             self._deadline.restart()
-            if not self._deadline.left():
-                raise self._deadline.exceeded()
+            self._deadline.check()
 
     def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
-        """Return the first value of the only row of a statement as text."""
+        """See `ReadSession.scalar`."""
         result = self.run(bind(sql, parameters, self._literal))
         value = result.get_value(0, 0) if result.ntuples else None
         return None if value is None else value.decode("utf-8", "surrogateescape")
 
     def rows(self, sql: str) -> list[tuple[str, ...]]:
         """Return the rows of a short statement as text; NULL is empty."""
-        return rows_of(self.run(sql))
+        return _rows_of(self.run(sql))
 
     def run(self, sql: str) -> PGresult:
         """Run statements by the simple protocol and return the last result."""
@@ -274,28 +240,37 @@ class PostgresqlSession(ReadSession):
         Raises:
             SourceUnavailable: a time limit is exceeded.
         """
-        poll = select_module.poll()
-        readable, writable = wanted & _READABLE, wanted & _WRITABLE
+        poll = select.poll()
+        writable = wanted & _WRITABLE
         poll.register(
-            self._pgconn.socket, (select_module.POLLIN if readable else 0) | (select_module.POLLOUT if writable else 0)
+            self._pgconn.socket, (select.POLLIN if wanted & _READABLE else 0) | (select.POLLOUT if writable else 0)
         )
         left = self._deadline.left()
         until_list = self._list_at - time.monotonic()
         events = poll.poll(math.ceil(max(0.0, min(left, until_list)) * 1000)) if left else []
         if not events and until_list < left:
             self._list_at = math.inf
-            self.holders = self._list_holders(self._pid)
+            self.holders = self._list_holders()
             return self._wait(wanted)
         if not events:
             raise self._deadline.exceeded()
         ((_, event),) = events
         self._deadline.restart()
-        is_writable = bool(writable and event & select_module.POLLOUT)
-        is_readable = bool(event & ~select_module.POLLOUT)
+        is_writable = bool(writable and event & select.POLLOUT)
+        is_readable = bool(event & ~select.POLLOUT)
         return Ready((_READABLE if is_readable else 0) | (_WRITABLE if is_writable else 0))
 
+    def _list_holders(self) -> list[tuple[str, ...]] | None:
+        """Return the programs for which this session waits, by a second connection; None if they can't be listed."""
+        try:
+            with psycopg.connect(**libpq_parameters(self._options)) as connection:
+                result = connection.pgconn.exec_(LOCK_HOLDERS.format(pid=self._pid).encode())
+                return _rows_of(result) if result.status == pq.ExecStatus.TUPLES_OK else None
+        except psycopg.Error:
+            return None  # the lock is reported in any case
 
-def rows_of(result: PGresult) -> list[tuple[str, ...]]:
+
+def _rows_of(result: PGresult) -> list[tuple[str, ...]]:
     """Return the rows of a result as text; NULL is empty."""
     return [
         tuple((result.get_value(row, at) or b"").decode("utf-8", "replace") for at in range(result.nfields))

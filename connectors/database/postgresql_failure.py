@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import psycopg
 
 from connectors.database.failure import existing_tables, lock_wait, login_refused, one_line
 from connectors.database.options import DatabaseOptions
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
+
+if TYPE_CHECKING:
+    from connectors.database.postgresql import PostgresqlSession
 
 _AWAY = ("08", "40", "53", "55", "57", "58")  # connection, rollback, resources, state, operator, system
 _ALSO_AWAY = frozenset({"25P03", "25P04"})  # idle_in_transaction_session_timeout, transaction_timeout
@@ -36,7 +39,7 @@ _TABLES = (
     "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')"
     " AND pg_table_is_visible(c.oid) AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
 )
-# Only ACCESS EXCLUSIVE stops a reader, and a reader waits also behind a program that waits for this lock.
+# Only ACCESS EXCLUSIVE stops a reader, and a reader waits also for a program that waits for this lock.
 _HOLDERS = (
     "SELECT DISTINCT l.pid, coalesce(a.usename, ''), coalesce(a.application_name, ''),"
     " coalesce(to_char(a.xact_start, 'HH24:MI:SS'), ''), l.relation::regclass::text FROM pg_locks l"
@@ -54,77 +57,65 @@ FROM unnest(pg_blocking_pids({pid})) AS b (pid) LEFT JOIN pg_stat_activity a ON 
 """The programs for which a process waits now: those with the lock, and those before it in the queue."""
 
 
-class _PostgresqlQueries(Protocol):
-    holders: list[tuple[str, ...]] | None
+def connection_error(
+    options: DatabaseOptions, error: psycopg.Error, find_code: Callable[[], str] = lambda: ""
+) -> SourceError:
+    """Return the error for a connection that failed. ``find_code`` returns its SQLSTATE; it is called for unknown words."""
+    where, words = options.address(), one_line(error)
+    used_password = error.pgconn is not None and error.pgconn.used_password
+    is_login, is_configured = bool(_LOGIN.search(words)), bool(_CONFIGURED.search(words))
+    if not (is_login or is_configured or _OTHER.search(words)):
+        code = find_code()
+        is_login = code.startswith(_NO_LOGIN) or (not code and used_password)
+        is_configured = bool(code) and not is_login and not code.startswith(_AWAY)
+    if is_configured:
+        return SourceBroken(f"The database {where} refuses the connection: {words}.")
+    if is_login:
+        return login_refused(where, words)
+    return SourceUnavailable(f"The database {where} can't be reached: {words}.")
 
-    def restart(self) -> bool:
-        """Begin another transaction after an error."""
 
-    def rows(self, sql: str) -> list[tuple[str, ...]]:
-        """Return the rows of a short statement."""
-
-
-class PostgresqlFailure:
-    """Translates errors of one configured server. Messages of libpq and of the server hold no password."""
-
-    def __init__(self, options: DatabaseOptions) -> None:
-        self._options = options
-        self._where = options.address()
-
-    def of_connection(self, error: psycopg.Error, find_code: Callable[[], str] = lambda: "") -> SourceError:
-        """Return the error for a connection that failed. ``find_code`` returns its SQLSTATE; it is called for unknown words."""
-        words = one_line(error)
-        used_password = error.pgconn is not None and error.pgconn.used_password
-        is_login, is_configured = bool(_LOGIN.search(words)), bool(_CONFIGURED.search(words))
-        if not (is_login or is_configured or _OTHER.search(words)):
-            code = find_code()
-            is_login = code.startswith(_NO_LOGIN) or (not code and used_password)
-            is_configured = bool(code) and not is_login and not code.startswith(_AWAY)
-        if is_configured:
-            return SourceBroken(f"The database {self._where} refuses the connection: {words}.")
-        if is_login:
-            return login_refused(self._where, words)
-        return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
-
-    def of_statement(self, error: psycopg.Error, session: _PostgresqlQueries) -> SourceError:
-        """Return the error for a statement that failed; ``session`` is asked for the cause."""
-        state = str(error.sqlstate or "")
-        words = one_line(error.diag.message_primary or error)
-        refused = f"The database {self._where} refuses the reading: {words}."
-        if state == _LOCK:
-            seconds = self._options.lock_timeout_seconds
-            return SourceUnavailable(lock_wait(self._where, seconds, self._holders(session)))
-        if state == _CANCELED:
-            return SourceUnavailable(f"The database {self._where} canceled the reading: {words}.")
-        if not state or state in _ALSO_AWAY or (state.startswith(_AWAY) and state != _PROTOCOL):
-            return SourceUnavailable(f"The database {self._where} can't be reached: {words}.")
-        if state == _NO_TABLE:
-            return SourceBroken(refused + self._tables(session))
-        if state == _NO_PERMISSION and "row-level security" in words:
-            return SourceBroken(
-                f"{refused} A policy hides rows from this user, and hidden rows would count as removed. Let the user read all"
-                " rows (ALTER ROLE … BYPASSRLS)."
-            )
-        return SourceBroken(refused)
-
-    def _tables(self, session: _PostgresqlQueries) -> str:
-        try:
-            return existing_tables([name for (name,) in session.rows(_TABLES)]) if session.restart() else ""
-        except (psycopg.Error, SourceError):
-            return ""  # a second failure would hide the missing table
-
-    def _holders(self, session: _PostgresqlQueries) -> str:
-        found = session.holders
-        try:
-            if not found:
-                found = session.rows(_HOLDERS) if session.restart() else []
-        except (psycopg.Error, SourceError):
-            return ""  # a second failure would hide the lock
-        return ", ".join(
-            (f"process {pid}" if pid != "0" else "a prepared transaction")
-            + (f" of user {user}" if user else "")
-            + (f" ({application})" if application else "")
-            + (f" on {table}" if table else "")
-            + (f" since {since} UTC" if since else "")
-            for pid, user, application, since, table in found
+def statement_error(options: DatabaseOptions, error: psycopg.Error, session: PostgresqlSession | None) -> SourceError:
+    """Return the error for a statement that failed; ``session`` is asked for the cause."""
+    where, state = options.address(), str(error.sqlstate or "")
+    words = one_line(error.diag.message_primary or error)
+    refused = f"The database {where} refuses the reading: {words}."
+    if state == _LOCK:
+        return SourceUnavailable(lock_wait(where, options.lock_timeout_seconds, _holders(session)))
+    if state == _CANCELED:
+        return SourceUnavailable(f"The database {where} canceled the reading: {words}.")
+    if not state or state in _ALSO_AWAY or (state.startswith(_AWAY) and state != _PROTOCOL):
+        return SourceUnavailable(f"The database {where} can't be reached: {words}.")
+    if state == _NO_TABLE:
+        return SourceBroken(refused + _tables(session))
+    if state == _NO_PERMISSION and "row-level security" in words:
+        return SourceBroken(
+            f"{refused} A policy hides rows from this user, and hidden rows would count as removed. Let the user read all rows"
+            " (ALTER ROLE … BYPASSRLS)."
         )
+    return SourceBroken(refused)
+
+
+def _tables(session: PostgresqlSession | None) -> str:
+    found = _rows(session, _TABLES)
+    return existing_tables([name for (name,) in found]) if found is not None else ""
+
+
+def _holders(session: PostgresqlSession | None) -> str:
+    found = session.holders if session is not None else None
+    return ", ".join(
+        (f"process {pid}" if pid != "0" else "a prepared transaction")
+        + (f" of user {user}" if user else "")
+        + (f" ({application})" if application else "")
+        + (f" on {table}" if table else "")
+        + (f" since {since} UTC" if since else "")
+        for pid, user, application, since, table in found or _rows(session, _HOLDERS) or ()
+    )
+
+
+def _rows(session: PostgresqlSession | None, sql: str) -> list[tuple[str, ...]] | None:
+    """Return the rows of a statement about the cause of an error; None if it can't be executed."""
+    try:
+        return session.rows(sql) if session is not None and session.restart() else None
+    except (psycopg.Error, SourceError):
+        return None  # a second failure would hide the first one

@@ -11,8 +11,8 @@ from hashlib import blake2b
 
 import msgspec
 
+from connectors.database.address import parse_table
 from connectors.database.options import DatabaseOptions
-from connectors.database.statement import parse_table
 from ingestd.sdk import SourceBroken
 
 _LONGEST_NAME = 63

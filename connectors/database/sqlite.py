@@ -6,6 +6,7 @@ place.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import stat
@@ -20,23 +21,34 @@ from urllib.parse import quote
 
 import polars as pl
 
-from connectors.database.failure import existing_tables
+from connectors.database.failure import existing_tables, one_line
+from connectors.database.frames import BINARY, NOT_FINITE, NOT_UTF8
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn, SqlDialect, TextFault
+from connectors.database.port import (
+    ALIAS,
+    Database,
+    Frame,
+    Parameter,
+    ReadSession,
+    ResultColumn,
+    SqlDialect,
+    TextFault,
+    bind,
+)
 from connectors.database.sqlite_copy import copy_file
-from connectors.database.sqlite_failure import SqliteFailure
 from connectors.database.sqlite_table_copy import copy_table
-from connectors.database.statement import ALIAS, bind, select
-from connectors.database.text_rows import NOT_UTF8
-from connectors.database.values import BINARY, NOT_FINITE
-from ingestd.sdk import SourceBroken, SourceUnavailable
+from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
 _STEPS_BETWEEN_CHECKS = 10_000
 _AS_WRITTEN = methodcaller("decode", "utf-8", "surrogateescape")
 _NUMBERED = re.compile(r":\d+$")
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
 _NONE = type(None)
+_BROKEN = frozenset({1, 8, 11, 20, 23, 25, 26})  # error, readonly, corrupt, mismatch, auth, range, not a database
+_BUSY, _INTERRUPT, _FULL, _CANTOPEN = 5, 9, 13, 14
+_HOT_JOURNAL = 776  # SQLITE_READONLY_ROLLBACK
+_NO_SHARED_MEMORY = frozenset({264, 1288, 1544})  # SQLITE_READONLY_RECOVERY, _CANTINIT, _DIRECTORY
 
 
 class SqliteDialect(SqlDialect):
@@ -46,7 +58,7 @@ class SqliteDialect(SqlDialect):
     storage_class: ClassVar[str] = "typeof({})"
 
     def exact_text(self, column: ResultColumn) -> str:
-        """Return the SQL expression of a column."""
+        """See `SqlDialect.exact_text`."""
         return column.expression or self.quote(column.name)
 
 
@@ -56,7 +68,7 @@ class SqliteDatabase(Database):
     def __init__(self, options: DatabaseOptions, base: Path) -> None:
         self._options = options
         self._path = (base / options.address().database).absolute()
-        self.dialect = SqliteDialect()
+        self.dialect = SqliteDialect(options)
 
     @contextmanager
     def open(self) -> Iterator[ReadSession]:
@@ -75,7 +87,7 @@ class SqliteDatabase(Database):
                         copy.execute("BEGIN")
                         yield from self._session(copy, deadline)
         except sqlite3.Error as error:
-            raise SqliteFailure(self._options, self._path).of(error, deadline) from None
+            raise self._failure(error, deadline) from None
 
     def _copy(self, connection: sqlite3.Connection, deadline: Deadline) -> sqlite3.Connection:
         """Return a temporary database with the table, or with the whole file."""
@@ -112,30 +124,56 @@ class SqliteDatabase(Database):
 
     @staticmethod
     def _is_wal(connection: sqlite3.Connection) -> bool:
-        connection.execute(
-            "SELECT 1 FROM sqlite_master LIMIT 1"
-        ).fetchall()  # a file that can't be read is an error here
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # fails if the file can't be read
         return str(connection.execute("PRAGMA journal_mode").fetchone()[0]) == "wal"
 
     def _session(self, connection: sqlite3.Connection, deadline: Deadline) -> Iterator[ReadSession]:
         connection.text_factory = _AS_WRITTEN
         connection.set_progress_handler(lambda: deadline.left() == 0, _STEPS_BETWEEN_CHECKS)
-        yield SqliteSession(connection, self._options, self.dialect, deadline)
+        yield SqliteSession(connection, self.dialect, deadline)
+
+    def _failure(self, error: sqlite3.Error, deadline: Deadline) -> SourceError:  # noqa: PLR0911 - one return for each cause
+        """Return the error for a connection or a statement that failed."""
+        where, words, code = self._options.address(), one_line(error), getattr(error, "sqlite_errorcode", 1)
+        if code & 0xFF == _INTERRUPT:
+            return deadline.exceeded()
+        if code & 0xFF == _BUSY or words == "database is locked":
+            return SourceUnavailable(
+                f"The database {where} can't be read because another program writes to it for longer than"
+                f" {self._options.lock_timeout_seconds:g} seconds (lock_timeout_seconds)."
+            )
+        if code & 0xFF == _FULL:
+            return SourceUnavailable(
+                f"The database {where} can't be copied for the reading: the system's temporary folder is full (TMPDIR)."
+            )
+        if code == _HOT_JOURNAL:
+            return SourceBroken(
+                f"The database {where} was left in the middle of a write: {self._path.name}-journal holds what must be"
+                " undone, and ingestd never writes to the file. Open the file once with the program that owns it, or with"
+                f" sqlite3 {self._path.name} 'SELECT count(*) FROM sqlite_master' by a user that may write it."
+            )
+        if code in _NO_SHARED_MEMORY or (code & 0xFF == _CANTOPEN and os.access(self._path, os.R_OK)):
+            return SourceBroken(
+                f"The database {where} is in WAL mode, and ingestd may not write to its folder, where SQLite needs the file"
+                f" {self._path.name}-shm. Let the user of ingestd write to the folder, keep the program that owns the file"
+                " running, or let it set PRAGMA journal_mode = DELETE."
+            )
+        if code & 0xFF not in _BROKEN:
+            return SourceUnavailable(f"The database {where} can't be reached: {words}.")
+        return SourceBroken(f"The database {where} refuses the reading: {words}.")
 
 
 class SqliteSession(ReadSession):
     """A transaction of one connection. Each value keeps its own type, also inside a column."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, options: DatabaseOptions, dialect: SqlDialect, deadline: Deadline
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, dialect: SqlDialect, deadline: Deadline) -> None:
         self._connection = connection
-        self._options = options
+        self._options = dialect.options
         self._dialect = dialect
         self._deadline = deadline
 
     def columns(self, source: str) -> list[ResultColumn]:
-        """Return the columns of ``source``; a type is the empty text, because each value has its own."""
+        """See `ReadSession.columns`. A type is the empty text, because each value has its own."""
         self._deadline.restart()
         try:
             names = self._names(f"SELECT * FROM {source} LIMIT 0")
@@ -156,10 +194,10 @@ class SqliteSession(ReadSession):
             return [field[0] for field in cursor.description]
 
     def frames(
-        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
+        self, columns: Sequence[ResultColumn], source: str, rest: str = "", parameters: Sequence[Parameter] = ()
     ) -> Iterator[Frame]:
-        """Yield the rows in frames of bounded rows and bytes."""
-        sql = bind(select(self._dialect, columns, source, rest), ["?"] * len(parameters), str)
+        """See `ReadSession.frames`."""
+        sql = bind(self._dialect.select(columns, source, rest), ["?"] * len(parameters), str)
         names = [column.name for column in columns]
         self._deadline.restart()
         with closing(self._connection.execute(sql, tuple(parameters))) as cursor:
@@ -170,7 +208,7 @@ class SqliteSession(ReadSession):
                     return
 
     def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
-        """Return the first value of the only row of a statement as text."""
+        """See `ReadSession.scalar`."""
         self._deadline.restart()
         row = self._connection.execute(bind(sql, ["?"] * len(parameters), str), tuple(parameters)).fetchone()
         return None if row is None or row[0] is None else str(row[0])

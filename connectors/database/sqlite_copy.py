@@ -90,8 +90,7 @@ class CopyProgress:
             )
         if status == sqlite3.SQLITE_BUSY:
             raise sqlite3.OperationalError("database is locked")
-        if not self._deadline.left():
-            raise self._deadline.exceeded()
+        self._deadline.check()
         self._deadline.restart()
 
     def after_step(self, status: int, remaining: int, total: int) -> None:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from connectors.database.address import parse_table
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
 from connectors.database.sqlite_copy import LOCK_SECONDS, RESTARTS
-from connectors.database.statement import parse_table
 
 _FIRST_ROWS = 500
 _RANGE_SECONDS = 0.05
@@ -140,8 +140,7 @@ class _TableCopy:
         size = self._size("main")
         if size > self._options.spool_bytes or size * times > _LARGEST_SHARE * self._size("source"):
             raise _MustBeWhole
-        if not self._deadline.left():
-            raise self._deadline.exceeded()
+        self._deadline.check()
 
     def _size(self, schema: str) -> int:
         return self._number(f"PRAGMA {schema}.page_count") * self._number(f"PRAGMA {schema}.page_size")

@@ -1,89 +1,124 @@
-"""SQL Server: each value is converted to text by the server, so no driver type and no locale matters.
-
-Its SQL is checked by compilation only: no test runs it on a server.
-"""
+"""SQL Server. Its SQL is checked by compilation only: no test runs it on a server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from typing import Any
+from contextlib import closing
+from typing import Any, ClassVar, Literal
 
-import mssql_python
-
-from connectors.database.driver_rows import text_frames
+from connectors.database.driver import DriverDatabase, DriverDialect, DriverSession
 from connectors.database.failure import login_refused, one_line
-from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.port import Database, Frame, Parameter, ReadSession, ResultColumn
-from connectors.database.sqlserver_dialect import ONE_STATE, SqlServerDialect, column_of, describe, literal
-from connectors.database.statement import bind, select
+from connectors.database.port import Kind, ResultColumn
 from ingestd.sdk import SourceBroken, SourceError, SourceUnavailable
 
-_SETTINGS = frozenset(
-    {
-        "applicationintent",
-        "authentication",
-        "encrypt",
-        "hostnameincertificate",
-        "ipaddresspreference",
-        "multisubnetfailover",
-    }
-    | {"packetsize", "servercertificate", "serverspn", "trusted_connection", "trustservercertificate"}
-)
+ONE_STATE = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT"
+"""A transaction that sees one state of the database and neither waits for writers nor delays them."""
+
+_SETTINGS = (
+    "applicationintent", "authentication", "encrypt", "hostnameincertificate", "ipaddresspreference", "multisubnetfailover",
+    "packetsize", "servercertificate", "serverspn", "trusted_connection", "trustservercertificate",
+)  # fmt: skip
 _NO_SNAPSHOT = ("snapshot isolation", "3952")
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("binary", "varbinary", "image"), "binary"),
+    **dict.fromkeys(("char", "nchar"), "padded"),
+}
+_TEXT = "CONVERT(nvarchar(max), {value})"
+_EXPRESSIONS = {
+    "bit": "CASE {value} WHEN 1 THEN N'true' WHEN 0 THEN N'false' END",
+    "float": "CONVERT(nvarchar(max), {value}, 3)",  # 17 digits, which read back as the same number
+    "real": "CONVERT(nvarchar(max), {value}, 3)",
+    "money": "CONVERT(nvarchar(max), {value}, 2)",  # four digits after the point, no separator
+    "smallmoney": "CONVERT(nvarchar(max), {value}, 2)",
+    "date": "CONVERT(nvarchar(max), {value}, 23)",
+    "time": "CONVERT(nvarchar(max), {value}, 121)",
+    "datetime": "CONVERT(nvarchar(max), {value}, 126)",
+    "datetime2": "CONVERT(nvarchar(max), {value}, 126)",
+    "smalldatetime": "CONVERT(nvarchar(max), {value}, 126)",
+    "datetimeoffset": "CONVERT(nvarchar(max), CAST(SWITCHOFFSET({value}, '+00:00') AS datetime2{scale}), 126) + N'+00:00'",
+    "timestamp": "CONVERT(nvarchar(max), CONVERT(varbinary(8), {value}), 1)",  # rowversion: 0x00000000000007D1
+    "geometry": "{value}.ToString()",
+    "geography": "{value}.ToString()",
+    "hierarchyid": "{value}.ToString()",
+}
+_BINARY = {
+    "hex": "LOWER(CONVERT(nvarchar(max), CONVERT(varbinary(max), {value}), 2))",
+    "base64": "CASE WHEN {value} IS NOT NULL THEN (SELECT CONVERT(varbinary(max), {value}) FOR XML PATH(''), BINARY BASE64) END",
+}
+_NOT_SENT = "CASE WHEN {value} IS NOT NULL THEN N'' END"
 
 
-class SqlServerDatabase(Database):
-    """A SQL Server database with ``ALLOW_SNAPSHOT_ISOLATION``."""
+class SqlServerDialect(DriverDialect):
+    """SQL Server's SQL."""
 
+    name: ClassVar[Literal["sqlserver"]] = "sqlserver"
+    text_mark: ClassVar[str] = "N"
+
+    def quote(self, identifier: str) -> str:
+        """Return an identifier between brackets, which no setting changes."""
+        return "[" + identifier.replace("]", "]]") + "]"
+
+    def exact_text(self, column: ResultColumn) -> str:
+        """See `SqlDialect.exact_text`."""
+        value = column.expression or self.quote(column.name)
+        if column.kind == "binary":
+            return _BINARY.get(self.options.binary, _NOT_SENT).format(value=value)
+        base = _base_type(column.type)
+        text = _EXPRESSIONS.get(base, _TEXT).format(value=value, scale=column.type[len(base) :])
+        return f"RTRIM({text})" if column.kind == "padded" and self.options.char_padding == "trim" else text
+
+    def describe(self, source: str) -> str:
+        """Return the statement that lists the columns of ``source``: name, type, and why it is refused."""
+        return (
+            "SELECT name, system_type_name, error_message FROM sys.dm_exec_describe_first_result_set("
+            f"{self.literal(f'SELECT * FROM {source}')}, NULL, 0)"
+            " WHERE is_hidden = 0 OR is_hidden IS NULL ORDER BY column_ordinal"
+        )
+
+
+class SqlServerDatabase(DriverDatabase):
+    """A SQL Server database with ``ALLOW_SNAPSHOT_ISOLATION``, so that a reading takes no locks on rows."""
+
+    driver_name: ClassVar[str] = "mssql_python"
     dialect: SqlServerDialect
 
     def __init__(self, options: DatabaseOptions) -> None:
-        self._options = options
+        super().__init__(options)
         self.dialect = SqlServerDialect(options)
 
-    @contextmanager
-    def open(self) -> Iterator[ReadSession]:
-        """Connect and begin a transaction that sees one state of the database and takes no locks on rows."""
-        try:
-            connection = mssql_python.connect(**self._parameters())
-        except mssql_python.Error as error:
-            raise self._failure(error) from None  # the driver's error may show the address
-        with closing(connection):
-            try:
-                connection.timeout = max(1, round(self._options.statement_timeout_seconds))
-                session = SqlServerSession(connection, self._options, self.dialect)
-                session.begin()
-                yield session
-                connection.rollback()
-            except mssql_python.Error as error:
-                raise self._failure(error) from None
-
-    def _parameters(self) -> dict[str, Any]:
-        address = self._options.address()
+    def connect(self) -> Any:
+        """See `DriverDatabase.connect`."""
+        address = self.options.address()
         settings = {name.lower(): value for name, value in address.query.items()}
-        unknown = sorted(settings.keys() - _SETTINGS)
+        unknown = sorted(settings.keys() - set(_SETTINGS))
         if unknown:
-            known = ", ".join(sorted(_SETTINGS))
+            known = ", ".join(_SETTINGS)
             raise SourceBroken(
                 f"The url has the settings {', '.join(unknown)}, which are not known; known are {known}."
             )
-        server = f"{address.host or 'localhost'},{address.port or 1433}"
-        return {
-            "server": server,
+        parameters = {
+            "server": f"{address.host or 'localhost'},{address.port or 1433}",
             "database": address.database,
             "uid": address.user,
             "pwd": address.password or "",
             "applicationintent": "ReadOnly",
-            "timeout": self._options.connect_timeout_seconds,
+            "timeout": self.options.connect_timeout_seconds,
             "autocommit": False,
-            **settings,
         }
+        return self.driver.connect(**parameters | settings)
 
-    def _failure(self, error: mssql_python.Error) -> SourceError:
-        """Return the error as one with a sentence."""
-        where, words = self._options.address(), one_line(error.ddbc_error or error.driver_error)
+    def session(self, connection: Any) -> DriverSession:
+        """See `DriverDatabase.session`. The transaction begins with its first statement."""
+        connection.timeout = max(1, round(self.options.statement_timeout_seconds))
+        session = SqlServerSession(connection, self.dialect)
+        lock = max(1, round(self.options.lock_timeout_seconds * 1000))
+        for statement in (f"SET LOCK_TIMEOUT {lock}", ONE_STATE):
+            session.execute(statement).close()
+        return session
+
+    def failure(self, error: Any) -> SourceError:
+        """See `DriverDatabase.failure`."""
+        where, words = self.options.address(), one_line(error.ddbc_error or error.driver_error)
         if "authorization" in str(error.driver_error).lower() or "Login failed" in words:
             return login_refused(where, words)
         if any(mark in words for mark in _NO_SNAPSHOT):
@@ -91,48 +126,33 @@ class SqlServerDatabase(Database):
                 f"The database {where} does not permit a reading of one state: {words}. Its owner runs ALTER DATABASE … SET"
                 " ALLOW_SNAPSHOT_ISOLATION ON."
             )
-        if isinstance(error, mssql_python.OperationalError | mssql_python.InterfaceError):
+        if isinstance(error, (self.driver.OperationalError, self.driver.InterfaceError)):
             return SourceUnavailable(f"The database {where} can't be reached: {words}.")
         return SourceBroken(f"The database {where} refuses the reading: {words}.")
 
 
-class SqlServerSession(ReadSession):
+class SqlServerSession(DriverSession):
     """A transaction of one connection."""
 
-    def __init__(self, connection: Any, options: DatabaseOptions, dialect: SqlServerDialect) -> None:
-        self._connection = connection
-        self._options = options
-        self._dialect = dialect
-        self._deadline = Deadline(options)
-
-    def begin(self) -> None:
-        """Set the limits of the session; the transaction begins with its first statement."""
-        lock = max(1, round(self._options.lock_timeout_seconds * 1000))
-        with closing(self._connection.cursor()) as cursor:
-            for statement in (f"SET LOCK_TIMEOUT {lock}", ONE_STATE):
-                cursor.execute(statement)
+    dialect: SqlServerDialect
 
     def columns(self, source: str) -> list[ResultColumn]:
-        """Return the columns of ``source``."""
-        with closing(self._connection.cursor()) as cursor:
-            cursor.execute(describe(source))
+        """See `ReadSession.columns`."""
+        with closing(self.execute(self.dialect.describe(source))) as cursor:
             rows = cursor.fetchall()
         refused = next((words for _, _, words in rows if words), None)
         if refused is not None:
-            raise SourceBroken(f"The database {self._options.address()} refuses the reading: {one_line(refused)}.")
+            where = self.dialect.options.address()
+            raise SourceBroken(f"The database {where} refuses the reading: {one_line(refused)}.")
         return [column_of(name or "", type_) for name, type_, _ in rows]
 
-    def frames(
-        self, columns: Sequence[ResultColumn], source: str, *, rest: str = "", parameters: Sequence[Parameter] = ()
-    ) -> Iterator[Frame]:
-        """Yield the rows in frames of bounded rows and bytes."""
-        with closing(self._connection.cursor()) as cursor:
-            cursor.execute(bind(select(self._dialect, columns, source, rest), parameters, literal))
-            yield from text_frames(cursor, columns, self._options, self._deadline)
 
-    def scalar(self, sql: str, parameters: Sequence[Parameter] = ()) -> str | None:
-        """Return the first value of the only row of a statement as text."""
-        with closing(self._connection.cursor()) as cursor:
-            cursor.execute(bind(sql, parameters, literal))
-            row = cursor.fetchone()
-        return None if row is None or row[0] is None else str(row[0])
+def column_of(name: str, type_: str | None) -> ResultColumn:
+    """Return a column of a result; ``type_`` is its ``system_type_name``."""
+    known = type_ or "sql_variant"
+    return ResultColumn(name=name, type=known, kind=_KINDS.get(_base_type(known), "text"))
+
+
+def _base_type(type_: str) -> str:
+    """Return the name of a type without its length, precision or scale."""
+    return type_.partition("(")[0]

@@ -12,7 +12,6 @@ import pkgutil
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext, suppress
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -69,18 +68,14 @@ CONFIGURED = {
 """Functions that build an expression that another program can't choose, with what it is."""
 
 
-UNINSTALLED = {"connectors.database.oracle", "connectors.database.sqlserver"}
-
-
 @cache
 def modules() -> dict[str, ModuleType]:
-    """Return every module of the product by its name; drivers that are not installed are left out."""
+    """Return every module of the product by its name."""
     found = {}
     for package in (connectors, ingestd, workspaced):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__") and ".package_template" not in module.name:
-                with suppress(ModuleNotFoundError) if module.name in UNINSTALLED else nullcontext():
-                    found[module.name] = importlib.import_module(module.name)
+                found[module.name] = importlib.import_module(module.name)
     return found
 
 

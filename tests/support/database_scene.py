@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from connectors.database.changes import ChangeReader, ChangeSource
+from connectors.database.changes import ChangeReader
 from connectors.database.families import create_database
 from connectors.database.options import DatabaseOptions
 from connectors.database.port import Database
-from connectors.database.statement import source as from_clause
-from tests.support.changing_table import Client
+from ingestd.sdk import SourceContext
+from tests.support.changing_table import Client, SqlClient, SqliteClient
+from tests.support.postgres_server import PostgresServer
 
 
 @dataclass(kw_only=True)
@@ -37,6 +40,17 @@ class DatabaseScene:
             client.do(statement)
         client.close()
 
+    def create_table(self) -> DatabaseScene:
+        """Create the empty table ``p``, and the view ``w`` of it."""
+        time = {"postgresql": "timestamptz", "mariadb": "datetime(6)"}[self.kind]
+        self.do(
+            "DROP VIEW IF EXISTS w",
+            "DROP TABLE IF EXISTS p CASCADE",
+            f"CREATE TABLE p (id int PRIMARY KEY, v text, at {time})",
+            "CREATE VIEW w AS SELECT * FROM p",
+        )
+        return self
+
     def skewed(self, seconds: float) -> str:
         """Return the time by a clock that is ``seconds`` ahead of the server's, in the type of the column ``at``."""
         if self.kind == "sqlite":
@@ -48,39 +62,47 @@ class DatabaseScene:
         return f"CONVERT_TZ({moment}, '+00:00', '{self.zone or 'SYSTEM'}')"
 
     def database(self, **options: Any) -> Database:
-        settings = DatabaseOptions.model_validate({"url": self.url, "table": "p", "batch_rows": 50} | options)
+        named = {} if "query" in options else {"table": "p"}
+        settings = DatabaseOptions.model_validate({"url": self.url, "batch_rows": 50} | named | options)
         return create_database(settings, self.base)
 
-    def reader(
-        self, name: str = "p", *, now: Callable[[], float] = lambda: 0.0, choose: Any = None, **more: Any
-    ) -> ChangeReader:
-        database = self.database()
-        settings: dict[str, Any] = {
-            "source": from_clause(database.dialect, table=name, query=None),
-            "slack_seconds": 0.5,
-        }
-        settings |= {"table": database.dialect.quote(name)} | more
-        source = ChangeSource(**settings)
-        return ChangeReader(
-            database.open,
-            database.dialect,
-            source,
-            identity=self.url,
-            keys=("id",),
-            sweep_seconds=3600,
-            columns=lambda session: session.columns(source.source),
-            now=now,
-            report=self.reports.append,
-            path=self.base / "p.db" if self.kind == "sqlite" and choose is None else None,
-            index_path=lambda: self.base / f"{name}.rows.db",
-            **({"choose": choose} if choose else {}),
+    def reader(self, *, now: Callable[[], float] = lambda: 0.0, choose: Any = None, **options: Any) -> ChangeReader:
+        defaults = {"key": "id", "mode": "changes", "slack_seconds": 0.5}
+        database = self.database(**defaults | options)
+        context = SourceContext(
+            pipeline="test", base=self.base, now=now, log=self.reports.append, cache_folder=self.base / "cache"
         )
+        return ChangeReader(context, database.dialect, database.open, choose)
 
     def rows(self) -> dict[str, tuple[str | None, ...]]:
         database = self.database()
         with database.open() as session:
-            columns = session.columns("p")
-            frames = [
-                frame.records for frame in session.frames(columns, from_clause(database.dialect, table="p", query=None))
-            ]
+            frames = [frame.records for frame in session.frames(session.columns("p"), database.dialect.source)]
         return {str(row[0]): row for frame in frames for row in frame.rows()}
+
+
+def postgresql_scene(server: PostgresServer, base: Path) -> DatabaseScene:
+    """Return a scene of a server; its table is not created."""
+    return DatabaseScene(
+        kind="postgresql",
+        url=server.url,
+        clock="now()",
+        client=lambda: SqlClient("postgresql", server.connect),
+        base=base,
+        restart=server.crash,
+    )
+
+
+def sqlite_scene(base: Path) -> DatabaseScene:
+    """Return a scene of a new file with an empty table ``p``."""
+    path, lock = base / "p.db", threading.Lock()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE p (id INTEGER PRIMARY KEY, v TEXT, at TEXT)")
+    connection.close()
+    return DatabaseScene(
+        kind="sqlite",
+        url="sqlite:///p.db",
+        clock="strftime('%Y-%m-%d %H:%M:%f')",
+        client=lambda: SqliteClient(str(path), lock),
+        base=base,
+    )

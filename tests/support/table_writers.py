@@ -32,11 +32,13 @@ class Writers:
         self._failures: list[BaseException] = []
         self.unsigned: set[str] = set()
         self.commits = self.disturbed = 0
-        self._threads = [
-            threading.Thread(target=self._write, args=(seed * 100 + number, number)) for number in range(WRITERS)
-        ]
+        self._seed = seed
+        self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
+        for number in range(WRITERS):
+            arguments = (self._scene.client(), random.Random(self._seed * 100 + number), number)
+            self._threads.append(threading.Thread(target=self._write, args=arguments))
         for thread in self._threads:
             thread.start()
 
@@ -48,13 +50,12 @@ class Writers:
         if self._failures:
             raise self._failures[0]
 
-    def _write(self, seed: int, number: int) -> None:
-        client, rng = self._scene.client(), random.Random(seed)
+    def _write(self, client: Client, rng: random.Random, number: int) -> None:
         try:
             for turn in range(10**6):
                 if self._stopped.is_set():
                     return
-                name = f"t{seed}_{turn}"
+                name = f"t{self._seed}_{number}_{turn}"
                 try:
                     self._transaction(client, rng, number, name)
                     self.commits += 1

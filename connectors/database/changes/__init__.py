@@ -5,8 +5,7 @@ never takes its bound from the values of rows. `selection` chooses the method by
 `Guarantee`. A sweep, which reads everything, follows what no method can detect: deletes, changed keys and back-dated rows.
 """
 
-from connectors.database.changes.method import ChangeSource, Guarantee
+from connectors.database.changes.method import Guarantee
 from connectors.database.changes.reader import ChangeReader, ReadRows
-from connectors.database.changes.selection import choose_method
 
-__all__ = ["ChangeReader", "ChangeSource", "Guarantee", "ReadRows", "choose_method"]
+__all__ = ["ChangeReader", "Guarantee", "ReadRows"]

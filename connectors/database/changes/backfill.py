@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from connectors.database.changes.hashed_rows import HashedRows
 from connectors.database.changes.method import Restriction
-from connectors.database.port import PLACEHOLDER, Parameter, ReadSession, ResultColumn, SqlDialect
-from connectors.database.statement import ALIAS
+from connectors.database.port import ALIAS, PLACEHOLDER, Parameter, ResultColumn, SqlDialect
 from ingestd.sdk import Cursor, SourceBroken
 
 _MEMBER = "backfill"
@@ -26,20 +26,20 @@ _DIALECTS = frozenset({"postgresql", "mariadb", "sqlite"})
 
 
 class Backfill(NamedTuple):
-    """The position of a backfill: the pages up to the key ``after`` (None: no page) with ``rows`` rows were read.
-
-    ``of`` is the number of rows of the table when the backfill began; None before its first page.
-    """
+    """The position of a backfill."""
 
     keys: tuple[str, ...]
     after: tuple[Parameter, ...] | None = None
+    """The key up to which the pages were read; None: no page was."""
     rows: int = 0
+    """The number of rows of these pages."""
     of: int | None = None
+    """The number of rows of the table when the backfill began; None before its first page."""
 
     @property
     def member(self) -> Mapping[str, Any]:
         """The member of the cursor."""
-        return {_MEMBER: {"keys": self.keys, "after": self.after, "rows": self.rows, "of": self.of}}
+        return {_MEMBER: self._asdict()}
 
     @property
     def progress(self) -> str:
@@ -66,7 +66,7 @@ def stored_backfill(cursor: Mapping[str, Any] | None, keys: Sequence[str]) -> Ba
     return Backfill(tuple(keys), after, member["rows"], member["of"])
 
 
-def begin_backfill(cursor: Cursor, keys: Sequence[str], dialect: SqlDialect) -> Cursor:
+def begin_backfill(cursor: Cursor, dialect: SqlDialect) -> Cursor:
     """Return the cursor with which a backfill begins; a running one begins again.
 
     Raises:
@@ -76,11 +76,11 @@ def begin_backfill(cursor: Cursor, keys: Sequence[str], dialect: SqlDialect) -> 
         raise SourceBroken(
             "A backfill needs mode: changes and a method that finds changed rows: each reading is whole."
         )
-    if not keys:
+    if not dialect.options.keys:
         raise SourceBroken("A backfill reads the rows in the order of their keys, and the source has no setting key.")
     if dialect.name not in _DIALECTS:
         raise SourceBroken("A backfill is possible for PostgreSQL, MariaDB, MySQL and SQLite only.")
-    return {**cursor, **Backfill(tuple(keys)).member}
+    return {**cursor, **Backfill(dialect.options.keys).member}
 
 
 def cancel_backfill(cursor: Cursor) -> Cursor:
@@ -94,16 +94,9 @@ def cancel_backfill(cursor: Cursor) -> Cursor:
     return {name: value for name, value in cursor.items() if name != _MEMBER}
 
 
-def next_page(
-    session: ReadSession,
-    dialect: SqlDialect,
-    source: str,
-    keys: Sequence[ResultColumn],
-    backfill: Backfill,
-    *,
-    most_rows: int,
-) -> BackfillPage:
+def next_page(rows: HashedRows, backfill: Backfill, most_rows: int) -> BackfillPage:
     """Return the page after the position of a backfill, of ``most_rows`` rows and those with the key of the last one."""
+    dialect, keys = rows.dialect, rows.key_columns
     names = [f"{ALIAS}.{dialect.quote(column.name)}" for column in keys]
     parts = [Restriction(" AND ".join(f"{name} IS NOT NULL" for name in names))]
     if backfill.after is not None:
@@ -115,7 +108,7 @@ def next_page(
         ResultColumn(name=f"kind {at}", type="", expression=dialect.storage_class.format(name))
         for at, name in enumerate(names)
     ]
-    frames = session.frames([*keys, *kinds], source, rest=order, parameters=rest.parameters)
+    frames = rows.session.frames([*keys, *kinds], rows.source, order, rest.parameters)
     found = pl.concat([frame.records for frame in frames]).rows()
     last = [tuple(map(_typed, row[: len(keys)], row[len(keys) :])) for row in found]
     # A key without exact text, or of which the text does not lead further, can't end a page: the rest is then one page.

@@ -16,19 +16,37 @@ _HASH = "ingestd_row_hash"
 
 
 class HashedRows(NamedTuple):
-    """What a reading reads.
-
-    ``keys`` are the names of the key columns. ``hashed`` is the column of the row hash, and ``definition`` identifies what the
-    hashes depend on. ``restriction`` is the condition of the rows that may have changed; None: all.
-    """
+    """What a reading reads."""
 
     session: ReadSession
     columns: Sequence[ResultColumn]
-    keys: Sequence[str]
     hashed: ResultColumn | None
+    """The column of the row hash; None if the server computes none."""
     definition: str
+    """Identifies what the hashes depend on."""
     method: ChangeMethod
     restriction: Restriction | None
+    """The condition of the rows that may have changed; None: all."""
+
+    @property
+    def dialect(self) -> SqlDialect:
+        """The SQL of the database."""
+        return self.method.dialect
+
+    @property
+    def source(self) -> str:
+        """What follows FROM."""
+        return self.dialect.source
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The names of the key columns."""
+        return self.dialect.options.keys
+
+    @property
+    def key_columns(self) -> Sequence[ResultColumn]:
+        """The key columns, in the order of the key."""
+        return [column for name in self.keys for column in self.columns if column.name == name]
 
     @property
     def with_hash(self) -> Sequence[ResultColumn]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import msgspec
 
-from connectors.database.port import Parameter, ReadSession, SqlDialect
+from connectors.database.port import Parameter, ReadSession, ResultColumn, SqlDialect
 
 State: TypeAlias = Mapping[str, Any]
 """The part of a cursor that belongs to the method; a JSON object."""
@@ -16,33 +16,18 @@ State: TypeAlias = Mapping[str, Any]
 Observation: TypeAlias = Mapping[str, Any]
 """Facts about the server that were read in a transaction before that of the rows."""
 
+DEFAULT_LAG_SECONDS = 300.0
+
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method guarantees.
-
-    ``method`` is its name. ``sentence`` states which changes a reading finds, and why. ``improvement`` states what would improve
-    it; empty if nothing would.
-    """
+    """What a method guarantees."""
 
     method: str
+    """Its name."""
     sentence: str
+    """Which changes a reading finds, and why."""
     improvement: str = ""
-
-
-class ChangeSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows that are read.
-
-    ``source`` is what follows FROM. ``table`` is the name of a table or view as SQL writes it; empty for a query. ``cursor`` is
-    the column with the time or number of the last change; empty without one. ``cursor_timezone`` is the time zone of its values
-    if they have none of their own; empty: that of the server. ``lag_seconds`` is None if no lag is configured.
-    """
-
-    source: str
-    table: str = ""
-    cursor: str = ""
-    cursor_timezone: str = ""
-    lag_seconds: float | None = None
-    slack_seconds: float = 10.0
+    """What would improve it; empty if nothing would."""
 
 
 class Restriction(NamedTuple):
@@ -61,7 +46,7 @@ class ReadPlan(NamedTuple):
 
 
 class ChangeMethod(ABC):
-    """A way to find the rows that may have changed."""
+    """A way to find the rows of the source of ``dialect`` that may have changed."""
 
     observes: ClassVar[bool] = False
     """True if `observe` is needed, in a transaction that ends before that of the rows begins."""
@@ -70,10 +55,15 @@ class ChangeMethod(ABC):
     remembers: ClassVar[bool] = True
     """False if every reading is whole and needs nothing of an earlier one."""
 
-    def __init__(self, source: ChangeSource, dialect: SqlDialect, guarantee: Guarantee) -> None:
-        self.source = source
+    def __init__(self, dialect: SqlDialect, guarantee: Guarantee) -> None:
         self.dialect = dialect
+        self.options = dialect.options
         self.guarantee = guarantee
+
+    @property
+    def lag_seconds(self) -> float:
+        """How long a row may remain invisible, for methods that can't know it."""
+        return DEFAULT_LAG_SECONDS if self.options.lag_seconds is None else self.options.lag_seconds
 
     def release(self, session: ReadSession, state: State) -> None:  # noqa: B027 - most methods hold nothing on the server
         """Release what the server holds for readings up to ``state``, which is durable. Called before `observe`."""
@@ -97,3 +87,7 @@ class ChangeMethod(ABC):
     def unfollowed(self, session: ReadSession, observation: Observation) -> Restriction | None:  # noqa: ARG002
         """Return the condition of rows of which only a sweep finds the changes; None: there are none."""
         return None
+
+
+MethodChooser: TypeAlias = Callable[[ReadSession, SqlDialect, Sequence[ResultColumn]], ChangeMethod]
+"""Chooses the method for a source of a server, with the columns of the source."""

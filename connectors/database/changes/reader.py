@@ -14,24 +14,22 @@ has pages.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 from msgspec.structs import replace
 
+from connectors.database.batches import named_columns
 from connectors.database.changes.backfill import Backfill, cancel_backfill, next_page, stored_backfill
+from connectors.database.changes.cursor import VERSION, Token, digest, new_reading, stored_token
 from connectors.database.changes.hashed_rows import HashedRows, hash_column, select_rows
 from connectors.database.changes.method import (
     ChangeMethod,
-    ChangeSource,
     Guarantee,
+    MethodChooser,
     Observation,
     ReadPlan,
     Restriction,
@@ -42,14 +40,8 @@ from connectors.database.changes.selection import choose_method
 from connectors.database.changes.sweep import SweptKeys, read_keys, sweep_keys
 from connectors.database.changes.whole import DataVersion
 from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
-from ingestd.sdk import Cursor, counted
+from ingestd.sdk import Cursor, SourceContext, counted
 
-_VERSION = 1
-_SHAPES = {
-    "fingerprint": dict, "state": dict, "reading": str, "at": int | float, "swept": int | float, "whole": int | float,
-    "backfill": dict,
-}  # fmt: skip
-"""The types of members of the cursor. With another one, the table is read whole."""
 _KEPT_SECONDS = 3600
 """A cursor with an older state is stored again although nothing changed, so that a restart does not read more."""
 
@@ -59,33 +51,25 @@ _PARTS: Mapping[str, str] = {
     "method": "the way in which changes are found",
     "server": "the server, or the definition of the table",
 }
-
-
-class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of one reading.
-
-    ``frame``: the rows. ``whole``: the reading holds every row, so that a missing row was removed. ``last``: this is the last
-    frame. ``cursor``: the cursor after the reading; empty before the last frame, so that an interrupted one is repeated.
-    ``removed``: on the last frame of a sweep, the positions of the rows that are missing.
-    """
-
-    frame: Frame
-    whole: bool
-    cursor: Cursor
-    last: bool
-    removed: tuple[str, ...] | None = None
-
-
-MethodChooser: TypeAlias = Callable[[ReadSession, SqlDialect, ChangeSource, Sequence[ResultColumn]], ChangeMethod]
-"""Chooses the method for a source of a server."""
-
-_Token: TypeAlias = Mapping[str, Any]
-
 _NOTHING = Restriction("1 = 0")
 
 
+class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of one reading."""
+
+    frame: Frame
+    whole: bool
+    """True if the reading holds every row, so that a missing row was removed."""
+    last: bool = False
+    """True for the last frame."""
+    cursor: Cursor = {}
+    """The cursor after the reading; empty before the last frame, so that an interrupted reading is repeated."""
+    removed: tuple[str, ...] | None = None
+    """On the last frame of a sweep: the positions of the rows that are missing."""
+
+
 class _Memory(NamedTuple):
-    """What is known beyond the durable cursor of the reading ``reading``; it was not stored because no row was new."""
+    """What is known beyond the durable cursor of ``reading``; it was not stored because no row was new."""
 
     reading: str
     state: State
@@ -95,7 +79,7 @@ class _Memory(NamedTuple):
 class _Begin(NamedTuple):
     """Where a reading begins. ``version``: that of a file. ``has_page``: the next page of ``backfill`` is read, too."""
 
-    token: _Token | None
+    token: Token | None
     memory: _Memory | None
     version: object | None
     backfill: Backfill | None
@@ -109,50 +93,30 @@ class _Begin(NamedTuple):
 class ChangeReader:
     """Reads a source again and again. It belongs to one thread, except `guarantee`, `notice` and `progress`.
 
-    ``open_session`` opens a session of a database with ``dialect``. ``columns`` returns the columns to read. ``identity`` is the
-    address without a password. ``keys`` are the columns of the key, and ``settings`` what else the rows depend on.
-    ``sweep_seconds``: the interval of sweeps, ``whole_seconds`` that of whole readings; 0: only when needed. ``report`` writes a
-    sentence for operators. ``path`` is the file of a SQLite database, ``index_path`` returns that of the row index (None: it is
-    not kept). ``choose`` chooses the method for a server. ``page_rows``: the number of rows in a page of a backfill.
+    ``open_session`` opens a session of a database with ``dialect``. ``choose`` replaces the choice of the method for a server.
     """
 
     def __init__(
         self,
-        open_session: Callable[[], AbstractContextManager[ReadSession]],
+        context: SourceContext,
         dialect: SqlDialect,
-        source: ChangeSource,
-        *,
-        identity: str,
-        keys: Sequence[str],
-        sweep_seconds: float,
-        whole_seconds: float = 0,
-        settings: Sequence[object] = (),
-        columns: Callable[[ReadSession], Sequence[ResultColumn]],
-        now: Callable[[], float],
-        report: Callable[[str], None],
-        path: Path | None = None,
-        index_path: Callable[[], Path | None] = lambda: None,
-        choose: MethodChooser = choose_method,
-        page_rows: int = 50_000,
+        open_session: Callable[[], AbstractContextManager[ReadSession]],
+        choose: MethodChooser | None = None,
     ) -> None:
-        self._open = open_session
+        self._context = context
         self._dialect = dialect
-        self._source = source
-        self._identity = identity
-        self._keys = keys
-        self._sweep_seconds = sweep_seconds
-        self._whole_seconds = whole_seconds
-        self._settings = settings
-        self._columns = columns
-        self._now = now
-        self._report = report
-        self._choose_method = choose
-        self._file = DataVersion(source, dialect, path) if path is not None else None
-        self._index = RowIndex(index_path, report)
+        self._options = dialect.options
+        self._open = open_session
+        self._choose_method = choose or choose_method
+        self._file: DataVersion | None = None
+        if dialect.name == "sqlite" and choose is None:
+            self._file = DataVersion(dialect, context.base / self._options.address().database)
+        self._index = RowIndex(lambda: context.cache("rows.db"), context.log)
         self._finds_keys = True
         self._memory: _Memory | None = None
         self._forget = False
         self._forgotten = ""
+        self._carried: Backfill | None = None
         self.guarantee: Guarantee | None = None
         """The guarantee of the method that was chosen last; None before the first reading."""
         self.notice = ""
@@ -163,8 +127,6 @@ class ChangeReader:
         """True if the last reading was complete, and the next one reads another page of a backfill."""
         self.is_paused = False
         """True if a backfill waits; its position is kept."""
-        self._page_rows = page_rows
-        self._carried: Backfill | None = None
 
     def reset(self) -> None:
         """Have the next reading be whole."""
@@ -184,7 +146,7 @@ class ChangeReader:
             SourceBroken: the database or the configuration does not permit a reading.
         """
         with self._open() as session:
-            return self._choose(session, self._columns(session)).guarantee
+            return self._choose(session, named_columns(session, self._dialect)).guarantee
 
     def read(self, cursor: Cursor | None) -> Iterator[ReadRows]:
         """Yield the rows that may have changed since ``cursor``, or all of them; nothing if none has changed.
@@ -198,7 +160,7 @@ class ChangeReader:
             return
         with ExitStack() as stack:
             session = stack.enter_context(self._open())
-            columns = self._columns(session)
+            columns = named_columns(session, self._dialect)
             method = self._choose(session, columns)
             observation: Observation = {}
             if method.observes:
@@ -224,18 +186,19 @@ class ChangeReader:
         is_only_page = False
         if begin.has_page and state is not None and step.restriction is None and not self._forget:
             is_only_page, step = True, ReadPlan(_NOTHING, state)
-        cursor_after: dict[str, Any] = {"changes": _VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
+        cursor_after: dict[str, Any] = {"changes": VERSION, "fingerprint": fingerprint, "state": dict(step.state)}
+        options = self._options
+        settings = (*options.keys, options.deletes, options.binary, options.char_padding, options.money, options.nan)
+        definition = digest([fingerprint, self._dialect.row_hash(columns), *settings])
+        rows = HashedRows(session, columns, hash_column(self._dialect, columns), definition, method, step.restriction)
         if not method.remembers:
-            yield from self._all(session, columns, cursor_after)
+            yield from self._all(rows, cursor_after)
             return
-        now = self._now()
+        now = self._context.now()
         cursor_after |= backfill.member if backfill is not None else {}
-        cursor_after |= {"reading": uuid.uuid4().hex[:16], "at": now, "swept": now, "whole": now}
-        definition = _digest([fingerprint, self._dialect.row_hash(columns), *self._keys, *self._settings])
-        hashed = hash_column(self._dialect, columns)
-        rows = HashedRows(session, columns, self._keys, hashed, definition, method, step.restriction)
+        cursor_after |= {"reading": new_reading(), "at": now, "swept": now, "whole": now}
         is_whole = token is None or step.restriction is None or self._forget
-        is_due = self._file is None and not is_only_page and self._is_due(token, "swept", self._sweep_seconds)
+        is_due = self._file is None and not is_only_page and self._is_due(token, "swept", options.sweep_seconds)
         is_sweep = is_whole or step.sweep or is_due
         if is_sweep:
             self._count_unfollowed(method, session, observation)
@@ -251,16 +214,16 @@ class ChangeReader:
         following = _Memory(cursor_after["reading"], step.state, begin.version)
         if self._forget:
             self._forgotten = following.reading
-        yield from self._all(session, columns, cursor_after, following, rows)
+        yield from self._all(rows, cursor_after, following)
 
     def _begin_reading(self, cursor: Cursor | None) -> _Begin:
         """Return where the reading begins. A whole reading in place of one with a waiting backfill keeps its position."""
-        token = dict(cursor) if cursor is not None and _is_of_this_version(cursor) else None
+        token = stored_token(cursor)
         if token is not None and self._forget and token["reading"] == self._forgotten:
             self._forget = False  # the whole reading that was asked for is durable
         known = self._memory
         memory = known if token is not None and known and known.reading == token["reading"] else None
-        backfill = stored_backfill(token, self._keys) if token is not None else self._carried
+        backfill = stored_backfill(token, self._options.keys) if token is not None else self._carried
         self._carried = backfill if token is not None and self.is_paused else None
         self.is_backfilling = False
         waits = " It waits until the held run is approved or discarded." if self.is_paused else ""
@@ -268,82 +231,65 @@ class ChangeReader:
         version = self._file.version() if self._file is not None else None
         return _Begin(token, memory, version, backfill, has_page=backfill is not None and not self.is_paused)
 
-    def _state(self, token: _Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
+    def _state(self, token: Token | None, fingerprint: Mapping[str, str], memory: _Memory | None) -> State | None:
         """Return the state to continue from; None if there is none, or if it means nothing any more."""
         if token is None:
             return None
         changed = [name for name in _PARTS if token["fingerprint"].get(name) != fingerprint[name]]
         if changed:
             parts = " and ".join(_PARTS[name] for name in changed)
-            self._report(f"{self._source.table or 'The query'} is read whole, because {parts} changed.")
+            self._context.log(f"{self._dialect.table or 'The query'} is read whole, because {parts} changed.")
             return None
         state: State = memory.state if memory is not None else token["state"]
         return state
 
-    def _all(
-        self,
-        session: ReadSession,
-        columns: Sequence[ResultColumn],
-        cursor: _Token,
-        following: _Memory | None = None,
-        rows: HashedRows | None = None,
-    ) -> Iterator[ReadRows]:
-        """Yield every row. ``following``: the memory after the reading; ``rows``: how the row index gets its rows."""
-        if rows is not None and (rows.hashed is None or not self._keys):
-            rows = None
-        if rows is not None:
+    def _all(self, rows: HashedRows, cursor: Token, following: _Memory | None = None) -> Iterator[ReadRows]:
+        """Yield every row. ``following``: the memory after the reading; None: there is none, and the row index keeps no row."""
+        is_indexed = following is not None and rows.hashed is not None and bool(rows.keys)
+        if is_indexed:
             self._index.begin_whole(rows.definition)
         held: ReadRows | None = None
-        for frame in session.frames(rows.with_hash if rows is not None else columns, self._source.source):
+        for frame in rows.session.frames(rows.with_hash if is_indexed else rows.columns, rows.source):
             if held is not None and not frame.records.height:
                 continue
             read = frame
-            if rows is not None:
+            if is_indexed:
                 read, positions, hashes = rows.split(frame)
                 self._index.add_listed(positions, hashes)
             if held is not None:
                 yield held
-            held = ReadRows(frame=read, whole=True, cursor={}, last=False)
+            held = ReadRows(frame=read, whole=True)
         if held is not None:
             self._memory = following
             self.is_backfilling = "backfill" in cursor and not self.is_paused
-            if rows is not None:
+            if is_indexed:
                 self._index.end_whole(cursor["reading"])
             yield replace(held, cursor=cursor, last=True)
 
-    def _sweep(self, rows: HashedRows, since: _Token) -> SweptKeys | None:
+    def _sweep(self, rows: HashedRows, since: Token) -> SweptKeys | None:
         """Compare the keys with the row index; None if everything must be read."""
-        if not (self._index.is_valid and self._finds_keys) or self._is_due(since, "whole", self._whole_seconds):
-            return None
-        keys = [column for name in self._keys for column in rows.columns if column.name == name]
-        hashed = None if rows.method.finds_every_change else rows.hashed
-        return sweep_keys(rows.session, self._source.source, keys, hashed, self._index)
+        can_compare = self._index.is_valid and self._finds_keys
+        is_due = self._is_due(since, "whole", self._options.whole_seconds)
+        return sweep_keys(rows, self._index) if can_compare and not is_due else None
 
     def _changed_frames(self, rows: HashedRows, swept: SweptKeys | None) -> Iterator[Frame]:
         restriction = rows.restriction
         if restriction is not None and (swept is None or rows.method.finds_every_change):
-            where = f"WHERE {restriction.condition}"
-            return rows.session.frames(
-                rows.with_hash, self._source.source, rest=where, parameters=restriction.parameters
-            )
+            where, parameters = restriction
+            return rows.session.frames(rows.with_hash, rows.source, f"WHERE {where}", parameters)
         if swept is None:
             raise ValueError("without a restriction every row is read")
-        return read_keys(rows.session, self._dialect, self._source.source, rows.with_hash, swept.different)
+        return read_keys(rows, swept.different)
 
     def _changes(
-        self,
-        rows: HashedRows,
-        cursor: _Token,
-        token: _Token,
-        swept: SweptKeys | None,
-        begin: _Begin,
+        self, rows: HashedRows, cursor: Token, token: Token, swept: SweptKeys | None, begin: _Begin
     ) -> Iterator[ReadRows]:
         """Yield the next page of a backfill, and the rows that the index does not know.
 
         Nothing if there are none and the cursor is not old.
         """
         backfill = begin.backfill if begin.has_page else None
-        held = ReadRows(frame=rows.empty_frame(), whole=False, cursor={}, last=False)
+        held = ReadRows(frame=rows.empty_frame(), whole=False)
         found = paged = 0
         of_page: list[pl.Series] = []
         if backfill is not None:
@@ -386,68 +332,54 @@ class ChangeReader:
 
     def _page(self, rows: HashedRows, backfill: Backfill) -> tuple[Iterator[Frame], Backfill]:
         """Return the rows of the next page, and the position after it: at no key after the last page."""
-        session, from_ = rows.session, self._source.source
         if backfill.of is None:
-            backfill = backfill._replace(of=int(session.scalar(f"SELECT count(*) FROM {from_}") or 0))
-        keys = [column for name in self._keys for column in rows.columns if column.name == name]
-        page = next_page(session, self._dialect, from_, keys, backfill, most_rows=self._page_rows)
-        where, parameters = page.restriction
-        frames = session.frames(rows.with_hash, from_, rest=f"WHERE {where}", parameters=parameters)
-        return frames, backfill._replace(after=page.after)
+            backfill = backfill._replace(of=int(rows.session.scalar(f"SELECT count(*) FROM {rows.source}") or 0))
+        (where, parameters), after = next_page(rows, backfill, self._options.batch_rows)
+        frames = rows.session.frames(rows.with_hash, rows.source, f"WHERE {where}", parameters)
+        return frames, backfill._replace(after=after)
 
-    def _after_page(self, cursor: _Token, backfill: Backfill, paged: int) -> _Token:
+    def _after_page(self, cursor: Token, backfill: Backfill, paged: int) -> Token:
         """Return the cursor after a page of ``paged`` rows."""
         backfill = backfill._replace(rows=backfill.rows + paged)
         if backfill.after is not None:
             self.progress = backfill.progress
             return {**cursor, **backfill.member}
         self.progress = ""
-        self._report(
-            f"The backfill of {self._source.table or 'the query'} is complete: {counted(backfill.rows, 'row')} read."
-        )
+        table = self._dialect.table or "the query"
+        self._context.log(f"The backfill of {table} is complete: {counted(backfill.rows, 'row')} read.")
         return cancel_backfill(cursor)
 
-    def _is_due(self, token: _Token | None, which: str, seconds: float) -> bool:
-        return token is not None and 0 < seconds <= self._now() - float(token[which])
+    def _is_due(self, token: Token | None, which: str, seconds: float) -> bool:
+        return token is not None and 0 < seconds <= self._context.now() - float(token[which])
 
     def _choose(self, session: ReadSession, columns: Sequence[ResultColumn]) -> ChangeMethod:
-        method = self._file or self._choose_method(session, self._dialect, self._source, columns)
+        method = self._file or self._choose_method(session, self._dialect, columns)
         self.guarantee = method.guarantee
         return method
 
     def _fingerprint(
         self, method: ChangeMethod, columns: Sequence[ResultColumn], session: ReadSession
     ) -> dict[str, str]:
+        options, dialect = self._options, self._dialect
+        by = (options.cursor or "", options.cursor_timezone or "", options.lag_seconds, options.slack_seconds)
         return {
-            "source": _digest([self._identity, *msgspec.structs.astuple(self._source)]),
-            "columns": _digest([[column.name, column.type, column.expression] for column in columns]),
+            "source": digest([str(options.address()), dialect.source, dialect.table, *by]),
+            "columns": digest([[column.name, column.type, column.expression] for column in columns]),
             "method": type(method).__name__,
-            "server": _digest(method.server(session)),
+            "server": digest(method.server(session)),
         }
 
     def _count_unfollowed(self, method: ChangeMethod, session: ReadSession, observation: Observation) -> None:
-        condition = method.unfollowed(session, observation)
-        if condition is None:
-            self.notice = ""
-            return
-        where = f"WHERE {condition.condition}"
-        count = session.scalar(f"SELECT count(*) FROM {self._source.source} {where}", condition.parameters)
+        found = method.unfollowed(session, observation)
+        sql = f"SELECT count(*) FROM {self._dialect.source} WHERE {found.condition}" if found is not None else ""
+        count = session.scalar(sql, found.parameters) if found is not None else "0"
         self.notice = ""
         if count not in {None, "0"}:
-            values = f"a {self._source.cursor} that is NULL, infinite or in the future"
+            values = f"a {self._options.cursor} that is NULL, infinite or in the future"
             self.notice = f"{count} rows have {values}: only the sweep finds their changes."
 
 
-def _is_of_this_version(cursor: Cursor) -> bool:
-    shapes = all(isinstance(cursor[name], type_) for name, type_ in _SHAPES.items() if name in cursor)
-    return cursor.get("changes") == _VERSION and shapes
-
-
-def _release(method: ChangeMethod, session: ReadSession, token: _Token | None, memory: _Memory | None) -> None:
+def _release(method: ChangeMethod, session: ReadSession, token: Token | None, memory: _Memory | None) -> None:
     """Have the server release what it holds for the readings that are durable."""
     if token is not None and token["fingerprint"].get("method") == type(method).__name__:
         method.release(session, memory.state if memory is not None else token["state"])
-
-
-def _digest(value: object) -> str:
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -79,7 +79,7 @@ class RowVersion(ChangeMethod):
 
     def server(self, session: ReadSession) -> str:
         """See `ChangeMethod.server`."""
-        return session.scalar(_SERVER.format(table=literal(self.source.table))) or ""
+        return session.scalar(_SERVER.format(table=literal(self.dialect.table))) or ""
 
     def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002
         """See `ChangeMethod.follow`. The ids and the rows are those of one snapshot."""

@@ -11,19 +11,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from connectors.database.changes.method import (
-    ChangeMethod,
-    ChangeSource,
-    Guarantee,
-    Observation,
-    ReadPlan,
-    Restriction,
-    State,
-)
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
 from connectors.database.port import ReadSession
 from ingestd.sdk import SourceBroken
 
-DEFAULT_LAG_SECONDS = 300.0
 ROW_VERSION_TYPE = "timestamp"
 """SQL Server's name of the type ``rowversion``."""
 
@@ -73,7 +64,7 @@ class ActiveRowVersion(ChangeMethod):
         following = {"active": now}
         if state is None or int(state["active"]) > now:  # a server that was restored to an earlier state
             return ReadPlan(None, following)
-        column = self.dialect.quote(self.source.cursor)
+        column = self.dialect.quote(self.options.cursor or "")
         return ReadPlan(Restriction(f"{column} >= CONVERT(binary(8), CONVERT(bigint, {state['active']}))"), following)
 
 
@@ -92,25 +83,9 @@ class RowChangeNumber(ChangeMethod):
             return ReadPlan(None, {"bound": None, "candidate": candidate})
         bound, known = state["bound"], state["candidate"]
         restriction = None if bound is None else Restriction(f"ORA_ROWSCN >= {int(bound)}")
-        if at - int(known["at"]) < self._lag():
+        if at - int(known["at"]) < self.lag_seconds:
             return ReadPlan(restriction, {"bound": bound, "candidate": known})
         return ReadPlan(restriction, {"bound": known["scn"], "candidate": candidate})
-
-    def _lag(self) -> float:
-        return DEFAULT_LAG_SECONDS if self.source.lag_seconds is None else self.source.lag_seconds
-
-
-def change_number_guarantee(source: ChangeSource) -> Guarantee:
-    """Return the guarantee of `RowChangeNumber`."""
-    lag = DEFAULT_LAG_SECONDS if source.lag_seconds is None else source.lag_seconds
-    return Guarantee(
-        method="ORA_ROWSCN",
-        sentence=(
-            f"A reading finds a row that becomes visible within {lag:g} seconds (lag_seconds) after its change number was"
-            " assigned. Later ones and deleted rows are found by the sweep."
-        ),
-        improvement="A table with ROWDEPENDENCIES has a number for each row; otherwise all rows of a changed block are read.",
-    )
 
 
 def _number(text: str | None) -> int:

@@ -10,21 +10,15 @@ The slot is advanced at the next reading, to the end of the last one that is dur
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
-from connectors.database.changes.method import (
-    ChangeSource,
-    Guarantee,
-    Observation,
-    ReadPlan,
-    Restriction,
-    State,
-)
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
 from connectors.database.changes.pgoutput import Key, UnreadableChange, changed_keys
-from connectors.database.changes.row_version import RowVersion, literal
-from connectors.database.port import ReadSession, SqlDialect
+from connectors.database.changes.row_version import RELATIONS, RowVersion, literal
+from connectors.database.options import DatabaseOptions
+from connectors.database.port import PLACEHOLDER, ReadSession, SqlDialect
 
 MOST_CHANGES = 10_000
 """With more messages than this in the slot, a whole reading costs less than one by keys."""
@@ -62,18 +56,31 @@ SELECT (xmax + ((3 + age('3'::xid)::bigint - xmax) % (1::bigint << 32) + (1::big
 FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax) s
 """
 
-
-class SlotSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A logical replication slot with pgoutput. ``key``: the columns that identify a row.
-
-    ``finds_removed``: a removed row requires a sweep. ``most_bytes``: a slot that is further behind is skipped.
-    """
-
-    slot: str
-    publication: str
-    key: tuple[str, ...]
-    finds_removed: bool
-    most_bytes: int
+_FACTS = (
+    RELATIONS
+    + """
+, published AS (
+  SELECT p.*, to_jsonb(g) ->> 'qual' AS filter
+  FROM pg_publication p, LATERAL pg_get_publication_tables(p.pubname) g JOIN tree t ON t.oid = g.relid
+  WHERE p.pubname = {publication}
+)
+SELECT json_build_object(
+  'may', (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user),
+  'slot', (SELECT row_to_json(s) FROM (
+    SELECT coalesce(plugin, '') AS plugin, database, wal_status, confirmed_flush_lsn::text AS confirmed,
+      pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint AS retained
+    FROM pg_replication_slots WHERE slot_name = {slot}) s),
+  'database', current_database(),
+  'published', (SELECT bool_and(pubinsert AND pubupdate AND pubdelete AND pubtruncate) FROM published),
+  'filtered', (SELECT bool_or(filter IS NOT NULL) FROM published),
+  'relations', (SELECT json_agg(oid::bigint) FROM tree),
+  'identified', (SELECT bool_and(CASE c.relreplident WHEN 'f' THEN true WHEN 'n' THEN false ELSE coalesce(
+      (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+       WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary ELSE i.indisreplident END), '{{}}'
+    ) @> ARRAY[{key}]::text[] END) FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE c.relkind = 'r')
+)::text
+"""
+)
 
 
 class SlotChanges(RowVersion):
@@ -81,25 +88,18 @@ class SlotChanges(RowVersion):
 
     observes: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        source: ChangeSource,
-        dialect: SqlDialect,
-        guarantee: Guarantee,
-        settings: SlotSettings,
-        relations: frozenset[int],
-    ) -> None:
-        super().__init__(source, dialect, guarantee)
-        self._settings = settings
+    def __init__(self, dialect: SqlDialect, guarantee: Guarantee, relations: frozenset[int]) -> None:
+        super().__init__(dialect, guarantee)
         self._relations = relations
+        self._slot = self.options.slot or ""
 
     def release(self, session: ReadSession, state: State) -> None:
         """Advance the slot to the end of a durable reading, so that the server may remove the log before it."""
-        if state.get("slot") == self._settings.slot and "lsn" in state:
+        if state.get("slot") == self._slot and "lsn" in state:
             self._advance(session, state["lsn"])
 
     def _advance(self, session: ReadSession, place: str) -> None:
-        slot, end = literal(self._settings.slot), literal(place)
+        slot, end = literal(self._slot), literal(place)
         session.scalar(
             f"SELECT pg_replication_slot_advance({slot}, {end})::text FROM pg_replication_slots"
             f" WHERE slot_name = {slot} AND confirmed_flush_lsn < {end}::pg_lsn"
@@ -108,21 +108,21 @@ class SlotChanges(RowVersion):
     def observe(self, session: ReadSession) -> Observation:
         """Return the changes in the slot, and the place in the log up to which they are known.
 
-        A slot that is far behind is advanced without a look at its changes.
+        A slot with more unread log than ``slot_bytes`` is advanced without a look at its changes.
         """
-        slot = literal(self._settings.slot)
+        slot = literal(self._slot)
         end = session.scalar("SELECT pg_current_wal_flush_lsn()::text") or ""
         confirmed = session.scalar(
             f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = {slot}"
         )
-        if _number(end) - _number(confirmed or end) > self._settings.most_bytes:
+        if _number(end) - _number(confirmed or end) > self.options.slot_bytes:
             self._advance(session, end)
             return {"skipped": True}
         changes = session.scalar(
             _CHANGES.format(
                 slot=slot,
                 end=literal(end),
-                publication=literal(self.dialect.quote(self._settings.publication)),
+                publication=literal(self.dialect.quote(str(self.options.publication))),
                 most_bytes=_MOST_BYTES,
                 most_changes=MOST_CHANGES,
             )
@@ -133,13 +133,13 @@ class SlotChanges(RowVersion):
         """See `ChangeMethod.follow`."""
         restart = self._restart(session, state, observation)
         if restart is not None:
-            return ReadPlan(None, {"slot": self._settings.slot, "until": restart})
+            return ReadPlan(None, {"slot": self._slot, "until": restart})
         late = [int(place, 16) for place in observation["late"] or ()]
         end = min([_number(observation["end"]), *late])
-        following = {"slot": self._settings.slot, "lsn": f"{end >> 32:X}/{end & 0xFFFFFFFF:X}"}
+        following = {"slot": self._slot, "lsn": f"{end >> 32:X}/{end & 0xFFFFFFFF:X}"}
         is_complete = (
             state is not None
-            and state.get("slot") == self._settings.slot
+            and state.get("slot") == self._slot
             and "lsn" in state
             and _number(observation["confirmed"]) <= _number(state["lsn"])  # another program did not advance the slot
         )
@@ -147,12 +147,13 @@ class SlotChanges(RowVersion):
             return ReadPlan(None, following)
         try:
             messages = map(bytes.fromhex, observation["messages"] or ())
-            keys = changed_keys(messages, self._settings.key, self._relations)
+            keys = changed_keys(messages, self.options.keys, self._relations)
         except (UnreadableChange, UnicodeDecodeError):
             return ReadPlan(None, following)
         if keys.truncated:
             return ReadPlan(None, following)
-        has_removed = self._settings.finds_removed and not self._has_all(session, keys.removed)
+        finds_removed = self.options.deletes == "remove"
+        has_removed = finds_removed and not self._has_all(session, keys.removed)
         return ReadPlan(self._restriction(keys.written), following, sweep=has_removed)
 
     def _restart(self, session: ReadSession, state: State | None, observation: Observation) -> int | None:
@@ -169,14 +170,14 @@ class SlotChanges(RowVersion):
     def _has_all(self, session: ReadSession, keys: frozenset[Key]) -> bool:
         """Return whether the table has rows with all keys: a removed row may have been inserted again."""
         found = self._restriction(keys)
-        rest = f"SELECT count(*) FROM {self.source.source} WHERE {found.condition}"
+        rest = f"SELECT count(*) FROM {self.dialect.source} WHERE {found.condition}"
         return session.scalar(rest, found.parameters) == str(len(keys))
 
     def _restriction(self, keys: frozenset[Key]) -> Restriction:
         if not keys:
             return Restriction("false")
-        columns = ", ".join(map(self.dialect.quote, self._settings.key))
-        row = f"({', '.join([self.dialect.placeholder()] * len(self._settings.key))})"
+        columns = ", ".join(map(self.dialect.quote, self.options.keys))
+        row = f"({', '.join([PLACEHOLDER] * len(self.options.keys))})"
         return Restriction(
             f"({columns}) IN ({', '.join([row] * len(keys))})", tuple(value for key in sorted(keys) for value in key)
         )
@@ -186,3 +187,58 @@ def _number(place: str) -> int:
     """Return a place in the log, such as ``0/15A70D0``, as a number."""
     high, low = place.split("/")
     return (int(high, 16) << 32) + int(low, 16)
+
+
+def choose_slot(session: ReadSession, dialect: SqlDialect, without: ChangeMethod) -> ChangeMethod:
+    """Return the method of the slot, or the one ``without`` it, with a sentence on why the slot can't be used."""
+    options = dialect.options
+    if session.scalar("SELECT pg_is_in_recovery()::text") == "true":
+        problem, facts = "A standby has no slot: read from the primary", dict[str, Any]()
+    else:
+        sql = _FACTS.format(
+            table=literal(dialect.table),
+            slot=literal(str(options.slot)),
+            publication=literal(str(options.publication)),
+            key=", ".join(map(literal, options.keys)),
+        )
+        facts = json.loads(session.scalar(sql) or "{}")
+        problem = _problem(facts, options)
+    if problem:
+        sentence = f"The slot {options.slot} is not used. {problem}; 'ingestd database sql' prints the statements."
+        without.guarantee = replace(without.guarantee, improvement=sentence)
+        return without
+    retained = int(facts["slot"]["retained"])
+    much = (
+        f"The slot retains {retained:,} bytes of the server's log, more than slot_bytes. If that much is unread, it is skipped,"
+        " and the table is read whole. A transaction that is open for long retains log, too. max_slot_wal_keep_size limits it."
+        if retained > options.slot_bytes
+        else ""
+    )
+    guarantee = Guarantee(
+        method="slot",
+        sentence=(
+            "Each reading finds every change, also removed rows and changed keys, because the slot holds the keys of all"
+            " committed changes. A removed row starts a sweep. The sweep remains."
+        ),
+        improvement=much,
+    )
+    return SlotChanges(dialect, guarantee, frozenset(facts["relations"]))
+
+
+def _problem(facts: dict[str, Any], options: DatabaseOptions) -> str:
+    """Return why the slot can't be used, and the remedy; empty if it can."""
+    slot = facts["slot"] or {"plugin": "", "database": "", "wal_status": ""}
+    is_own = slot["plugin"] == "pgoutput" and slot["database"] == facts["database"]
+    publication = f"The publication {options.publication}"
+    lost = "The server removed log that it held (max_slot_wal_keep_size): drop the slot and create it again"
+    identity = "The replica identity of the table does not hold key: set it with ALTER TABLE … REPLICA IDENTITY"
+    checks = (
+        (facts["may"], "The user lacks REPLICATION, which reading a slot needs"),
+        (facts["slot"], "There is no such slot: create it"),
+        (is_own, "It is no slot of pgoutput in this database"),
+        (slot["wal_status"] != "lost", lost),
+        (facts["published"], f"{publication} does not publish all changes of the table"),
+        (not facts["filtered"], f"{publication} has a row filter, which hides changes"),
+        (facts["identified"], identity),
+    )
+    return next((sentence for is_met, sentence in checks if not is_met), "")

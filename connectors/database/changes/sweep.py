@@ -6,15 +6,15 @@ rows with another hash are read by their keys. So an unchanged table of long row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import NamedTuple
 
-import msgspec
 import polars as pl
 
 from connectors.database.batches import positions_of
-from connectors.database.changes.hashed_rows import decode
+from connectors.database.changes.hashed_rows import HashedRows, decode
 from connectors.database.changes.row_index import RowIndex
-from connectors.database.port import PLACEHOLDER, Frame, ReadSession, ResultColumn, SqlDialect
+from connectors.database.port import PLACEHOLDER, Frame
 
 _MOST_READ = 5_000
 """Maximum number of rows that are read by their keys; with more, everything is read."""
@@ -22,29 +22,24 @@ _MOST_REMOVED = 100_000
 _KEYS_IN_STATEMENT = 1_000
 
 
-class SweptKeys(msgspec.Struct, frozen=True):
+class SweptKeys(NamedTuple):
     """What the sweep found. ``removed``: positions. ``different``: the keys of rows with another hash, as columns of text."""
 
     removed: tuple[str, ...]
     different: pl.DataFrame
 
 
-def sweep_keys(
-    session: ReadSession,
-    from_: str,
-    keys: Sequence[ResultColumn],
-    hashed: ResultColumn | None,
-    index: RowIndex,
-) -> SweptKeys | None:
-    """Compare the keys of all rows, and with ``hashed`` the hashes, with the index.
+def sweep_keys(rows: HashedRows, index: RowIndex) -> SweptKeys | None:
+    """Compare the keys of all rows with the index, and the hashes if the method does not find every written row.
 
     None if everything must be read: the index can't be used, a key is repeated or is no text, or too much differs.
     """
-    names = [column.name for column in keys]
+    names, keys = rows.keys, rows.key_columns
+    hashed = None if rows.method.finds_every_change else rows.hashed
     different: list[pl.DataFrame] = []
     is_usable = True
     index.begin_list()
-    for frame in session.frames([*keys, hashed] if hashed is not None else keys, from_):
+    for frame in rows.session.frames([*keys, hashed] if hashed is not None else keys, rows.source):
         is_usable = is_usable and index.is_valid and not frame.faults
         if not is_usable:
             continue  # the next statement can only follow the end of this one
@@ -61,13 +56,11 @@ def sweep_keys(
     return SweptKeys(tuple(removed), pl.concat([empty, *different]))
 
 
-def read_keys(
-    session: ReadSession, dialect: SqlDialect, from_: str, columns: Sequence[ResultColumn], keys: pl.DataFrame
-) -> Iterator[Frame]:
+def read_keys(rows: HashedRows, keys: pl.DataFrame) -> Iterator[Frame]:
     """Yield the rows with these keys. The database may also return others, if it compares text without regard to case."""
     row = f"({', '.join([PLACEHOLDER] * keys.width)})" if keys.width > 1 else PLACEHOLDER
-    names = ", ".join(map(dialect.quote, keys.columns))
+    names = ", ".join(map(rows.dialect.quote, keys.columns))
     for page in keys.iter_slices(_KEYS_IN_STATEMENT):
         where = f"WHERE ({names}) IN ({', '.join([row] * page.height)})"
         parameters = tuple(value for values in page.iter_rows() for value in values)
-        yield from session.frames(columns, from_, rest=where, parameters=parameters)
+        yield from rows.session.frames(rows.with_hash, rows.source, where, parameters)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
 
-from connectors.database.changes.method import ChangeMethod, ChangeSource, Guarantee, Observation, ReadPlan, State
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, State
 from connectors.database.port import ReadSession, SqlDialect
 
 FILE_GUARANTEE = Guarantee(
@@ -41,8 +41,8 @@ class DataVersion(WholeReading):
 
     remembers: ClassVar[bool] = True
 
-    def __init__(self, source: ChangeSource, dialect: SqlDialect, path: Path) -> None:
-        super().__init__(source, dialect, FILE_GUARANTEE)
+    def __init__(self, dialect: SqlDialect, path: Path) -> None:
+        super().__init__(dialect, FILE_GUARANTEE)
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from connectors.database import DatabaseConnector, DatabaseOptions
 from connectors.database.mariadb import MariadbSession
-from connectors.database.postgresql_failure import PostgresqlFailure
+from connectors.database.postgresql_failure import statement_error
 from ingestd.sdk import Partition, SourceBroken, SourceContext, SourceUnavailable
 from tests.support.refusing_postgres import counting_postgres
 
@@ -334,16 +334,6 @@ def test_a_server_in_another_language_is_understood_by_its_code(
         assert server.attempts > attempts
 
 
-class _Session:
-    holders: list[tuple[str, ...]] | None = None
-
-    def restart(self) -> bool:
-        return False
-
-    def rows(self, sql: str) -> list[tuple[str, ...]]:  # noqa: ARG002 - the connection is of no use
-        return []
-
-
 @pytest.mark.parametrize(
     ("state", "kind"),
     [
@@ -360,7 +350,7 @@ class _Session:
 def test_the_code_of_an_error_decides_whether_it_is_tried_again(state: str, kind: type[Exception]) -> None:
     options = DatabaseOptions.model_validate({"url": "postgresql://h/d", "table": "p"})
     error = psycopg.errors.lookup(state)("words")
-    assert type(PostgresqlFailure(options).of_statement(error, _Session())) is kind
+    assert type(statement_error(options, error, None)) is kind
 
 
 def test_a_server_that_accepts_and_is_silent_is_unavailable_after_the_wait_for_a_connection(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,23 +16,21 @@ import pytest
 import sqlglot
 from pydantic import SecretStr
 
+from connectors.database import DatabaseConnector
 from connectors.database.changes import server_version
-from connectors.database.changes.method import ChangeSource, ReadPlan
-from connectors.database.changes.rewind import rewind_cursor
+from connectors.database.changes.cursor import rewind_cursor
+from connectors.database.changes.method import ReadPlan
 from connectors.database.changes.selection import choose_method
-from connectors.database.driver_rows import text_frames
+from connectors.database.driver import DriverDialect, text_frames
 from connectors.database.families import create_database
 from connectors.database.limits import Deadline
 from connectors.database.options import DatabaseOptions
-from connectors.database.oracle_dialect import SESSION, OracleDialect
-from connectors.database.oracle_dialect import column_of as oracle_column
-from connectors.database.oracle_dialect import literal as oracle_literal
-from connectors.database.port import Frame, ReadSession, ResultColumn, SqlDialect
-from connectors.database.sqlserver_dialect import ONE_STATE, SqlServerDialect, describe
-from connectors.database.sqlserver_dialect import column_of as sqlserver_column
-from connectors.database.sqlserver_dialect import literal as sqlserver_literal
-from connectors.database.statement import bind, select, source
-from ingestd.sdk import SourceBroken
+from connectors.database.oracle import SESSION, OracleDialect
+from connectors.database.oracle import column_of as oracle_column
+from connectors.database.port import Frame, ReadSession, ResultColumn, bind
+from connectors.database.sqlserver import ONE_STATE, SqlServerDialect
+from connectors.database.sqlserver import column_of as sqlserver_column
+from ingestd.sdk import SourceBroken, SourceContext
 from tests.support.golden_texts import check_statements
 
 SQLSERVER_TYPES = (
@@ -50,8 +48,17 @@ BEYOND_PARSER = (ONE_STATE, "SELECT JSON_SERIALIZE(")
 SETTINGS: tuple[dict[str, Any], ...] = ({}, {"binary": "hex", "char_padding": "trim"}, {"binary": "base64"})
 
 
+def sqlserver(**settings: Any) -> SqlServerDialect:
+    return SqlServerDialect(options("mssql://u@h/d", **settings))
+
+
+def oracle(**settings: Any) -> OracleDialect:
+    return OracleDialect(options("oracle://u@h/d", **settings))
+
+
 def options(url: str, **settings: Any) -> DatabaseOptions:
-    return DatabaseOptions(url=SecretStr(url), **{"table": "pdm.Part", **settings})
+    named = {} if "query" in settings else {"table": "pdm.Part"}
+    return DatabaseOptions(url=SecretStr(url), **named | settings)
 
 
 class Recorder(ReadSession):
@@ -74,45 +81,39 @@ class Recorder(ReadSession):
 
 def sqlserver_statements() -> list[str]:
     columns = [sqlserver_column(f"c]{type_}", type_) for type_ in SQLSERVER_TYPES]
-    dialect = SqlServerDialect(options("mssql://u@h/d"))
-    made = [ONE_STATE, "SET LOCK_TIMEOUT 30000", server_version.MIN_ACTIVE, server_version.SQLSERVER_IDENTITY]
-    for settings in SETTINGS:
-        chosen = options("mssql://u@h/d", **settings)
-        chosen_dialect = SqlServerDialect(chosen)
-        from_ = source(dialect, table=chosen.table, query=None)
-        made += [select(chosen_dialect, [column], from_) for column in columns if not settings or column.kind != "text"]
-    from_ = source(dialect, table=None, query="SELECT 1 AS a -- comment;")
-    made += [describe(from_), select(dialect, columns[:2], from_, changes(dialect, "timestamp", {"active": 7}))]
-    return [bind(one, (), sqlserver_literal) for one in made]
+    query = sqlserver(query="SELECT 1 AS a -- comment;", cursor="rv", mode="changes", key="id")
+    condition = changes(query, "timestamp", {"active": 7})
+    made = [
+        ONE_STATE, "SET LOCK_TIMEOUT 30000", server_version.MIN_ACTIVE, server_version.SQLSERVER_IDENTITY,
+        *of_types(sqlserver, columns), query.describe(query.source), query.select(columns[:2], query.source, condition),
+    ]  # fmt: skip
+    return [bind(one, (), query.literal) for one in made]
 
 
 def oracle_statements() -> list[str]:
     columns = [oracle_column(f'C"{type_}'.replace('"', ""), f"DB_TYPE_{type_}") for type_ in ORACLE_TYPES]
+    dialect = oracle()
+    condition = changes(dialect, "NUMBER", {"bound": 7, "candidate": {"scn": 9, "at": 3}})
     made = [
         SESSION, "SET TRANSACTION READ ONLY", server_version.NOW_SCN, server_version.NOW_SECONDS,
-        server_version.ORACLE_IDENTITY,
+        server_version.ORACLE_IDENTITY, *of_types(oracle, columns), f"SELECT * FROM {dialect.source} WHERE 1 = 0",
+        dialect.select(columns[:2], dialect.source, condition),
     ]  # fmt: skip
-    dialect = OracleDialect(options("oracle://u@h/d"))
-    from_ = source(dialect, table="pdm.Part", query=None)
+    return [bind(one, (), dialect.literal) for one in made]
+
+
+def of_types(dialect: Callable[..., DriverDialect], columns: list[ResultColumn]) -> Iterator[str]:
+    """Yield a statement for each column, and with other settings one for each column that they concern."""
     for settings in SETTINGS:
-        chosen = options("oracle://u@h/d", **settings)
-        made += [
-            select(OracleDialect(chosen), [column], from_)
-            for column in columns
-            if not settings or column.kind != "text"
-        ]
-    state = {"bound": 7, "candidate": {"scn": 9, "at": 3}}
-    made += [
-        f"SELECT * FROM {from_} WHERE 1 = 0",
-        select(dialect, columns[:2], from_, changes(dialect, "NUMBER", state)),
-    ]
-    return [bind(one, (), oracle_literal) for one in made]
+        chosen = dialect(**settings)
+        for column in columns:
+            if not settings or column.kind != "text":
+                yield chosen.select([column], chosen.source)
 
 
-def changes(dialect: SqlDialect, kind: str, state: dict[str, Any]) -> str:
+def changes(dialect: DriverDialect, kind: str, state: dict[str, Any]) -> str:
     """Return the condition of a second reading."""
-    changed = ChangeSource(source="t", table="t", cursor="rv")
-    method = choose_method(Recorder(), dialect, changed, [ResultColumn(name="rv", type=kind)])
+    method = choose_method(Recorder(), dialect, [ResultColumn(name="rv", type=kind)])
     session = Recorder()
     plan = method.follow(session, state, method.observe(session))
     assert plan.restriction is not None
@@ -135,15 +136,14 @@ def test_the_statements_are_the_golden_ones_and_compile(name: str, dialect: str,
 
 
 def test_a_literal_ends_no_text() -> None:
-    assert sqlserver_literal("it's") == "N'it''s'"
-    assert oracle_literal("it's") == "'it''s'"
-    assert (sqlserver_literal(7), oracle_literal(1.5)) == ("7", "1.5")
+    assert sqlserver().literal("it's") == "N'it''s'"
+    assert oracle().literal("it's") == "'it''s'"
+    assert (sqlserver().literal(7), oracle().literal(1.5)) == ("7", "1.5")
 
 
 def test_row_versions_are_read_from_the_lowest_open_one_and_wholly_after_a_restore() -> None:
-    dialect = SqlServerDialect(options("mssql://u@h/d"))
-    changed = ChangeSource(source="t", table="t", cursor="rv")
-    method = choose_method(Recorder(), dialect, changed, [ResultColumn(name="rv", type="timestamp")])
+    dialect = sqlserver(cursor="rv", mode="changes", key="id")
+    method = choose_method(Recorder(), dialect, [ResultColumn(name="rv", type="timestamp")])
     session = Recorder()
     observed = method.observe(session)
     assert method.follow(session, None, observed) == ReadPlan(None, {"active": 12})
@@ -151,14 +151,11 @@ def test_row_versions_are_read_from_the_lowest_open_one_and_wholly_after_a_resto
     assert method.follow(session, {"active": 7}, observed).restriction == (
         "[rv] >= CONVERT(binary(8), CONVERT(bigint, 7))", (),
     )  # fmt: skip
-    assert (
-        choose_method(Recorder(), dialect, changed, [ResultColumn(name="rv", type="int")]).guarantee.method == "whole"
-    )
+    assert choose_method(Recorder(), dialect, [ResultColumn(name="rv", type="int")]).guarantee.method == "whole"
 
 
 def test_a_change_number_becomes_the_bound_after_the_lag() -> None:
-    changed = ChangeSource(source="t", table="t", lag_seconds=5)
-    method = choose_method(Recorder(), OracleDialect(options("oracle://u@h/d")), changed, [])
+    method = choose_method(Recorder(), oracle(lag_seconds=5), [])
     first = method.follow(Recorder(), None, {})
     assert first == ReadPlan(None, {"bound": None, "candidate": {"scn": 12, "at": 12}})
     early = method.follow(Recorder(), {"bound": 3, "candidate": {"scn": 6, "at": 8}}, {})
@@ -176,6 +173,21 @@ def test_a_missing_driver_names_the_extra(
     monkeypatch.setitem(sys.modules, package.replace("-", "_"), None)
     with pytest.raises(SourceBroken, match=rf"needs {package}: install ingestd\[{scheme}\]"):
         create_database(options(f"{scheme}://u:p@h/d"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "experimental"),
+    [("mssql://u@h/d", ["database.kind sqlserver"]), ("oracle://u@h/d", ["database.kind oracle"]), ("sqlite:///d", [])],
+)
+def test_a_source_that_no_test_reads_is_reported_as_experimental(
+    url: str, experimental: list[str], tmp_path: Path
+) -> None:
+    connector = DatabaseConnector(options(url), SourceContext(pipeline="p", base=tmp_path, now=lambda: 0.0))
+    found = [step for step in connector.verify() if step.name == "kind"]
+    assert [step.sentence.removesuffix(" is experimental: no test runs against such a server.") for step in found] == (
+        experimental
+    )
+    assert {step.outcome for step in found} <= {"skipped"}
 
 
 def test_rows_of_a_driver_become_frames_of_bounded_rows_and_bytes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.database.changes.rewind import rewind_cursor
+from connectors.database.changes.cursor import rewind_cursor
 from ingestd.sdk import SourceBroken
 
 TIMES = {"changes": 1, "reading": "a", "state": {"bound": 1_767_225_600_000_000, "candidate": None}}

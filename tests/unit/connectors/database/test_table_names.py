@@ -2,7 +2,7 @@
 
 import pytest
 
-from connectors.database.statement import parse_table
+from connectors.database.address import parse_table
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.database.frames import parse_lines
 from connectors.database.port import ResultColumn
-from connectors.database.text_rows import parse_lines
 
 ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 VALUES = st.one_of(st.none(), st.sampled_from(["", "\\N", "\\", "\ufeff", "\r", '"', "\n"]), st.text())

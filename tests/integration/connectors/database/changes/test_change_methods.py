@@ -15,7 +15,7 @@ from ingestd.sdk import SourceBroken
 from tests.support.changing_table import RestartingReader, SqlClient
 from tests.support.database_scene import DatabaseScene
 
-VIEW: dict[str, Any] = {"name": "w", "cursor": "at"}
+VIEW: dict[str, Any] = {"table": "w", "cursor": "at"}
 
 
 def reader_of(scene: DatabaseScene, **settings: Any) -> RestartingReader:
@@ -132,9 +132,9 @@ def test_each_request_of_a_whole_reading_leads_to_one(postgresql: DatabaseScene)
 
 def test_another_query_is_reported_and_read_whole(postgresql: DatabaseScene) -> None:
     postgresql.do("INSERT INTO p VALUES (1, 'a', now() - interval '1 day')")
-    reader = reader_of(postgresql, source="(SELECT * FROM p WHERE id > 1) AS r", table="", cursor="at")
+    reader = reader_of(postgresql, query="SELECT * FROM p WHERE id > 1", cursor="at")
     assert reader.rows == {}
-    reader.replace(lambda now: postgresql.reader(now=now, source="(SELECT * FROM p) AS r", table="", cursor="at"))
+    reader.replace(lambda now: postgresql.reader(now=now, query="SELECT * FROM p", cursor="at"))
     reader.poll()
     assert reader.rows == postgresql.rows()
     assert postgresql.reports == [
@@ -144,9 +144,9 @@ def test_another_query_is_reported_and_read_whole(postgresql: DatabaseScene) -> 
 
 def test_a_number_is_followed_with_a_lag_only(postgresql: DatabaseScene) -> None:
     postgresql.do("DROP VIEW w", "CREATE VIEW w AS SELECT *, id AS number, id::float8 AS measure FROM p")
-    reader = reader_of(postgresql, name="w", cursor="number")
+    reader = reader_of(postgresql, table="w", cursor="number")
     assert reader.method == "whole"
-    reader = reader_of(postgresql, name="w", cursor="measure", lag_seconds=0.000001)
+    reader = reader_of(postgresql, table="w", cursor="measure", lag_seconds=0.000001)
     postgresql.do("INSERT INTO p SELECT g, 'a', now() FROM generate_series(1, 5) g")
     for _ in range(3):
         reader.poll()
@@ -159,7 +159,7 @@ def test_a_number_is_followed_with_a_lag_only(postgresql: DatabaseScene) -> None
 
 def test_a_column_that_is_neither_time_nor_number_is_refused(postgresql: DatabaseScene) -> None:
     with pytest.raises(SourceBroken, match="cursor needs a column with a date and time, or with a number"):
-        reader_of(postgresql, name="w", cursor="v")
+        reader_of(postgresql, table="w", cursor="v")
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"])

@@ -7,13 +7,62 @@ from typing import Any
 
 import pytest
 
-from connectors.database.changes import choose_method
-from connectors.database.changes.method import ChangeMethod
+from connectors.database.changes.method import ChangeMethod, Guarantee, Observation, ReadPlan, Restriction, State
+from connectors.database.port import ReadSession, SqlDialect
 from tests.support.changing_table import Client, RestartingReader
 from tests.support.database_scene import DatabaseScene
-from tests.support.simpler_methods import AfterLastValue, NotVisibleInSnapshot, TimeBelowSnapshotXmin, choose
 
 Poll = Callable[[], None]
+_NAIVE = Guarantee(method="naive", sentence="None.")
+
+
+class AfterLastValue(ChangeMethod):
+    """``at`` above the highest value that was read."""
+
+    def server(self, session: ReadSession) -> str:  # noqa: ARG002 - of the interface
+        return ""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
+        last = session.scalar("SELECT max(at)::text FROM p")
+        if state is None or state["last"] is None:
+            return ReadPlan(None, {"last": last})
+        return ReadPlan(Restriction(f"at > '{state['last']}'"), {"last": last})
+
+
+class TimeBelowSnapshotXmin(AfterLastValue):
+    """``at`` from a moment on at which every transaction with an id has ended since."""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
+        now, xmin, xmax = (
+            session.scalar(f"SELECT {value}::text FROM pg_current_snapshot() s")
+            for value in ("now()", "pg_snapshot_xmin(s)", "pg_snapshot_xmax(s)")
+        )
+        if state is None:
+            return ReadPlan(None, {"bound": now, "at": now, "xmax": xmax})
+        following = dict(state)
+        if int(str(xmin)) >= int(state["xmax"]):
+            following = {"bound": state["at"], "at": now, "xmax": xmax}
+        return ReadPlan(Restriction(f"at >= '{state['bound']}'"), following)
+
+
+class NotVisibleInSnapshot(AfterLastValue):
+    """Rows of transactions that were not visible in the last snapshot, by ``pg_visible_in_snapshot``."""
+
+    def follow(self, session: ReadSession, state: State | None, observation: Observation) -> ReadPlan:  # noqa: ARG002 - of the interface
+        snapshot = session.scalar("SELECT pg_current_snapshot()::text")
+        if state is None:
+            return ReadPlan(None, {"snapshot": snapshot})
+        condition = f"NOT pg_visible_in_snapshot(xmin::text::xid8, '{state['snapshot']}')"
+        return ReadPlan(Restriction(condition), {"snapshot": snapshot})
+
+
+def choose(method: type[ChangeMethod]) -> Any:
+    """Return what chooses ``method`` for every source."""
+
+    def naive(session: ReadSession, dialect: SqlDialect, columns: Any) -> ChangeMethod:
+        return method(dialect, _NAIVE)
+
+    return naive
 
 
 def late_commit(scene: Any, client: Client, other: Client, poll: Poll) -> None:
@@ -77,9 +126,9 @@ LOSES = [
 ]
 
 
-def missing(scene: DatabaseScene, order: Callable[..., None], name: str, settings: dict[str, Any], choose: Any) -> bool:
+def missing(scene: DatabaseScene, order: Callable[..., None], choose: Any = None, **options: Any) -> bool:
     """Return whether the rows that are known at the end differ from the table."""
-    reader = RestartingReader(lambda now: scene.reader(name, now=now, choose=choose, **settings), 0)
+    reader = RestartingReader(lambda now: scene.reader(now=now, choose=choose, **options), 0)
     client, other = scene.client(), scene.client()
     other.do("INSERT INTO p VALUES (0, 'first', now() - interval '1 hour')")
     reader.poll()
@@ -94,12 +143,10 @@ def missing(scene: DatabaseScene, order: Callable[..., None], name: str, setting
 
 @pytest.mark.parametrize(("method", "order"), LOSES)
 def test_a_simpler_method_loses_a_row(postgresql: Any, method: type[ChangeMethod], order: Callable[..., None]) -> None:
-    assert missing(postgresql, order, "p", {}, choose(method))
+    assert missing(postgresql, order, choose(method))
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("name", "settings"), [("p", {}), ("w", {"cursor": "at", "slack_seconds": 0.0})])
-def test_no_order_of_commits_loses_a_row(
-    postgresql: Any, order: Callable[..., None], name: str, settings: dict[str, Any]
-) -> None:
-    assert not missing(postgresql, order, name, settings, choose_method)
+@pytest.mark.parametrize("options", [{}, {"table": "w", "cursor": "at", "slack_seconds": 0.0}])
+def test_no_order_of_commits_loses_a_row(postgresql: Any, order: Callable[..., None], options: dict[str, Any]) -> None:
+    assert not missing(postgresql, order, **options)

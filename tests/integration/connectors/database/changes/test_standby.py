@@ -10,47 +10,35 @@ from typing import Any
 
 import pytest
 
-from tests.support.changing_table import RestartingReader, SqlClient
-from tests.support.database_scene import DatabaseScene
+from tests.support.changing_table import RestartingReader
+from tests.support.database_scene import postgresql_scene
 from tests.support.postgres_server import PostgresServer, postgresql_server
 from tests.support.table_writers import Writers
 
-SECONDS = 2.0
+SECONDS = 1.0
 LONGEST_TRANSACTION = 30.0
-
-
-def scene_of(server: PostgresServer, folder: Path) -> DatabaseScene:
-    return DatabaseScene(
-        kind="postgresql",
-        url=server.url,
-        clock="now()",
-        client=lambda: SqlClient("postgresql", server.connect),
-        base=folder,
-    )
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[tuple[PostgresServer, PostgresServer]]:
     with postgresql_server("-c max_prepared_transactions=20", "-c deadlock_timeout=50ms") as primary:
-        with primary.connect() as connection:
-            connection.execute("CREATE TABLE p (id int PRIMARY KEY, v text, at timestamptz)")
-            connection.execute("CREATE VIEW w AS SELECT * FROM p")
+        postgresql_scene(primary, Path()).create_table()
         with primary.standby() as standby:
             yield primary, standby
 
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("xmin", {}), ("lag", {"name": "w", "cursor": "at", "slack_seconds": 1.0, "lag_seconds": LONGEST_TRANSACTION})],
+    [("xmin", {}), ("lag", {"table": "w", "cursor": "at", "slack_seconds": 1.0, "lag_seconds": LONGEST_TRANSACTION})],
 )
 def test_rows_of_a_standby_are_followed(
     servers: tuple[PostgresServer, PostgresServer], tmp_path: Path, method: str, settings: dict[str, Any]
 ) -> None:
     primary, standby = servers
-    scene = scene_of(standby, tmp_path)
+    scene = postgresql_scene(standby, tmp_path)
     reader = RestartingReader(lambda now: scene.reader(now=now, **settings), 1)
     reader.poll()
-    writers = Writers(scene_of(primary, tmp_path), seed=1)
+    writers = Writers(postgresql_scene(primary, tmp_path), seed=1)
     writers.start()
     try:
         until = time.monotonic() + SECONDS
@@ -74,8 +62,8 @@ def test_a_row_of_a_standby_that_is_committed_after_the_lag_is_found_by_the_swee
     servers: tuple[PostgresServer, PostgresServer], tmp_path: Path
 ) -> None:
     primary, standby = servers
-    scene, owner = scene_of(standby, tmp_path), scene_of(primary, tmp_path).client()
-    settings: dict[str, Any] = {"name": "w", "cursor": "at", "slack_seconds": 0.0, "lag_seconds": 0.001}
+    scene, owner = postgresql_scene(standby, tmp_path), postgresql_scene(primary, tmp_path).client()
+    settings: dict[str, Any] = {"table": "w", "cursor": "at", "slack_seconds": 0.0, "lag_seconds": 0.001}
     reader = RestartingReader(lambda now: scene.reader(now=now, **settings), 1)
     owner.do("BEGIN")
     owner.do("INSERT INTO p VALUES (100000, 'late', now())")

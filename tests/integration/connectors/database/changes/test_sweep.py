@@ -134,7 +134,6 @@ def test_an_unchanged_sweep_reads_keys_and_not_rows(
     client = scene.client()
     for row in range(100):
         client.do(f"INSERT INTO p VALUES ({row}, '{'x' * 20_000}', '2026-01-01')")
-    named = {"name" if name == "table" else name: value for name, value in options.items()}
     at = 0.0
     cursor: Any = None
 
@@ -145,7 +144,7 @@ def test_an_unchanged_sweep_reads_keys_and_not_rows(
             cursor = readings[-1].cursor
         return readings
 
-    reader = scene.reader(now=lambda: at, **named)
+    reader = scene.reader(now=lambda: at, **options)
     assert sum(one.frame.records.height for one in read(reader)) == 100
     assert scene.take()[1] > 2_000_000
     at += 3600
@@ -156,7 +155,7 @@ def test_an_unchanged_sweep_reads_keys_and_not_rows(
     client.do("UPDATE p SET v = 'short' WHERE id = 8")
     at += 3600
     reader.close()
-    reader = scene.reader(now=lambda: at, **named)  # after a restart the index is on disk
+    reader = scene.reader(now=lambda: at, **options)  # after a restart the index is on disk
     (swept,) = read(reader)
     assert (swept.frame.records["id"].to_list(), swept.removed) == (["8"], ("id=7",))
     assert scene.take()[1] < 20_000
@@ -210,7 +209,7 @@ def test_a_sweep_reads_everything_if_keys_repeat_or_many_rows_differ(postgresql:
         "INSERT INTO p2 VALUES (1, 'a')",
     )
     at = 0.0
-    reader = postgresql.reader("w2", cursor="at", now=lambda: at)
+    reader = postgresql.reader(table="w2", cursor="at", now=lambda: at)
     *_, last = reader.read(None)
     postgresql.do(statement)
     at += 3600

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.changing_table import RestartingReader, SqlClient
-from tests.support.database_scene import DatabaseScene
+from tests.support.changing_table import RestartingReader
+from tests.support.database_scene import postgresql_scene
 from tests.support.postgres_server import PostgresServer, postgresql_server
 
 BEFORE_WRAP = (1 << 32) - 200
@@ -34,14 +34,7 @@ def set_next_id(server: PostgresServer, identity: int) -> None:
 
 
 def test_rows_are_found_before_at_and_after_the_wrap(server: PostgresServer, tmp_path: Path) -> None:
-    scene = DatabaseScene(
-        kind="postgresql",
-        url=server.url,
-        clock="now()",
-        client=lambda: SqlClient("postgresql", server.connect),
-        base=tmp_path,
-    )
-    scene.do("CREATE TABLE p (id int PRIMARY KEY, v text, at timestamptz)")
+    scene = postgresql_scene(server, tmp_path).create_table()
     scene.do(*(f"INSERT INTO p VALUES ({number}, 'old', now())" for number in range(10)))
     set_next_id(server, BEFORE_WRAP)
     reader = RestartingReader(lambda now: scene.reader(now=now), 0)
@@ -60,14 +53,7 @@ def test_rows_are_found_before_at_and_after_the_wrap(server: PostgresServer, tmp
 
 
 def test_a_server_that_is_restored_from_a_copy_is_read_whole(server: PostgresServer, tmp_path: Path) -> None:
-    scene = DatabaseScene(
-        kind="postgresql",
-        url=server.url,
-        clock="now()",
-        client=lambda: SqlClient("postgresql", server.connect),
-        base=tmp_path,
-    )
-    scene.do("CREATE TABLE p (id int PRIMARY KEY, v text, at timestamptz)")
+    scene = postgresql_scene(server, tmp_path).create_table()
     server.stop()
     copy = server.data.with_name("copy")
     server.copy(copy)

@@ -1,7 +1,8 @@
-r"""Rows that a database sends as lines of text, parsed by polars: the text format of PostgreSQL's COPY.
+r"""Frames from rows that a database sends as lines of text, and the settings of values that are the same for all databases.
 
-Fields are separated by tabs. NULL is ``\N``. A backslash, a tab and a line end inside a field are written with a backslash, so
-NULL, the empty text and the text ``\N`` differ. Control characters and quotes may be written as in JSON, too.
+The lines have the text format of PostgreSQL's COPY. Fields are separated by tabs. NULL is ``\N``. A backslash, a tab and a line
+end inside a field are written with a backslash, so NULL, the empty text and the text ``\N`` differ. Control characters and quotes
+may be written as in JSON, too.
 """
 
 from __future__ import annotations
@@ -10,14 +11,42 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from connectors.database.options import DatabaseOptions
 from connectors.database.port import Frame, ResultColumn, TextFault
 
+BINARY = "holds binary data, which no entry can; set binary, or cast or leave it out in a query"
+NOT_FINITE = "is not a finite number (nan: reject)"
 NOT_UTF8 = "holds text that is not UTF-8"
+_NOT_FINITE = ["NaN", "Infinity", "-Infinity"]
 _ESCAPES = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v", '\\"': '"'} | {
     f"\\u00{code}": chr(number) for number in range(32) for code in (f"{number:02x}", f"{number:02X}")
 }
 _MARK = "."
 """Begins every block, because polars removes a byte order mark there and refuses a block of blank lines only."""
+
+
+def apply_settings(
+    frame: Frame, columns: Sequence[ResultColumn], options: DatabaseOptions, *, native_binary: bool = False
+) -> Frame:
+    """Return the frame with bytes and NaN as the settings state. ``native_binary``: the database writes bytes as text."""
+    reject_bytes = options.binary == "reject" or (options.binary == "keep" and not native_binary)
+    changed: list[pl.Series] = []
+    faults = dict(frame.faults)
+    for column in columns:
+        values = frame.records.get_column(column.name)
+        if column.kind == "binary" and reject_bytes:
+            wrong, words = values.is_not_null(), BINARY
+        elif column.kind == "number" and options.nan != "keep":
+            wrong, words = values.is_in(_NOT_FINITE).fill_null(value=False), NOT_FINITE
+        else:
+            continue
+        if not wrong.any():
+            continue
+        changed.append(pl.select(pl.when(~wrong).then(values).alias(column.name)).to_series())
+        if column.kind == "binary" or options.nan == "reject":
+            for row in wrong.arg_true():
+                faults.setdefault(row, TextFault(column.name, f"Column {column.name} {words}."))
+    return Frame(records=frame.records.with_columns(changed), faults=faults) if changed else frame
 
 
 def parse_lines(lines: Sequence[bytes | memoryview], columns: Sequence[ResultColumn]) -> Frame:

@@ -1,7 +1,9 @@
-"""A cursor of changes, moved back to an earlier value of the cursor column."""
+"""The cursor of changes: its members, and how it is moved back to an earlier value of the cursor column."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -11,9 +13,34 @@ from typing import Any, TypeAlias
 from connectors.database.changes.server_version import RowChangeNumber
 from ingestd.sdk import Cursor, SourceBroken, parse_time
 
+Token: TypeAlias = Mapping[str, Any]
+"""The members of a cursor."""
+
+VERSION = 1
+_SHAPES = {
+    "fingerprint": dict, "state": dict, "reading": str, "at": int | float, "swept": int | float, "whole": int | float,
+    "backfill": dict,
+}  # fmt: skip
+"""The types of members of the cursor. With another one, the table is read whole."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_State: TypeAlias = Mapping[str, Any]
+
+def new_reading() -> str:
+    """Return the name of a reading, which identifies what the connector remembers of it."""
+    return uuid.uuid4().hex[:16]
+
+
+def digest(value: object) -> str:
+    """Return a short text that differs for another JSON value."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def stored_token(cursor: Cursor | None) -> Token | None:
+    """Return the members of a cursor; None if there is none, or if it is none of this version."""
+    if cursor is None or cursor.get("changes") != VERSION:
+        return None
+    is_known = all(isinstance(cursor[name], type_) for name, type_ in _SHAPES.items() if name in cursor)
+    return dict(cursor) if is_known else None
 
 
 def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
@@ -22,8 +49,8 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
     Raises:
         SourceBroken: the cursor has no such value, or ``to`` is no earlier value.
     """
-    token: Mapping[str, Any] = cursor
-    state: _State = token.get("state", {})
+    token: Token = cursor
+    state: Mapping[str, Any] = token.get("state", {})
     bound = state.get("bound")
     if token.get("fingerprint", {}).get("method") == RowChangeNumber.__name__:
         raise SourceBroken("The cursor is a change number of Oracle, which has no time. Use 'ingestd cursor reset'.")
@@ -31,7 +58,7 @@ def rewind_cursor(cursor: Cursor, to: str) -> Cursor:
         raise SourceBroken("The cursor holds no time and no number, because changed rows are not found by a column.")
     earlier = _number(to, bound) if isinstance(bound, str) else _moment(to, int(bound))
     # With another id, the connector does not use what it remembers of the reading that ended at the former cursor.
-    return {**token, "reading": uuid.uuid4().hex[:16], "state": {**state, "bound": earlier}}
+    return {**token, "reading": new_reading(), "state": {**state, "bound": earlier}}
 
 
 def _moment(to: str, bound: int) -> int:
