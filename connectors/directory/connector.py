@@ -20,7 +20,6 @@ from connectors.directory.scan import readable_name
 from connectors.files.file_batches import open_file
 from connectors.filesystem import translate_errors
 from connectors.folder_watch import ConnectorWatch
-from connectors.formats import Format
 from ingestd.sdk import (
     Batch,
     Cursor,
@@ -55,14 +54,14 @@ class DirectoryConnector(FileSource):
             self._folder, recursive=options.recursive, mode=options.watch, report=self._report_watch
         )
 
-    def _open_places(self, format_for: Callable[[str], Format]) -> tuple[LocalFolder, Archiver]:
+    def _open_places(self) -> tuple[LocalFolder, Archiver]:
         options, context = self.options, self.context
         readers = DiskReaders(context.other_readers)
         self._archiver = Archiver(
             options, context.base, format_for=self._format_of_rejected, now=context.now, other_readers=readers
         )
         excluded = self._archiver.all_folders
-        self._drop = LocalFolder(options, self._folder, excluded=excluded, format_for=format_for, other_readers=readers)
+        self._drop = LocalFolder(options, self._folder, excluded=excluded, other_readers=readers)
         return self._drop, self._archiver
 
     @classmethod

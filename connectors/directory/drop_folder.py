@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from connectors.directory.archiver import AcknowledgedFile
-from connectors.directory.readiness.evaluation import Views
+from connectors.directory.readiness.rule import ScannedFolder
 from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
@@ -39,7 +39,7 @@ class DropFile(Protocol):
         """
 
 
-class DropFolder(Views, Protocol):
+class DropFolder(ScannedFolder, Protocol):
     """The files of one source, by their paths below the folder, with slashes."""
 
     @property

@@ -41,7 +41,7 @@ _SMALL_BYTES = 64 << 10
 class FileSource(Connector):
     """Files in a folder. A partition is a file, named by its path below the folder, and a reading covers the whole file.
 
-    ``open_places`` receives the function that returns the format of a name. It returns the folder, and what removes its files.
+    ``open_places`` returns the folder, and what removes its files.
     """
 
     options: DropOptions
@@ -50,14 +50,14 @@ class FileSource(Connector):
         self,
         options: DropOptions,
         context: SourceContext,
-        open_places: Callable[[Callable[[str], Format]], tuple[DropFolder, Disposer]],
+        open_places: Callable[[], tuple[DropFolder, Disposer]],
         *,
         trusts_status: bool = True,
     ) -> None:
         super().__init__(options, context)
         self._parsers, self._row_parsers = Parsers(), Parsers()
-        drop, self._disposer = open_places(self._format_for)
-        self._state = FolderState(options, drop, context=context, trusts_status=trusts_status)
+        drop, self._disposer = open_places()
+        self._state = FolderState(options, drop, self._format_for, context=context, trusts_status=trusts_status)
         self._notices = NoticeLog(context.log)
         self._reader = FileReader(self._state, format_for=self._format_for, notices=self._notices)
         self._acknowledger = Acknowledger(self._state, self._disposer)

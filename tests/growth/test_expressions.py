@@ -41,7 +41,7 @@ OF_FILE_NAMES = {"connectors.files.resubmission._NAME"}
 """Expressions for names of files only, which have at most 255 bytes."""
 
 BUILT: Mapping[str, tuple[object, ...]] = {
-    "connectors.directory.readiness.name_patterns._compile": ("{stem}_x.ok",),
+    "connectors.directory.readiness.companion._compile": ("{stem}_x.ok",),
     "connectors.directory.readiness.parts._compile": ("r{a}_{b}_{c}_{part}.csv", ("x", "y")),
     "connectors.formats.csv.fast._plain_quotes": (Dialect(delimiter=","),),
     "connectors.formats.csv.fast._misplaced_quote": (Dialect(delimiter=","),),

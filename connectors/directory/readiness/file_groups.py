@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 import msgspec
 
-from connectors.directory.readiness.rule import FileView, InvalidFile, NotReady, ReadinessRule
+from connectors.directory.readiness.rule import (
+    ContentCache,
+    FileView,
+    InvalidFile,
+    NotReady,
+    ReadinessRule,
+    ScannedFolder,
+)
 from connectors.files.identity import Identity
 
 
@@ -38,26 +44,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-class FolderView(Protocol):
-    """The whole folder as a grouping rule sees it."""
-
-    @property
-    def files(self) -> Mapping[str, Identity]:
-        """The files of the last scan, by the path below the folder."""
-
-    def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """Return the regular files in one sub-folder (empty: the folder itself) with names that match a glob."""
-
-    def text(self, name: str, identity: Identity) -> str:
-        """Return the content of a small text file, read once for each content."""
-
-
 class GroupingRule(ReadinessRule):
     """A rule by which files are read all or none."""
 
     @abstractmethod
-    def groups(self, view: FolderView) -> Iterable[Group]:
-        """Yield every group of which a file exists. No file is in two groups.
+    def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
+        """Yield every group of which a file exists. No file is in two groups. ``files``: those of the last scan, by name.
 
         Raises:
             OSError: the file that defines the groups can't be read now.
@@ -70,8 +62,3 @@ class GroupingRule(ReadinessRule):
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:  # noqa: ARG002 - it evaluates groups
         """Return None: the rule says nothing about a single file."""
         return None
-
-
-def parent_folder(name: str) -> str:
-    """Return the sub-folder of a path below the folder, with its slash; empty for the folder itself."""
-    return name[: name.rfind("/") + 1]

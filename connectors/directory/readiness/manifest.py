@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from connectors.directory.readiness.checksums import parse_checksum_line
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, parent_folder
+from connectors.directory.readiness.file_groups import Group, GroupingRule
+from connectors.directory.readiness.rule import ContentCache, ScannedFolder, parent_folder
+from connectors.files.identity import Identity
 
 
 class Manifest(GroupingRule):
@@ -24,29 +27,17 @@ class Manifest(GroupingRule):
         default="*.manifest", description="A glob of the manifests' names, in the folder of the files that they list."
     )
 
-    def groups(self, view: FolderView) -> Iterable[Group]:
+    def groups(self, files: Mapping[str, Identity], folder: ScannedFolder, cache: ContentCache) -> Iterable[Group]:
         """Yield one group for each manifest. If two manifests list a file, the later manifest counts."""
         claimed: set[str] = set()
-        for folder in sorted({parent_folder(name) for name in view.files}):
-            found = view.matching(folder, self.name)
+        for parent in sorted({parent_folder(name) for name in files}):
+            found = folder.companions(parent, self.name)
             for base in sorted(found, key=lambda base: (-found[base].mtime_ns, base)):
-                group = self._group(view, folder, base, view.text(folder + base, found[base]), claimed)
+                name = parent + base
+                text = cache.get(name, found[base], "text", partial(folder.text, name))
+                group = _read_manifest(name, text, files, claimed)
                 claimed.update(group.members)
                 yield group
-
-    def _group(self, view: FolderView, folder: str, base: str, text: str, claimed: set[str]) -> Group:
-        lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
-        listed = dict(parse_checksum_line(line) for line in lines if line and not line.startswith("#"))
-        hashes = {folder + name: sha256 for name, sha256 in listed.items()}
-        members = tuple(name for name in hashes if name not in claimed)
-        missing = [name for name in members if name not in view.files]
-        return Group(
-            name=folder + base,
-            members=members,
-            incomplete=f"{folder}{base} also lists {_some(missing)}, missing or still empty" if missing else "",
-            companion=folder + base,
-            hashes={name: hashes[name] for name in members if hashes[name]},
-        )
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
         """Return that the file waits for a manifest."""
@@ -55,6 +46,21 @@ class Manifest(GroupingRule):
     def is_companion(self, base: str) -> bool:
         """Return True for every name that matches the glob of manifests."""
         return fnmatch.fnmatchcase(base, self.name)
+
+
+def _read_manifest(name: str, text: str, files: Container[str], claimed: Container[str]) -> Group:
+    lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
+    listed = dict(parse_checksum_line(line) for line in lines if line and not line.startswith("#"))
+    hashes = {parent_folder(name) + base: sha256 for base, sha256 in listed.items()}
+    members = tuple(member for member in hashes if member not in claimed)
+    missing = [member for member in members if member not in files]
+    return Group(
+        name=name,
+        members=members,
+        incomplete=f"{name} also lists {_some(missing)}, missing or still empty" if missing else "",
+        companion=name,
+        hashes={member: hashes[member] for member in members if hashes[member]},
+    )
 
 
 def _some(names: list[str]) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, parent_folder
+from connectors.directory.readiness.file_groups import Group, GroupingRule
+from connectors.directory.readiness.rule import ContentCache, ScannedFolder, parent_folder
+from connectors.files.identity import Identity
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
@@ -37,18 +39,22 @@ class Parts(GroupingRule):
             raise ValueError("parts has a name twice")
         return self
 
-    def groups(self, view: FolderView) -> Iterable[Group]:
+    def groups(
+        self,
+        files: Mapping[str, Identity],
+        folder: ScannedFolder,  # noqa: ARG002 - names decide
+        cache: ContentCache,  # noqa: ARG002 - names decide
+    ) -> Iterable[Group]:
         """Yield one group for each export of which a part exists."""
         pattern = _compile(self.name, tuple(self.parts))
         found: set[str] = set()
-        for name in view.files:
-            folder = parent_folder(name)
-            match = pattern.fullmatch(name[len(folder) :])
-            if match:
-                found.add(folder + self._export(match))
+        for name in files:
+            parent = parent_folder(name)
+            if match := pattern.fullmatch(name[len(parent) :]):
+                found.add(parent + self._export(match))
         for export in sorted(found):
             members = tuple(export.replace("\0", part) for part in self.parts)
-            missing = [name for name in members if name not in view.files]
+            missing = [name for name in members if name not in files]
             yield Group(
                 name=export.replace("\0", "*"),
                 members=members,

@@ -6,13 +6,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from connectors.directory.readiness.companion import Marker, Sidecar
 from connectors.directory.readiness.complete import Complete
 from connectors.directory.readiness.manifest import Manifest
-from connectors.directory.readiness.marker import Marker
 from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.readiness.parts import Parts
 from connectors.directory.readiness.rule import ReadinessRule
-from connectors.directory.readiness.sidecar import Sidecar
 from connectors.directory.readiness.trailer import Trailer
 
 RuleName: TypeAlias = Literal["marker", "sha256", "not-open", "complete", "trailer", "manifest"]

@@ -59,7 +59,7 @@ EXCEPTIONS = {
     ("directory/scan.py", "entry.is_dir"): "an entry of an open folder, to report a link to a folder",
     ("directory/scan.py", "entry.is_file"): "an entry of an open folder, without links",
     ("directory/scan.py", "entry.is_symlink"): "an entry of an open folder",
-    ("directory/readiness/folder_view.py", "entry.stat"): "an entry of an open folder, without links",
+    ("directory/local_folder.py", "entry.stat"): "an entry of an open folder, without links",
     ("folder_watch.py", "entry.is_dir"): "an entry of an open folder, without links",
     ("log/folder.py", "entry.stat"): "an entry of an open folder, without links",
     ("log/folder.py", "entry.is_symlink"): "an entry of an open folder",
