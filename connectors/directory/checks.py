@@ -80,9 +80,9 @@ def _check_format(options: DirectoryOptions) -> Iterator[Step]:
 
 
 def _check_watch(folder: Path, options: DirectoryOptions) -> Iterator[Step]:
-    with FolderWatch(folder, lambda: None, recursive=False, mode=options.watch) as watch:
+    with FolderWatch(folder, mode=options.watch) as watch:
         watch.rearm()
-        every = min(options.poll_seconds, options.rescan_seconds) if watch.is_polling else options.rescan_seconds
+        every = watch.interval(options.poll_seconds, options.rescan_seconds)
         yield Step(name="watching", outcome="passed", sentence=f"{watch.sentence}; scanned every {every:g} seconds.")
     if any(isinstance(rule, NotOpen) for rule in options.rules):
         sentence = (

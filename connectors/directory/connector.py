@@ -19,7 +19,7 @@ from connectors.directory.other_pipelines import DiskReaders
 from connectors.directory.scan import readable_name
 from connectors.files.file_batches import open_file
 from connectors.filesystem import translate_errors
-from connectors.folder_watch import ConnectorWatch
+from connectors.folder_watch import FolderWatch
 from ingestd.sdk import (
     Batch,
     Cursor,
@@ -50,7 +50,7 @@ class DirectoryConnector(FileSource):
         self._folder = context.base / options.path
         super().__init__(options, context, self._open_places)
         self._scan_cpu_seconds = 0.0
-        self._watch = ConnectorWatch(
+        self._watch = FolderWatch(
             self._folder, recursive=options.recursive, mode=options.watch, report=self._report_watch
         )
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
 from connectors.directory.folder_state import FolderState
-from connectors.files.content_proof import is_proof
-from connectors.files.file_batches import OpenFile, read_batches, unchanged_batch
-from connectors.files.notices import NoticeLog
+from connectors.files.file_batches import NoticeLog, OpenFile, read_batches, unchanged_batch
 from connectors.files.resubmission import is_resubmitted
 from connectors.filesystem import describe_error
 from connectors.formats import Format
@@ -84,7 +82,7 @@ class FileReader:
 
     def _read(self, opened: OpenFile, cursor: Cursor | None, sections: LoadSections | None) -> Iterator[Batch]:
         sha256, is_known = opened.compare_content(cursor)
-        if not is_proof(opened.identity):
+        if not opened.identity.is_proof:
             self._state.read_files.remember_content(opened.name, sha256)
         if is_known:
             yield unchanged_batch(opened, sha256, cursor)

@@ -13,10 +13,8 @@ from connectors.directory.drop_options import DropOptions
 from connectors.directory.explain import explain_file, explain_waiting
 from connectors.directory.file_reader import FileReader
 from connectors.directory.folder_state import FolderState
-from connectors.files.file_batches import OpenFile
-from connectors.files.notices import NoticeLog
+from connectors.files.file_batches import NoticeLog, OpenFile, read_open_file, read_sample_file
 from connectors.files.resubmission import format_for
-from connectors.files.sample import read_open_file, read_sample_file
 from connectors.filesystem import translate_errors
 from connectors.formats import Format
 from ingestd.sdk import (
@@ -98,36 +96,28 @@ class FileSource(Connector):
         Raises:
             AcknowledgeLater: another file of its group is not acknowledged yet, or a grace period has not passed.
         """
-        if "offset" in cursor:  # the file was not read to its end
-            return
-        with translate_errors(self._state.folder):
-            self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
-            self._acknowledger.acknowledge(partition.name, cursor, acknowledgement)
+        (failure,) = self.acknowledge_together([(partition, cursor, acknowledgement)])
+        if failure is not None:
+            raise failure
 
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
         """Do what ``acknowledge`` does for several files; return its error or None for each.
 
-        See `connectors.directory.acknowledgement.Acknowledger.acknowledge_together`.
+        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
         """
-        results: list[Exception | None] = [None] * len(partitions)
-        whole = [number for number, (_, cursor, _) in enumerate(partitions) if "offset" not in cursor]
+        # A cursor with an offset does not say that the file was read to its end.
+        whole = {number: item for number, item in enumerate(partitions) if "offset" not in item[1]}
         try:
             with translate_errors(self._state.folder):
-                self._state.drop.check()
-                failures = self._acknowledger.acknowledge_together(
-                    [
-                        (partition.name, cursor, acknowledgement)
-                        for partition, cursor, acknowledgement in (partitions[number] for number in whole)
-                    ]
-                )
+                self._state.drop.check()  # otherwise a file on an unmounted share would count as removed
+                failures = self._acknowledger.acknowledge([(item[0].name, *item[1:]) for item in whole.values()])
                 self._state.drop.check()  # files that were absent may be on a share that was unmounted meanwhile
         except SourceUnavailable as error:
             failures = [error] * len(whole)
-        for number, failure in zip(whole, failures, strict=True):
-            results[number] = failure
-        return results
+        by_number = dict(zip(whole, failures, strict=True))
+        return [by_number.get(number) for number in range(len(partitions))]
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Move a file with unreadable content to the folder for such files, if there is one.

@@ -11,7 +11,6 @@ from connectors.directory.read_files import ReadFiles
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.file_groups import Group
 from connectors.directory.scan import ScanResult
-from connectors.files.content_proof import is_proof
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.files.resubmission import is_resubmitted
@@ -181,7 +180,7 @@ class FolderState:
         """
         if cursor is None or not identity.matches_cursor(cursor) or self.read_files.is_replaced(name):
             return False
-        if not is_proof(identity):
+        if not identity.is_proof:
             self.read_files.remember_content(name, str(cursor["sha256"]))
         return self._trusts_status or self.options.after == "keep" or self.read_files.has_ended(name, identity)
 

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from connectors.files import Identity, read_sample_file
-from connectors.files.notices import NoticeLog
+from connectors.files.file_batches import NoticeLog
 from connectors.filesystem import describe_error, real_path
-from connectors.folder_watch import ConnectorWatch
+from connectors.folder_watch import FolderWatch
 from connectors.formats import resolve_format
 from connectors.log.checks import run_checks
 from connectors.log.cursor import CursorPart, LogCursor, read_log_cursor
@@ -55,7 +55,9 @@ class LogConnector(Connector):
         self._cursors: dict[str, tuple[Cursor | None, LogCursor]] = {}
         self._pending = PendingLines(options.idle_seconds, context)
         self._notices = NoticeLog(context.log)
-        self._watch = ConnectorWatch.of_one_folder(self._folder.path, mode=options.watch, log=context.log)
+        self._watch = FolderWatch(
+            self._folder.path, mode=options.watch, report=lambda sentence: context.log(f"{sentence}.")
+        )
 
     @classmethod
     def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:

@@ -13,13 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.files import Identity
-from connectors.files.content_proof import COMPARED_BYTES, is_proof
+from connectors.files.identity import COMPARED_BYTES
 from connectors.formats.compression import UNPACKING_ERRORS, inner_name, is_disk_error, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
 from connectors.log.folder import LogFolder
-from connectors.log.followed_files import FollowedFiles
+from connectors.log.followed_files import FollowedFiles, find_common_prefix, starts_with
 from connectors.log.names import LogNames
-from connectors.log.prefix import find_common_prefix, starts_with
 from ingestd.sdk import SourceBroken
 
 _ATTEMPTS = 10
@@ -127,7 +126,7 @@ class FileMatcher:
             return part.is_unchanged(identity) or (
                 not part.done and self._common_prefix(replace(part, marks=()), name, identity) is not None
             )
-        is_proven = part.is_unchanged(identity) and is_proof(identity)
+        is_proven = part.is_unchanged(identity) and identity.is_proof
         if is_proven and not is_current:
             return True
         if identity.size < part.offset:

@@ -17,8 +17,7 @@ from connectors.formats import RecordChunk
 from connectors.formats.compression import UNPACKING_ERRORS, is_disk_error, open_unpacked
 from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
 from connectors.log.folder import LogFolder
-from connectors.log.followed_files import FollowedFiles
-from connectors.log.prefix import Prefix, read_prefix
+from connectors.log.followed_files import FollowedFiles, Prefix, read_prefix
 from connectors.log.rotation import FilesChanging, MatchedFile
 from connectors.log.rows import GrowableFormat, RowReader, create_row_reader, parse_top
 from ingestd.sdk import SourceBroken

@@ -57,15 +57,10 @@ class RemoteConnector(FileSource):
             )
         ]
 
-    def acknowledge(self, partition: Partition, cursor: Cursor, acknowledgement: Acknowledgement) -> None:
-        """Keep, archive or delete the file, also after `interrupt`; see `FileSource.acknowledge`."""
-        self._store.allow()
-        super().acknowledge(partition, cursor, acknowledgement)
-
     def acknowledge_together(
         self, partitions: Sequence[tuple[Partition, Cursor, Acknowledgement]]
     ) -> list[Exception | None]:
-        """Do what ``acknowledge`` does for several files, also after `interrupt`."""
+        """Keep, archive or delete files, also after `interrupt`; see `FileSource.acknowledge_together`."""
         self._store.allow()
         return super().acknowledge_together(partitions)
 

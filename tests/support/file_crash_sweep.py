@@ -57,7 +57,11 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
     result = acknowledgement(rejects=[bad], records=2, facts=facts)
-    away.dispose(AcknowledgedFile(name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result))
+    (failure,) = away.dispose(
+        [AcknowledgedFile(name="sub/a.csv", identity=identity, sha256=SHA256, acknowledgement=result)]
+    )
+    if failure is not None:
+        raise failure
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -19,7 +20,7 @@ ConfiguredRule: TypeAlias = Annotated[
     Marker | Sidecar | NotOpen | Complete | Trailer | Manifest | Parts, Field(discriminator="type")
 ]
 
-_BY_NAME: dict[str, type[ReadinessRule]] = {
+_BY_NAME: dict[str, Callable[[], ReadinessRule]] = {
     str(kind.model_fields["type"].default): kind for kind in (Marker, Sidecar, NotOpen, Complete, Trailer, Manifest)
 }
 
