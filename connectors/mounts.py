@@ -28,10 +28,7 @@ _TABLE_SECONDS = 30
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """A mounted file system. ``point``: its folder.
-
-    ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on.
-    """
+    """A mounted file system. ``point``: its folder. ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
 
     point: str
     kind: str
@@ -48,10 +45,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_mount(path: str, table: str) -> Mount | None:
-    """Return the mount that holds an absolute path without links.
-
-    ``table``: the text of ``/proc/self/mountinfo``.
-    """
+    """Return the mount that holds an absolute path without links. ``table``: the text of ``/proc/self/mountinfo``."""
     held = [mount for _, mount in _read_table(table) if f"{path}/".startswith(mount.point.rstrip("/") + "/")]
     return max(reversed(held), key=lambda mount: len(mount.point), default=None)  # the last one hides an earlier one
 

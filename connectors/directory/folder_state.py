@@ -8,7 +8,7 @@ from pathlib import Path
 from connectors.directory.drop_folder import DropFolder
 from connectors.directory.drop_options import DropOptions
 from connectors.directory.read_files import ReadFiles
-from connectors.directory.readiness import Readiness
+from connectors.directory.readiness.evaluation import Readiness
 from connectors.directory.readiness.file_groups import Group
 from connectors.directory.scan import ScanResult
 from connectors.files.file_batches import OpenFile

@@ -45,7 +45,7 @@ class LocalFile(msgspec.Struct, frozen=True):
 
 
 class LocalFolder:
-    """A folder on disk. Implements `DropFolder`. ``excluded``: folders that no scan enters. ``other_readers``: see `Scanner`."""
+    """A folder on disk. Implements `DropFolder`. ``excluded``, ``other_readers``: see `Scanner`."""
 
     def __init__(
         self,
@@ -55,20 +55,10 @@ class LocalFolder:
         excluded: Iterable[RootedPath],
         other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
-        rules = options.rules
         self.root = folder
         self._guard = MountGuard(folder, options.canary)
         self._follows_links = options.after == "keep"
-        self._scanner = Scanner(
-            folder,
-            options.patterns,
-            recursive=options.recursive,
-            excluded=excluded,
-            links=self._follows_links,
-            case_sensitive=options.case_sensitive,
-            is_companion=lambda base: any(rule.is_companion(base) for rule in rules),
-            other_readers=other_readers,
-        )
+        self._scanner = Scanner(folder, options, excluded=excluded, other_readers=other_readers)
 
     def check(self) -> None:
         """See `DropFolder.check`."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from connectors.beneath import Folder, LeadsOutside, RootedPath
 from connectors.directory.name_filter import NameFilter, has_temporary_name
+from connectors.directory.options import DirectoryOptions
 from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, is_not_responding
 from connectors.formats.names import is_no_data_folder
@@ -40,9 +41,10 @@ class ScanResult(msgspec.Struct):
         """A sentence on the files that no pattern matches; empty if there are none."""
         if not self.unmatched:
             return ""
-        count, more = self.unmatched, self.unmatched - len(self.unmatched_names)
+        more = self.unmatched - len(self.unmatched_names)
         names = ", ".join([*self.unmatched_names, *([f"and {more} more"] if more else [])])
-        return f"No pattern matches {counted(count, 'file')} ({names}). Set pattern, and format if needed, to have them read."
+        files = counted(self.unmatched, "file")
+        return f"No pattern matches {files} ({names}). Set pattern, and format if needed, to have them read."
 
     def count_unmatched(self, name: str) -> None:
         """Record a regular file that no pattern matches."""
@@ -63,28 +65,21 @@ class Scanner:
     def __init__(
         self,
         folder: Path,
-        patterns: Sequence[str],
+        options: DirectoryOptions,
         *,
-        recursive: bool,
         excluded: Iterable[RootedPath],
-        links: bool,
-        case_sensitive: bool = False,
-        is_companion: Callable[[str], bool] = lambda _: False,
-        other_readers: Callable[[RootedPath], Collection[str]] = lambda _: (),
+        other_readers: Callable[[RootedPath], Collection[str]],
     ) -> None:
-        """``is_companion`` returns True for the name of a file that belongs to others, such as a marker.
-
-        ``other_readers`` returns the other pipelines that read a file.
-        """
+        """``excluded``: folders that are not entered. ``other_readers`` returns the other pipelines that read a file."""
         self._other_readers = other_readers
         self._folder = folder
-        self._recursive = recursive
+        self._recursive = options.recursive
         self._excluded = frozenset(path.name for path in excluded if path.root == folder)
-        self._links = links
-        self._is_companion = is_companion
+        self._follows_links = options.after == "keep"
+        self._rules = options.rules
         self._accepted: Mapping[str, Identity] = {}
         """The files of the last scan, with names that need no second check."""
-        self._matches = NameFilter(patterns, case_sensitive=case_sensitive).matches
+        self._matches = NameFilter(options.patterns, case_sensitive=options.case_sensitive).matches
 
     def scan(self) -> ScanResult:
         """Return all files of the folder.
@@ -146,7 +141,7 @@ class Scanner:
     def _belongs_to_others(self, base: str, name: str) -> bool:
         return (
             has_temporary_name(base)
-            or self._is_companion(base)
+            or any(rule.is_companion(base) for rule in self._rules)
             or bool(self._other_readers(RootedPath(self._folder, name)))
         )
 
@@ -171,7 +166,7 @@ class Scanner:
             found.files[name] = Identity.from_status(status)
 
     def _follow_link(self, name: str, found: ScanResult) -> os.stat_result | None:
-        if not self._links:
+        if not self._follows_links:
             found.skipped[name] = "it is a link, and a link can't be archived or deleted; drop the file itself"
             return None
         try:

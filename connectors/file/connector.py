@@ -12,16 +12,16 @@ from typing import ClassVar
 from connectors.beneath import LeadsOutside, RootedPath
 from connectors.file.checks import describe_office_lock, run_checks
 from connectors.file.options import FileOptions
-from connectors.files import (
-    Identity,
+from connectors.files.file_batches import (
+    NoticeLog,
     OpenFile,
-    StabilityTracker,
     open_file,
     read_batches,
     read_sample_file,
     unchanged_batch,
 )
-from connectors.files.file_batches import NoticeLog
+from connectors.files.identity import Identity
+from connectors.files.stability import StabilityTracker
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import FolderWatch
 from connectors.formats import Format, resolve_format

@@ -96,10 +96,7 @@ def write_quarantine(
 
 
 def _publish(file: NewFile, target: RootedPath) -> RootedPath:
-    """Give the file its name, and return that.
-
-    An equal file of an attempt before a crash is used instead.
-    """
+    """Give the file its name, and return that. An equal file of an attempt before a crash is used instead."""
     file.sync()
     content = _digest(os.dup(file.descriptor))
     for candidate in numbered_names(target):

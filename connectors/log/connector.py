@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from connectors.files import Identity, read_sample_file
-from connectors.files.file_batches import NoticeLog
+from connectors.files.file_batches import NoticeLog, read_sample_file
+from connectors.files.identity import Identity
 from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import FolderWatch
 from connectors.formats import resolve_format
@@ -39,10 +39,7 @@ from ingestd.sdk import (
 
 
 class LogConnector(Connector):
-    """Files that grow. A partition is a log with its rotated files, named by its file.
-
-    It yields only new rows.
-    """
+    """Files that grow. A partition is a log with its rotated files, named by its file. It yields only new rows."""
 
     Options: ClassVar[type[LogOptions]] = LogOptions
     options: LogOptions
@@ -119,9 +116,9 @@ class LogConnector(Connector):
         row = log_cursor.rows
         parts = [file.part for file in matched.files]
         follower = LogFollower(
-            self._folder,
-            followed,
-            self._format_for(log),
+            folder=self._folder,
+            followed=followed,
+            file_format=self._format_for(log),
             idle_seconds=self.options.idle_seconds,
             is_overdue=self._is_overdue(log),
             hold=lambda: self._pending.hold(log),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from ingestd.sdk import Cursor
 
 _MARKS = 16
@@ -94,10 +94,7 @@ class CursorPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return self.ctime_ns == identity.ctime_ns and self.offset + self.half == identity.size
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
-        """Return the part for another file with the same content.
-
-        ``offset`` is smaller if that file holds less.
-        """
+        """Return the part for another file with the same content. ``offset`` is smaller if that file holds less."""
         is_whole = offset == self.offset
         return replace(
             self,

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Sequence
 from typing import BinaryIO
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.log.cursor import CursorPart
 from connectors.log.rows import RowReader
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.log.cursor import CursorPart
 from ingestd.sdk import SourceContext
 

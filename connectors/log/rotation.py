@@ -12,8 +12,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from connectors.files import Identity
-from connectors.files.identity import COMPARED_BYTES
+from connectors.files.identity import COMPARED_BYTES, Identity
 from connectors.formats.compression import UNPACKING_ERRORS, inner_name, is_disk_error, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
 from connectors.log.folder import LogFolder
@@ -36,10 +35,7 @@ class MatchedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """``files``: in the order in which they are read.
-
-    ``lost``: the file that was read last, if it can't be found.
-    """
+    """``files``: in the order in which they are read. ``lost``: the file that was read last, if it can't be found."""
 
     files: tuple[MatchedFile, ...]
     lost: CursorPart | None
@@ -103,10 +99,7 @@ class FileMatcher:
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
-        """Return the files of the cursor that still have their inode and their content.
-
-        The others have no name.
-        """
+        """Return the files of the cursor that still have their inode and their content. The others have no name."""
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
         known: list[MatchedFile] = []

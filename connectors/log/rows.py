@@ -114,10 +114,7 @@ class LineScanner:
         return at + self.width if at >= 0 else 0
 
     def utf8(self, data: bytes) -> bytes:
-        """Return the text as UTF-8.
-
-        Bytes that are invalid in the encoding become bytes that are invalid in UTF-8.
-        """
+        """Return the text as UTF-8. Bytes that are invalid in the encoding become bytes that are invalid in UTF-8."""
         if self._encoding.is_utf8:
             return data
         text = TextFile(cast("BinaryIO", io.BytesIO()), data, self._encoding, ended=True)
@@ -249,10 +246,7 @@ def _one_block(text: bytes) -> int:
 def _parse_csv_top(
     file_format: Csv, buffer: bytes, encoding: Encoding, *, lines: LineScanner, name: str, known: LogColumns
 ) -> FileTop | None:
-    """Return the top of a CSV file.
-
-    ``buffer``: the whole lines of its beginning, without a byte order mark.
-    """
+    """Return the top of a CSV file. ``buffer``: the whole lines of its beginning, without a byte order mark."""
     text = lines.utf8(buffer)
     hint = separator_line(text)
     configured = file_format.dialect

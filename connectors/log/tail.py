@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import msgspec
 from msgspec.structs import replace
 
-from connectors.files import Identity
+from connectors.files.identity import Identity
 from connectors.formats import RecordChunk
 from connectors.formats.compression import UNPACKING_ERRORS, is_disk_error, open_unpacked
 from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
@@ -39,36 +39,22 @@ class TailStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedFileDamaged(Exception):
-    """A packed file can't be unpacked to its end; the message says why.
-
-    What was read before remains valid.
-    """
+    """A packed file can't be unpacked to its end; the message says why. What was read before remains valid."""
 
 
-class LogFollower:
+class LogFollower(msgspec.Struct, kw_only=True):
     """Reads new records of the files of one log.
 
     ``columns``: those of its last header so far. ``hold`` is called if the last line has no end, and is no valid record yet.
     """
 
-    def __init__(
-        self,
-        folder: LogFolder,
-        followed: FollowedFiles,
-        file_format: GrowableFormat,
-        *,
-        idle_seconds: float,
-        is_overdue: IsOverdue,
-        hold: Callable[[], None],
-        columns: LogColumns = NO_COLUMNS,
-    ) -> None:
-        self.folder = folder
-        self.followed = followed
-        self.file_format = file_format
-        self.idle_seconds = idle_seconds
-        self.is_overdue = is_overdue
-        self.hold = hold
-        self.columns = columns
+    folder: LogFolder
+    followed: FollowedFiles
+    file_format: GrowableFormat
+    idle_seconds: float
+    is_overdue: IsOverdue
+    hold: Callable[[], None]
+    columns: LogColumns = NO_COLUMNS
 
     def follow(self, matched: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
         """Yield the new records; ``row``: the number of rows of the log before them.

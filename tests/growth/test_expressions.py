@@ -42,7 +42,7 @@ OF_FILE_NAMES = {"connectors.files.resubmission._NAME"}
 
 BUILT: Mapping[str, tuple[object, ...]] = {
     "connectors.directory.readiness.companion._compile": ("{stem}_x.ok",),
-    "connectors.directory.readiness.parts._compile": ("r{a}_{b}_{c}_{part}.csv", ("x", "y")),
+    "connectors.directory.readiness.file_groups._compile": ("r{a}_{b}_{c}_{part}.csv", ("x", "y")),
     "connectors.formats.csv.fast._plain_quotes": (Dialect(delimiter=","),),
     "connectors.formats.csv.fast._misplaced_quote": (Dialect(delimiter=","),),
     "connectors.formats.csv.scanner._field_end": (",",),

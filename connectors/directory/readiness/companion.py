@@ -71,10 +71,7 @@ class Marker(CompanionRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | InvalidFile | None:
-        """Wait for a marker that is not older than the file.
-
-        The time of a file from the future is not compared.
-        """
+        """Wait for a marker that is not older than the file. The time of a file from the future is not compared."""
         marker = companion_name(self.name, view.base)
         found = view.sibling(marker)
         if found is None:

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from connectors.directory.readiness.companion import Marker, Sidecar
 from connectors.directory.readiness.complete import Complete
-from connectors.directory.readiness.manifest import Manifest
+from connectors.directory.readiness.file_groups import Manifest, Parts
 from connectors.directory.readiness.not_open import NotOpen
-from connectors.directory.readiness.parts import Parts
 from connectors.directory.readiness.rule import ReadinessRule
 from connectors.directory.readiness.trailer import Trailer
 

@@ -32,10 +32,7 @@ class NotReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file must not be read as it is.
-
-    It is rejected with the sentence until it or a companion changes.
-    """
+    """The file must not be read as it is. It is rejected with the sentence until it or a companion changes."""
 
     sentence: str
 

@@ -13,7 +13,7 @@ import pytest
 
 from connectors.beneath import Folder, RootedPath
 from connectors.directory import DirectoryConnector
-from connectors.directory.readiness import Readiness
+from connectors.directory.readiness.evaluation import Readiness
 from ingestd.sdk import AcknowledgeLater, Partition, Rejected, SourceBroken, SourceError, SourceUnavailable
 from ingestd.sdk.testing import acknowledgement
 from tests.support.swapped_names import SECRET, SWAPS, by_link, by_pipe, within

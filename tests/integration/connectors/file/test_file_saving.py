@@ -8,7 +8,7 @@ import pytest
 
 from connectors.beneath import Folder, RootedPath
 from connectors.file import connector as connector_module
-from connectors.files import OpenFile, open_file
+from connectors.files.file_batches import OpenFile, open_file
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable
 
 Read = Callable[..., list[Batch]]
