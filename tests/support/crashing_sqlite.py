@@ -26,11 +26,14 @@ class ProcessDied(BaseException):
 class CrashPoint:
     """Blows at point ``at``, counted from 1 over all threads.
 
-    There is a point before every statement, and after every commit, because only commits are durable.
+    There is a point before every statement outside of a transaction, and before and after every commit. Only commits are durable:
+    a process that dies at another statement of a transaction leaves the same files as before its commit. ``each`` gives those
+    statements a point, too.
     """
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, *, each: bool = False) -> None:
         self._at = at
+        self._each = each
         self._lock = threading.Lock()
         self.count = 0
         self.statement = ""
@@ -39,11 +42,13 @@ class CrashPoint:
     def reached(self) -> bool:
         return bool(self.statement)
 
-    def count_statement(self, statement: str) -> None:
+    def count_statement(self, statement: str, *, is_inside: bool = False) -> None:
+        """Raise `ProcessDied` at the point and from then on. ``is_inside``: a transaction does not end with it."""
         with self._lock:
-            self.count += 1
-            if self.count == self._at:
-                self.statement = statement
+            if self._each or not is_inside:
+                self.count += 1
+                if self.count == self._at:
+                    self.statement = statement
             if self.reached:
                 raise ProcessDied(statement)
 
@@ -72,9 +77,10 @@ class CrashingConnection(sqlite3.Connection):
         return cursor
 
     def _counted(self, sql: str, execute: Callable[[], T]) -> T:
-        self.crash_point.count_statement(sql)
+        is_commit = sql.strip().rstrip(";") == "COMMIT"
+        self.crash_point.count_statement(sql, is_inside=self.in_transaction and not is_commit)
         done = execute()
-        if sql.strip().rstrip(";") == "COMMIT":
+        if is_commit:
             self.crash_point.count_statement("(after a COMMIT)")
         return done
 
