@@ -89,8 +89,6 @@ def open_file(path: RootedPath, name: str) -> OpenFile:
     """
     try:
         descriptor = path.open_file()
-    except FileNotFoundError:
-        raise
     except NotRegularFile as error:
         raise SourceBroken(f"{name} is no longer a regular file.") from error
     except PermissionError as error:

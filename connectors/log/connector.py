@@ -116,12 +116,11 @@ class LogConnector(Connector):
         row = log_cursor.rows
         parts = [file.part for file in matched.files]
         follower = LogFollower(
+            log=log,
             folder=self._folder,
             followed=followed,
             file_format=self._format_for(log),
-            idle_seconds=self.options.idle_seconds,
-            is_overdue=self._is_overdue(log),
-            hold=lambda: self._pending.hold(log),
+            pending=self._pending,
             columns=log_cursor.columns,
         )
         for at, file in enumerate(matched.files):
@@ -159,9 +158,6 @@ class LogConnector(Connector):
 
     def _format_for(self, log: str) -> GrowableFormat:
         return require_growable(resolve_format(log, self.options.format), log)
-
-    def _is_overdue(self, log: str) -> Callable[[CursorPart, Identity, bool], bool]:
-        return lambda part, identity, quoted: self._pending.is_overdue(log, part, identity, quoted=quoted)
 
     def _report_lost(self, log: str, lost: CursorPart) -> None:
         self.context.log(
