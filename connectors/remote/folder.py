@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
-from connectors.directory.name_filter import NameFilter, has_temporary_name, is_temporary
 from connectors.directory.readiness.rule import TEXT_BYTES
-from connectors.directory.scan import ScanResult
+from connectors.directory.scan import NameFilter, ScanResult, has_temporary_name, is_temporary
 from connectors.files.file_batches import OpenFile
 from connectors.files.identity import Identity
 from connectors.formats.names import is_no_data_folder

@@ -52,7 +52,7 @@ BUILT: Mapping[str, tuple[object, ...]] = {
 """Functions that build an expression, with their arguments for an example."""
 
 CONFIGURED = {
-    "connectors.directory.name_filter._compiled": "wildcards, which fnmatch translates to atomic groups",
+    "connectors.directory.scan._compiled": "wildcards, which fnmatch translates to atomic groups",
     "connectors.directory.readiness.trailer._compile": "an expression of the configuration",
     "connectors.directory.readiness.trailer._check_pattern": "an expression of the configuration",
     "connectors.formats.excel.open_xml._is_worth_parsing": "alternatives of fixed texts",

@@ -52,7 +52,7 @@ EXCEPTIONS = {
     ("log/connector.py", "glob.replace"): "text only",
     ("directory/disposal.py", "os.utime"): "by the descriptor of the copy",
     # Objects that are no paths.
-    ("directory/file_reader.py", "file.open"): "DropFile.open",
+    ("directory/file_source.py", "file.open"): "DropFile.open",
     ("directory/checks.py", "drop.file(name).open"): "DropFile.open",
     ("directory/folder_state.py", "self.drop.file(name).open"): "DropFile.open",
     ("directory/scan.py", "entry.stat"): "an entry of an open folder, without links",
