@@ -6,11 +6,12 @@ process would find: the database and its log as they are, not as a clean close w
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +33,7 @@ class CrashPoint:
     """
 
     def __init__(self, at: int, *, each: bool = False) -> None:
-        self._at = at
+        self.at = at
         self._each = each
         self._lock = threading.Lock()
         self.count = 0
@@ -47,7 +48,7 @@ class CrashPoint:
         with self._lock:
             if self._each or not is_inside:
                 self.count += 1
-                if self.count == self._at:
+                if self.count == self.at:
                     self.statement = statement
             if self.reached:
                 raise ProcessDied(statement)
@@ -121,6 +122,25 @@ def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror
     for connection in factory.opened:
         sqlite3.Connection.close(connection)
     return crash_point
+
+
+def each_death(
+    template: Path, folder: Path, work: Callable[[SqliteMirror], object], *, after: int = 0
+) -> Iterator[tuple[CrashPoint, SqliteMirror]]:
+    """Yield each crash point of ``work``, from the one after ``after`` on, and the mirror that the next process opens.
+
+    At the last one, the work ended. The caller's state file is ``template``.
+    """
+    for point in itertools.count(after + 1):
+        place = folder / str(point) / "disk" / "state.db"
+        crash_point = die_at(template, place, point, work)
+        mirror = SqliteMirror.open(place)
+        try:
+            yield crash_point, mirror
+        finally:
+            mirror.close()
+        if not crash_point.reached:
+            return
 
 
 def _statements(script: str) -> list[str]:
